@@ -1,0 +1,57 @@
+# Forebay. `make run` shows what it is; CONTRIBUTING.md says how to work on it.
+# Every target installs what it needs first; what cannot be installed is named with the remedy.
+
+BUILD  := $(CURDIR)/build
+PREFIX ?= /usr/local
+CARGO  ?= cargo
+VENV   := $(BUILD)/venv
+MODEL  := $(CURDIR)/machines/lustre-small.toml
+REPEAT ?= 3
+C_FILES     = $(wildcard kernels/*/*.c kernels/*/*.h)
+SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh) .ci/run
+
+.PHONY: build run test check install clean format
+
+build:
+	tools/needs.sh build
+	$(CARGO) build --release --locked
+	$(MAKE) -C kernels BUILD=$(BUILD)
+	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
+	install -m 755 target/release/forebay $(BUILD)/bin/
+	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
+	$(BUILD)/bin/forebay __man > $(BUILD)/share/man/man1/forebay.1
+	install -m 755 $(BUILD)/kernels/btio examples/btio/
+
+# The example, on the file system and through the burst buffer: emulated, then on the real disk.
+# Without its own verification, which is not part of a job's time; the results are compared instead.
+run: build
+	cd examples/btio && BTIO_FLAGS= $(BUILD)/bin/forebay compare --pfs-model $(MODEL) --repeat $(REPEAT) btio.sh
+
+test: build
+	tools/needs.sh test
+	$(CARGO) test --workspace --locked
+	test -x $(VENV)/bin/pytest || { python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --requirement tests/requirements.txt; }
+	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
+
+check:
+	tools/needs.sh check
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	python3 tools/floors.py
+	clang-format --dry-run --Werror $(C_FILES)
+	shellcheck $(SHELL_FILES)
+
+format:
+	$(CARGO) fmt --all
+	clang-format -i $(C_FILES)
+
+install: build
+	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
+	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
+	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
+	install -m 644 $(BUILD)/share/man/man1/forebay.1 $(PREFIX)/share/man/man1/
+	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
+
+clean:
+	$(CARGO) clean
+	rm -rf $(BUILD) examples/btio/btio examples/btio/out

@@ -1,0 +1,122 @@
+//! The emulated parallel file system around a command.
+//!
+//! The command starts itself anew under the preload library, so that all it does on the emulated
+//! directories, its own staging included, is delayed as the job's I/O is.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::process::{command, replace_by};
+use forebay_host::{files, machine};
+use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
+use serde::Serialize;
+
+use crate::arguments::EmulationArguments;
+
+const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
+
+/// Message and hint.
+pub type Failure = (String, Option<String>);
+
+/// What the emulation did, for `--json`.
+#[derive(Debug, Serialize)]
+pub struct Emulated {
+    /// Name of the model.
+    pub model: String,
+    /// What was delayed, and how long.
+    pub counters: Counters,
+}
+
+/// The emulation this process runs under. The state is removed when it is dropped.
+pub struct Emulation {
+    model: Model,
+    state: State,
+    path: PathBuf,
+}
+
+impl Emulation {
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub fn report(&self) -> Emulated {
+        Emulated {
+            model: self.model.name.clone(),
+            counters: self.state.counters(),
+        }
+    }
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        if let Err(error) = files::remove_file(&self.path) {
+            crate::messages::warn(&error.to_string());
+        }
+    }
+}
+
+/// Enters the emulation that is asked for. Returns in the second life of the process only.
+pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failure> {
+    let Some(file) = &arguments.pfs_model else {
+        return Ok(None);
+    };
+    let plain = |message: String| (message, None);
+    let text = files::read_to_string(file).map_err(|error| {
+        let hint = "machine files lie in the folder machines/ of Forebay";
+        (error.to_string(), Some(hint.to_owned()))
+    })?;
+    let model = Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
+        (
+            error.to_string(),
+            Some("docs/pfs-model.md describes the file".into()),
+        )
+    })?;
+    // The process id stays the same when a process starts itself anew.
+    let name = format!("forebay-pfs-{}", std::process::id());
+    let path = Path::new("/dev/shm").join(name);
+    if std::env::var_os(STATE_ENV).is_some_and(|state| Path::new(&state) == path) {
+        let state = State::attach(&path).map_err(|error| plain(error.to_string()))?;
+        return Ok(Some(Emulation { model, state, path }));
+    }
+    let library = preload_library()?;
+    let roots = roots(&arguments.pfs_root).map_err(|error| plain(error.to_string()))?;
+    State::create(&path, &model, &roots).map_err(|error| plain(error.to_string()))?;
+    let failure = start_anew(&library, &path).unwrap_or_else(|error| error);
+    files::remove_file(&path).map_err(|error| plain(error.to_string()))?;
+    Err(plain(failure.to_string()))
+}
+
+fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD") {
+        preload.push(":");
+        preload.push(others);
+    }
+    let mut same = command(machine::this_program()?);
+    same.args(std::env::args_os().skip(1));
+    same.env("LD_PRELOAD", preload).env(STATE_ENV, state);
+    Ok(replace_by(same))
+}
+
+fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
+    if given.is_empty() {
+        return Ok(vec![files::real_path(Path::new("."))?]);
+    }
+    given.iter().map(|root| files::real_path(root)).collect()
+}
+
+/// Beside the program as cargo builds it, or in the library folder as it is installed.
+fn preload_library() -> Result<PathBuf, Failure> {
+    let beside = machine::program_directory().map_err(|error| (error.to_string(), None))?;
+    let places = [
+        beside.join(PRELOAD_LIBRARY),
+        beside.join("../lib/forebay").join(PRELOAD_LIBRARY),
+    ];
+    let found = places.iter().find(|place| files::status(place).is_ok());
+    found.cloned().ok_or_else(|| {
+        let message = format!(
+            "{PRELOAD_LIBRARY} is neither in {} nor in ../lib/forebay",
+            beside.display()
+        );
+        (message, Some("run make build, or make install".to_owned()))
+    })
+}

@@ -1,0 +1,3 @@
+pub fn main(_: &[std::ffi::OsString]) -> i32 {
+    2
+}

@@ -1,0 +1,93 @@
+//! `forebay run`.
+
+use forebay_control::{FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output};
+use forebay_host::process::Events;
+use serde::Serialize;
+
+use crate::arguments::RunArguments;
+use crate::emulation::{self, Emulated, Emulation};
+use crate::messages::{fail, say, warn};
+use crate::progress::Progress;
+
+const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
+const LAUNCHERS_AND_LFS: [&str; 4] = ["mpiexec", "mpirun", "srun", "lfs"];
+
+/// The one JSON object of `forebay run --json`.
+#[derive(Serialize)]
+struct Account<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    emulated: Option<Emulated>,
+}
+
+pub fn run(arguments: &RunArguments) -> i32 {
+    let emulation = match emulation::enter(&arguments.emulation) {
+        Ok(emulation) => emulation,
+        Err((message, hint)) => return fail(&message, hint.as_deref(), FAILED_BEFORE_THE_JOB),
+    };
+    if let Some(emulation) = &emulation {
+        let model = &emulation.model().name;
+        say(&format!("the parallel file system is emulated: {model}"));
+    }
+    match carry_out(arguments, emulation.is_some()) {
+        Ok(outcome) => account(arguments, &outcome, emulation.as_ref()),
+        Err(error) => fail(
+            &error.to_string(),
+            error.hint().as_deref(),
+            FAILED_BEFORE_THE_JOB,
+        ),
+    }
+}
+
+fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, forebay_control::Error> {
+    let events = Events::listen()?;
+    let script = JobScript::read(&arguments.script)?;
+    let output = match &arguments.output {
+        Some(path) => Output::File(path),
+        None if arguments.json => Output::Error,
+        None => Output::Inherit,
+    };
+    let order = Order {
+        script: &script,
+        store: arguments.store.as_deref(),
+        burst_buffer: !arguments.no_burst_buffer,
+        output,
+        shims: if emulated {
+            &LAUNCHERS_AND_LFS
+        } else {
+            &LAUNCHERS
+        },
+    };
+    forebay_control::run(&order, &events, &Progress::default())
+}
+
+fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
+    let (status, seconds) = (outcome.job_status, outcome.job_s);
+    say(&format!(
+        "job {} ended with status {status} after {seconds:.2} s",
+        outcome.job_id
+    ));
+    if outcome.leftover_processes > 0 {
+        let number = outcome.leftover_processes;
+        warn(&format!(
+            "the job left {number} processes behind; they were ended before stage-out"
+        ));
+    }
+    if let (Some(staged), Some(kept)) = (&outcome.stage_out, &outcome.kept) {
+        for (path, reason) in &staged.failures {
+            eprintln!("error: stage out: {}: {reason}", path.display());
+        }
+        let kept = kept.display();
+        eprintln!(
+            "hint: nothing was deleted: the data are in {kept}; copy them, then rm -r {kept}"
+        );
+    }
+    if arguments.json {
+        let emulated = emulation.map(Emulation::report);
+        match serde_json::to_string(&Account { outcome, emulated }) {
+            Ok(line) => println!("{line}"),
+            Err(error) => return fail(&format!("cannot write JSON: {error}"), None, 1),
+        }
+    }
+    outcome.exit_code
+}

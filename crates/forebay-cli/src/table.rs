@@ -1,0 +1,256 @@
+//! The table of `forebay compare`, and in words what it means.
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use indicatif::HumanBytes;
+
+use crate::compare::{Block, Measured, Row};
+
+/// Prints all blocks on standard output.
+pub fn print(blocks: &[Block]) {
+    for block in blocks {
+        println!("{}", block.label);
+        println!("{}", table(block));
+        for sentence in sentences(block) {
+            println!("  {sentence}");
+        }
+        println!();
+    }
+}
+
+fn table(block: &Block) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "",
+        "job time",
+        "I/O time seen",
+        "safe after",
+        "bytes",
+        "label",
+    ]);
+    for row in &block.rows {
+        let bytes = row.runs.first().and_then(|run| run.bytes);
+        let label = if block.emulated { "emulated" } else { "real" };
+        let cells = [
+            row.way.name().to_owned(),
+            seconds(row, |run| Some(run.job_s)),
+            seconds(row, |run| run.io_s),
+            seconds(row, |run| Some(run.safe_s)),
+            bytes.map_or("-".into(), |bytes| HumanBytes(bytes).to_string()),
+            label.to_owned(),
+        ];
+        table.add_row(cells.into_iter().enumerate().map(|(column, text)| {
+            let numeric = (1..5).contains(&column);
+            let side = if numeric {
+                CellAlignment::Right
+            } else {
+                CellAlignment::Left
+            };
+            Cell::new(text).set_alignment(side)
+        }));
+    }
+    table
+}
+
+/// Median, with the least and the largest of several runs.
+fn seconds(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> String {
+    let Some(sorted) = sorted(row, of) else {
+        return "-".into();
+    };
+    let middle = median(&sorted);
+    match sorted.as_slice() {
+        [_] => format!("{middle:.2} s"),
+        [least, .., most] => format!("{middle:.2} s ({least:.2}-{most:.2})"),
+        [] => "-".into(),
+    }
+}
+
+fn sorted(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> Option<Vec<f64>> {
+    let mut values: Vec<f64> = row.runs.iter().map(of).collect::<Option<_>>()?;
+    values.sort_by(f64::total_cmp);
+    Some(values)
+}
+
+/// Median of sorted values; not a number if there are none.
+fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    match sorted {
+        [] => f64::NAN,
+        _ if sorted.len() % 2 == 1 => sorted[half],
+        _ => f64::midpoint(sorted[half - 1], sorted[half]),
+    }
+}
+
+fn middle(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    sorted(row, of).map(|sorted| median(&sorted))
+}
+
+/// One figure of a run.
+type Figure = fn(&Measured) -> Option<f64>;
+
+/// How the two ways compare, and where the burst buffer loses, why.
+fn sentences(block: &Block) -> Vec<String> {
+    let [file_system, burst_buffer] = &block.rows;
+    let mut said = Vec::new();
+    let columns: [(&str, Figure); 3] = [
+        ("The job", |run| Some(run.job_s)),
+        ("The application's I/O", |run| run.io_s),
+        ("Until the data are safe, it", |run| Some(run.safe_s)),
+    ];
+    for (what, of) in columns {
+        if let (Some(slow), Some(fast)) = (middle(file_system, of), middle(burst_buffer, of)) {
+            said.push(versus(what, slow, fast));
+        }
+    }
+    said.extend(why_it_loses(file_system, burst_buffer));
+    said.push(match block.same_output {
+        Some(true) => {
+            let bytes = block.output_bytes;
+            format!(
+                "Output: the same in all runs, {} file(s), {bytes} bytes.",
+                block.output_files
+            )
+        }
+        Some(false) => "Output: THE RUNS DIFFER. Do not trust the figures.".into(),
+        None => {
+            "Output: not compared, since not every run left files where the script stages out to."
+                .into()
+        }
+    });
+    said
+}
+
+/// Below this the two are called equal: runs of the same thing differ as much.
+const NOISE: f64 = 1.05;
+
+fn versus(what: &str, file_system: f64, burst_buffer: f64) -> String {
+    let gain = file_system / burst_buffer;
+    if gain >= NOISE {
+        format!("{what} takes {gain:.1} times as long on the file system: the burst buffer wins.")
+    } else if gain * NOISE <= 1.0 {
+        let loss = burst_buffer / file_system;
+        format!("{what} takes {loss:.1} times as long with the burst buffer: it LOSES.")
+    } else {
+        format!("{what} takes about as long on both.")
+    }
+}
+
+fn why_it_loses(file_system: &Row, burst_buffer: &Row) -> Option<String> {
+    let of = |row, of: Figure| middle(row, of);
+    let safe = [file_system, burst_buffer].map(|row| of(row, |run| Some(run.safe_s)));
+    let job = [file_system, burst_buffer].map(|row| of(row, |run| Some(run.job_s)));
+    let (Some(safe_there), Some(safe_here), Some(job_there), Some(job_here)) =
+        (safe[0], safe[1], job[0], job[1])
+    else {
+        return None;
+    };
+    let stage_out = of(burst_buffer, |run| Some(run.stage_out_s))?;
+    if job_here > job_there * NOISE {
+        let more = job_here - job_there;
+        return Some(format!(
+            "Why: the script itself ran {more:.2} s longer. This file system answers as fast as the store, \
+             so there is nothing to gain, and memory that is touched first costs more than memory in use."
+        ));
+    }
+    if safe_here > safe_there * NOISE {
+        let saved = job_there - job_here;
+        return Some(format!(
+            "Why: stage-out moves the same bytes once more ({stage_out:.2} s) after the job, which is more than \
+             the {saved:.2} s the job saved; draining while the job computes is not there yet."
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Way;
+
+    fn block(file_system: &[f64], burst_buffer: &[f64], stage_out_s: f64) -> Block {
+        let run = |job_s: f64, stage_out_s: f64| Measured {
+            job_s,
+            io_s: Some(job_s / 2.0),
+            safe_s: job_s + stage_out_s,
+            stage_out_s,
+            bytes: Some(1 << 20),
+            emulated_wait_s: None,
+        };
+        let row = |way, jobs: &[f64], stage_out_s| Row {
+            way,
+            runs: jobs.iter().map(|&job_s| run(job_s, stage_out_s)).collect(),
+        };
+        Block {
+            label: "real: ext4".into(),
+            emulated: false,
+            rows: [
+                row(Way::FileSystem, file_system, 0.0),
+                row(Way::BurstBuffer, burst_buffer, stage_out_s),
+            ],
+            same_output: Some(true),
+            output_files: 1,
+            output_bytes: 1 << 20,
+        }
+    }
+
+    #[test]
+    fn medians_stand_with_their_range() {
+        let shown = table(&block(&[3.0, 1.0, 2.0], &[1.0, 4.0], 0.0)).to_string();
+        assert!(shown.contains("2.00 s (1.00-3.00)"), "{shown}");
+        assert!(shown.contains("2.50 s (1.00-4.00)"), "{shown}");
+        assert!(shown.contains("1.00 MiB"), "{shown}");
+    }
+
+    #[test]
+    fn a_gain_is_called_a_gain() {
+        let said = sentences(&block(&[4.0], &[1.0], 1.0)).join("\n");
+        assert!(
+            said.contains("The job takes 4.0 times as long on the file system"),
+            "{said}"
+        );
+        assert!(
+            said.contains("safe, it takes 2.0 times as long on the file system"),
+            "{said}"
+        );
+        assert!(!said.contains("Why"), "{said}");
+    }
+
+    #[test]
+    fn a_loss_is_called_a_loss_with_its_reason() {
+        let said = sentences(&block(&[2.0], &[1.0], 3.0)).join("\n");
+        assert!(
+            said.contains("safe, it takes 2.0 times as long with the burst buffer: it LOSES"),
+            "{said}"
+        );
+        assert!(
+            said.contains("stage-out moves the same bytes once more (3.00 s)"),
+            "{said}"
+        );
+        let said = sentences(&block(&[1.0], &[2.0], 1.0)).join("\n");
+        assert!(
+            said.contains("The job takes 2.0 times as long with the burst buffer: it LOSES"),
+            "{said}"
+        );
+        assert!(
+            said.contains("the script itself ran 1.00 s longer"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn near_equality_is_not_sold_as_either() {
+        let said = sentences(&block(&[1.00], &[1.02], 0.0)).join("\n");
+        assert!(
+            said.contains("The job takes about as long on both."),
+            "{said}"
+        );
+        assert!(!said.contains("LOSES"), "{said}");
+    }
+
+    #[test]
+    fn differing_output_is_shouted() {
+        let mut block = block(&[1.0], &[1.0], 0.0);
+        block.same_output = Some(false);
+        assert!(sentences(&block).join("\n").contains("THE RUNS DIFFER"));
+    }
+}

@@ -1,0 +1,129 @@
+//! What can go wrong before the job runs, with its remedy.
+
+use std::path::PathBuf;
+
+use forebay_directive::Problem;
+use forebay_mover::Failure;
+
+/// Exit code when the job was not started: script, allocation or stage-in failed.
+pub const FAILED_BEFORE_THE_JOB: i32 = 125;
+/// Exit code when the job succeeded but its data did not all arrive.
+pub const STAGE_OUT_INCOMPLETE: i32 = 123;
+
+/// Why a job was not started, or could not be brought to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine refused.
+    #[error(transparent)]
+    Host(#[from] forebay_host::Error),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] forebay_store::Error),
+    /// The script's directives are wrong.
+    #[error("{}", problems.iter().map(|p| format!("{}: {p}\n  hint: {}", script.display(), p.hint)).collect::<Vec<_>>().join("\n"))]
+    Directives {
+        /// The script.
+        script: PathBuf,
+        /// Everything found.
+        problems: Vec<Problem>,
+    },
+    /// An option in the script's header has a bad value.
+    #[error("{}: line {line}: {message}", script.display())]
+    Header {
+        /// The script.
+        script: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// It does not begin with `#!`.
+    #[error("{} does not begin with #! and an interpreter", .0.display())]
+    NoInterpreter(PathBuf),
+    /// A stage-in names a source that cannot be staged.
+    #[error("{}: line {line}: stage_in: {message}", script.display())]
+    StageInSource {
+        /// The script.
+        script: PathBuf,
+        /// Line of the directive, from 1.
+        line: usize,
+        /// What is wrong with the source.
+        message: String,
+    },
+    /// What is to be staged in is larger than the allocation.
+    #[error("stage-in needs {needed_bytes} bytes, the allocation in {} has {capacity_bytes}", store.display())]
+    DoesNotFit {
+        /// Bytes of all files to be staged in.
+        needed_bytes: u64,
+        /// What the allocation holds.
+        capacity_bytes: u64,
+        /// Where.
+        store: PathBuf,
+    },
+    /// Some files could not be staged in.
+    #[error("stage-in failed for {} of the files, so the job was not started:\n{}", .0.len(), list(.0))]
+    StageIn(Vec<Failure>),
+    /// The machine refused while the job ran or when its processes were to be ended.
+    #[error("lost sight of the job: {error}")]
+    LostSight {
+        /// What was refused.
+        error: forebay_host::Error,
+        /// The allocation, which was kept.
+        kept: Option<PathBuf>,
+    },
+    /// A signal came before the job was started.
+    #[error("stopped by a signal before the job was started")]
+    Stopped,
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        if let Self::LostSight {
+            kept: Some(kept), ..
+        } = self
+        {
+            return Some(format!(
+                "nothing was deleted: the data are in {}",
+                kept.display()
+            ));
+        }
+        let hint = match self {
+            Self::NoInterpreter(_) => "make the first line #!/bin/bash",
+            Self::Host(error) if error.is_not_found() => "check the path",
+            Self::StageInSource { .. } => {
+                "the job was not started; correct the source= of that line"
+            }
+            Self::DoesNotFit { .. } => {
+                "ask for more with capacity=, choose a larger store with --store DIR, or stage less"
+            }
+            Self::StageIn(_) => {
+                "nothing was changed on the file system; mend the cause and run again"
+            }
+            Self::Store(_) => "choose another store with --store DIR",
+            Self::Host(_)
+            | Self::Directives { .. }
+            | Self::Header { .. }
+            | Self::Stopped
+            | Self::LostSight { .. } => {
+                return None;
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// At most ten failures, a line each.
+pub(crate) fn list(failures: &[Failure]) -> String {
+    const SHOWN: usize = 10;
+    let mut lines: Vec<_> = failures
+        .iter()
+        .take(SHOWN)
+        .map(|failure| format!("  {}: {}", failure.path.display(), failure.reason))
+        .collect();
+    if failures.len() > SHOWN {
+        lines.push(format!("  and {} more", failures.len() - SHOWN));
+    }
+    lines.join("\n")
+}

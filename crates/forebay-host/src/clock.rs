@@ -1,0 +1,22 @@
+//! The clock.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// A point in time from which durations are measured.
+#[must_use]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock stands before it.
+#[must_use]
+pub fn unix_milliseconds() -> u128 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis())
+}
+
+/// Blocks this thread.
+pub fn sleep(duration: Duration) {
+    std::thread::sleep(duration);
+}

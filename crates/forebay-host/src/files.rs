@@ -1,0 +1,286 @@
+//! Files and directories.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps};
+
+use crate::{Result, on};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An ordinary file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A fifo, socket or device.
+    Other,
+}
+
+/// What `stat` says of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// File, directory, link or other.
+    pub kind: Kind,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Permission bits, `0o7777` at most.
+    pub mode: u32,
+    /// Time of last access: seconds, nanoseconds.
+    pub accessed: (i64, i64),
+    /// Time of last modification: seconds, nanoseconds.
+    pub modified: (i64, i64),
+}
+
+impl From<&fs::Metadata> for Status {
+    fn from(found: &fs::Metadata) -> Self {
+        let kind = match found.file_type() {
+            t if t.is_file() => Kind::File,
+            t if t.is_dir() => Kind::Directory,
+            t if t.is_symlink() => Kind::Link,
+            _ => Kind::Other,
+        };
+        Self {
+            kind,
+            size_bytes: found.len(),
+            mode: found.mode() & 0o7777,
+            accessed: (found.atime(), found.atime_nsec()),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
+/// Status of a name; a symbolic link is followed.
+///
+/// # Errors
+/// As `stat(2)`.
+pub fn status(path: &Path) -> Result<Status> {
+    on(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Status of a name itself; a symbolic link is not followed.
+///
+/// # Errors
+/// As `lstat(2)`.
+pub fn status_of_name(path: &Path) -> Result<Status> {
+    on(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Status of an open file.
+///
+/// # Errors
+/// As `fstat(2)`; `path` only names the file in them.
+pub fn status_of(file: &File, path: &Path) -> Result<Status> {
+    on(file.metadata(), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Names in a directory, sorted.
+///
+/// # Errors
+/// As `opendir(3)` and `readdir(3)`.
+pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
+    let entries = on(fs::read_dir(directory), "list", directory)?;
+    let names: io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.file_name())).collect();
+    let mut names = on(names, "list", directory)?;
+    names.sort();
+    Ok(names)
+}
+
+/// The whole text of a file.
+///
+/// # Errors
+/// If it cannot be read or is not UTF-8.
+pub fn read_to_string(path: &Path) -> Result<String> {
+    on(fs::read_to_string(path), "read", path)
+}
+
+/// Target of a symbolic link.
+///
+/// # Errors
+/// As `readlink(2)`.
+pub fn read_link(path: &Path) -> Result<PathBuf> {
+    on(fs::read_link(path), "read the link", path)
+}
+
+/// Makes a symbolic link.
+///
+/// # Errors
+/// As `symlink(2)`.
+pub fn make_link(target: &Path, path: &Path) -> Result<()> {
+    on(
+        std::os::unix::fs::symlink(target, path),
+        "make the link",
+        path,
+    )
+}
+
+/// Makes one directory; an existing one is an error.
+///
+/// # Errors
+/// As `mkdir(2)`.
+pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
+    let made = fs::DirBuilder::new().mode(mode).create(path);
+    on(made, "make the directory", path)
+}
+
+/// Makes a directory and all that lead to it; existing ones are kept.
+///
+/// # Errors
+/// As `mkdir(2)`.
+pub fn make_directories(path: &Path, mode: u32) -> Result<()> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path);
+    on(made, "make the directory", path)
+}
+
+/// Removes a file or a link.
+///
+/// # Errors
+/// As `unlink(2)`.
+pub fn remove_file(path: &Path) -> Result<()> {
+    on(fs::remove_file(path), "remove", path)
+}
+
+/// Removes a directory with all that is in it; links are removed, not followed. Directories that
+/// their owner had closed to himself are opened first.
+///
+/// # Errors
+/// As `unlink(2)` and `rmdir(2)`.
+pub fn remove_tree(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_to_owner(path)?;
+            on(fs::remove_dir_all(path), "remove", path)
+        }
+        done => on(done, "remove", path),
+    }
+}
+
+fn open_to_owner(directory: &Path) -> Result<()> {
+    set_mode(directory, 0o700)?;
+    for name in names_in(directory)? {
+        let path = directory.join(name);
+        if status_of_name(&path)?.kind == Kind::Directory {
+            open_to_owner(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Renames; what stood at `to` is replaced.
+///
+/// # Errors
+/// As `rename(2)`.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    on(fs::rename(from, to), "rename to", to)
+}
+
+/// The path with all links resolved.
+///
+/// # Errors
+/// As `realpath(3)`.
+pub fn real_path(path: &Path) -> Result<PathBuf> {
+    on(fs::canonicalize(path), "find", path)
+}
+
+/// Opens a file to read.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_read(path: &Path) -> Result<File> {
+    on(File::open(path), "open", path)
+}
+
+/// Makes a new file to write; an existing one is an error.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn make_file(path: &Path, mode: u32) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    on(options.open(path), "make", path)
+}
+
+/// Opens a file to write from its begin, made or emptied.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_write(path: &Path) -> Result<File> {
+    on(File::create(path), "open to write", path)
+}
+
+/// Sets permission bits; a link is followed.
+///
+/// # Errors
+/// As `chmod(2)`.
+pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    let mode = Mode::from_raw_mode(mode);
+    on(rustix::fs::chmod(path, mode), "set the mode of", path)
+}
+
+/// Sets access and modification time of a name itself; a link is not followed.
+///
+/// # Errors
+/// As `utimensat(2)`.
+pub fn set_times(path: &Path, status: &Status) -> Result<()> {
+    let time = |(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec };
+    let times = Timestamps {
+        last_access: time(status.accessed),
+        last_modification: time(status.modified),
+    };
+    let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    on(set, "set the times of", path)
+}
+
+/// Makes the names in a directory survive a power cut.
+///
+/// # Errors
+/// As `fsync(2)`.
+pub fn sync_directory(path: &Path) -> Result<()> {
+    let directory = on(File::open(path), "open", path)?;
+    on(directory.sync_all(), "sync", path)
+}
+
+/// Attaches operation and path to the error of a call on an open file.
+///
+/// # Errors
+/// The given one, dressed.
+pub fn named<T>(result: io::Result<T>, operation: &'static str, path: &Path) -> Result<T> {
+    on(result, operation, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_its_owner_closed_is_removed_and_links_are_not_followed() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let tree = scratch.path().join("tree");
+        let kept = scratch.path().join("kept");
+        make_directories(&tree.join("a/b"), 0o755).expect("mkdir");
+        make_directories(&kept, 0o755).expect("mkdir");
+        make_link(&kept, &tree.join("a/link")).expect("link");
+        set_mode(&tree.join("a/b"), 0o000).expect("chmod");
+        remove_tree(&tree).expect("remove");
+        assert!(status(&tree).expect_err("gone").is_not_found());
+        assert_eq!(status(&kept).expect("kept").kind, Kind::Directory);
+    }
+
+    #[test]
+    fn errors_name_operation_and_path() {
+        let error = read_to_string(Path::new("/no/such")).expect_err("missing");
+        assert_eq!(
+            error.to_string(),
+            "cannot read /no/such: No such file or directory (os error 2)"
+        );
+    }
+}

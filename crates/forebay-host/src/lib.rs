@@ -1,0 +1,53 @@
+//! The door to the machine. Only this crate touches files, processes, signals and the clock;
+//! every error names the operation and the path.
+#![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
+
+pub mod clock;
+pub mod files;
+pub mod machine;
+pub mod process;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An operation of the machine that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {}: {source}", path.display())]
+pub struct Error {
+    /// What was tried, as a verb: "read", "create directory".
+    pub operation: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+impl Error {
+    /// Was it that the thing does not exist?
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+
+    /// Was it that something of that name exists?
+    #[must_use]
+    pub fn already_exists(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+}
+
+/// Result of an operation of the machine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Turns an `io::Error` into an [`Error`] that names operation and path.
+pub(crate) fn on<T>(
+    result: std::result::Result<T, impl Into<io::Error>>,
+    operation: &'static str,
+    path: &Path,
+) -> Result<T> {
+    result.map_err(|source| Error {
+        operation,
+        path: path.to_owned(),
+        source: source.into(),
+    })
+}

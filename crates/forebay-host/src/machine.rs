@@ -1,0 +1,145 @@
+//! What this machine is.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Result, files, on};
+
+/// Space of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// What an ordinary user may still write, in bytes.
+    pub available_bytes: u64,
+    /// All of it, in bytes.
+    pub total_bytes: u64,
+}
+
+/// Space of the file system that holds `path`.
+///
+/// # Errors
+/// If `path` does not exist or cannot be asked.
+pub fn space(path: &Path) -> Result<Space> {
+    let found = on(rustix::fs::statvfs(path), "measure the space of", path)?;
+    Ok(Space {
+        available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+    })
+}
+
+/// Does `path` lie in memory (tmpfs or ramfs)?
+///
+/// # Errors
+/// If `path` does not exist or cannot be asked.
+pub fn is_in_memory(path: &Path) -> Result<bool> {
+    const TMPFS_MAGIC: u64 = 0x0102_1994; // linux/magic.h
+    const RAMFS_MAGIC: u64 = 0x8584_58f6;
+    let found = on(rustix::fs::statfs(path), "ask for the file system of", path)?;
+    let kind = u64::try_from(found.f_type).unwrap_or(0);
+    Ok(kind == TMPFS_MAGIC || kind == RAMFS_MAGIC)
+}
+
+/// Type and mount point of the file system that holds the current directory, as `ext4 on /home`.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn file_system_here() -> Result<String> {
+    let here = files::real_path(Path::new("."))?;
+    let mounts = files::read_to_string(Path::new("/proc/self/mounts"))?;
+    // The last of the longest mount points wins: a later mount covers an earlier one.
+    let found = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (point, kind) = (fields.next()?, fields.next()?);
+            here.starts_with(point).then_some((point, kind))
+        })
+        .max_by_key(|(point, _)| point.len());
+    Ok(found.map_or_else(
+        || "unknown".to_owned(),
+        |(point, kind)| format!("{kind} on {point}"),
+    ))
+}
+
+/// Memory that could be taken without swapping, in bytes (`MemAvailable` of /proc/meminfo).
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn available_memory_bytes() -> Result<u64> {
+    let path = Path::new("/proc/meminfo");
+    let text = files::read_to_string(path)?;
+    let kib = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok());
+    let missing = || std::io::Error::other("it has no line MemAvailable");
+    on(kib.map(|kib| kib * 1024).ok_or_else(missing), "read", path)
+}
+
+/// Number of processors this process may use, at least 1.
+#[must_use]
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The machine's name.
+#[must_use]
+pub fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// Number of the user.
+#[must_use]
+pub fn user_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// Name of the user: `$USER`, else `$LOGNAME`, else the number.
+#[must_use]
+pub fn user_name() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    name.unwrap_or_else(|_| user_id().to_string())
+}
+
+/// The current directory as the shell shows it: `$PWD` if that is right, else the real path.
+///
+/// # Errors
+/// If the current directory was removed.
+pub fn current_directory() -> Result<PathBuf> {
+    let real = on(std::env::current_dir(), "find", Path::new("."))?;
+    let shown = std::env::var_os("PWD").map(PathBuf::from);
+    let same = |path: &PathBuf| path.is_absolute() && path.canonicalize().is_ok_and(|p| p == real);
+    Ok(shown.filter(same).unwrap_or(real))
+}
+
+/// The program that runs.
+///
+/// # Errors
+/// If it was removed while running.
+pub fn this_program() -> Result<PathBuf> {
+    on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))
+}
+
+/// The program's directory, all links resolved.
+///
+/// # Errors
+/// If it was removed while running.
+pub fn program_directory() -> Result<PathBuf> {
+    let program = this_program()?;
+    let real = on(program.canonicalize(), "find", &program)?;
+    Ok(real.parent().map_or_else(PathBuf::new, Path::to_path_buf))
+}
+
+/// The first executable file `name` in `$PATH` that lies in none of the directories `skipped`.
+#[must_use]
+pub fn find_program(name: &str, skipped: &[PathBuf]) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|directory| !skipped.contains(directory))
+        .map(|directory| directory.join(name))
+        .find(|file| {
+            file.metadata()
+                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+        })
+}

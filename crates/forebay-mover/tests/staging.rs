@@ -1,0 +1,270 @@
+//! Staging of real trees.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use forebay_mover::{Moved, Options, Plan, Transfer, What, carry_out};
+
+fn options() -> Options {
+    Options {
+        workers: 3,
+        piece_bytes: 1 << 20,
+        durable: true,
+        tag: "7".into(),
+    }
+}
+
+fn stage(what: What, source: &Path, target: &Path) -> Moved {
+    let mut plan = Plan::default();
+    let transfer = Transfer {
+        what,
+        source: source.to_owned(),
+        target: target.to_owned(),
+    };
+    plan.add(&transfer).expect("planned");
+    carry_out(&plan, &options(), &|_| {}, &|| false)
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .expect("listed")
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .into_string()
+                .expect("utf-8")
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_tree_arrives_with_content_modes_times_and_links() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("a b"), scratch.path().join("x/y/out"));
+    fs::create_dir_all(source.join("deep/er")).expect("mkdir");
+    fs::create_dir(source.join("empty")).expect("mkdir");
+    fs::write(source.join("run.sh"), "#!/bin/sh\n").expect("write");
+    fs::set_permissions(source.join("run.sh"), fs::Permissions::from_mode(0o751)).expect("chmod");
+    fs::write(source.join("deep/er/nothing"), "").expect("write");
+    let large = bytes(5 * (1 << 20) + 13); // six pieces, the last of 13 bytes
+    fs::write(source.join("deep/large"), &large).expect("write");
+    symlink("large", source.join("deep/link")).expect("link");
+    symlink("/no/such", source.join("broken")).expect("link");
+    fs::set_permissions(source.join("deep/er"), fs::Permissions::from_mode(0o555)).expect("chmod");
+
+    let moved = stage(What::Directory, &source, &target);
+    assert_eq!(moved.failures, []);
+    assert_eq!((moved.files, moved.bytes), (5, large.len() as u64 + 10));
+    assert_eq!(names(&target), ["broken", "deep", "empty", "run.sh"]);
+    assert_eq!(fs::read(target.join("deep/large")).expect("read"), large);
+    assert_eq!(names(&target.join("deep/er")), ["nothing"]);
+    assert_eq!(
+        fs::read_link(target.join("deep/link")).expect("link"),
+        Path::new("large")
+    );
+    assert_eq!(
+        fs::read_link(target.join("broken")).expect("link"),
+        Path::new("/no/such")
+    );
+    for name in ["run.sh", "deep", "deep/er", "deep/large", "deep/er/nothing"] {
+        let (a, b) = (source.join(name), target.join(name));
+        let (a, b) = (a.metadata().expect("stat"), b.metadata().expect("stat"));
+        assert_eq!(a.mode(), b.mode(), "mode of {name}");
+        assert_eq!(
+            (a.mtime(), a.mtime_nsec()),
+            (b.mtime(), b.mtime_nsec()),
+            "time of {name}"
+        );
+    }
+}
+
+#[test]
+fn a_second_staging_replaces_files_and_keeps_others() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir(&source).expect("mkdir");
+    fs::create_dir(&target).expect("mkdir");
+    fs::write(source.join("same"), "new").expect("write");
+    fs::write(target.join("same"), "older and longer").expect("write");
+    fs::write(target.join("kept"), "kept").expect("write");
+    symlink("kept", target.join("link")).expect("link");
+    symlink("same", source.join("link")).expect("link");
+    assert_eq!(stage(What::Directory, &source, &target).failures, []);
+    assert_eq!(names(&target), ["kept", "link", "same"]);
+    assert_eq!(fs::read(target.join("same")).expect("read"), b"new");
+    assert_eq!(
+        fs::read_link(target.join("link")).expect("link"),
+        Path::new("same")
+    );
+}
+
+#[test]
+fn a_file_goes_to_a_name_or_into_a_directory() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let source = scratch.path().join("deck");
+    fs::write(&source, "w\n").expect("write");
+    fs::create_dir(scratch.path().join("there")).expect("mkdir");
+    for (target, arrives) in [
+        ("a/b/new", "a/b/new"),
+        ("d/", "d/deck"),
+        ("there", "there/deck"),
+    ] {
+        let target = scratch.path().join(target);
+        assert_eq!(
+            stage(What::File, &source, &target).failures,
+            [],
+            "{arrives}"
+        );
+        assert_eq!(
+            fs::read(scratch.path().join(arrives)).expect("read"),
+            b"w\n"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_as_said_is_refused() {
+    let mut plan = Plan::default();
+    for (what, source, expected) in [
+        (What::File, "/no/such", "the source /no/such does not exist"),
+        (
+            What::Directory,
+            "/no/such",
+            "the source /no/such does not exist",
+        ),
+        (What::File, "/etc", "the source /etc is not a file"),
+        (
+            What::Directory,
+            "/etc/passwd",
+            "the source /etc/passwd is not a directory",
+        ),
+    ] {
+        let (source, target) = (source.into(), "/tmp/never".into());
+        let transfer = Transfer {
+            what,
+            source,
+            target,
+        };
+        assert_eq!(
+            plan.add(&transfer).expect_err(expected).to_string(),
+            expected
+        );
+    }
+    assert_eq!((plan.files(), plan.bytes()), (0, 0));
+}
+
+#[test]
+fn what_cannot_be_copied_is_listed_and_the_rest_arrives() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir_all(source.join("sub")).expect("mkdir");
+    fs::write(source.join("good"), "good").expect("write");
+    fs::write(source.join("sub/x"), "x").expect("write");
+    let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("bind");
+    fs::create_dir(&target).expect("mkdir");
+    fs::write(target.join("sub"), "in the way").expect("write");
+    let moved = stage(What::Directory, &source, &target);
+    let failed: Vec<_> = moved.failures.iter().map(|f| f.path.clone()).collect();
+    assert_eq!(
+        failed,
+        [
+            source.join("socket"),
+            source.join("sub/x"),
+            target.join("sub")
+        ]
+    );
+    assert!(moved.failures[0].reason.contains("fifo, socket or device"));
+    assert!(moved.failures[2].reason.contains("in the way"));
+    assert_eq!(names(&target), ["good", "sub"]);
+}
+
+#[test]
+fn a_stopped_copy_leaves_nothing_behind() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir(&source).expect("mkdir");
+    for name in ["a", "b"] {
+        fs::write(source.join(name), bytes(8 << 20)).expect("write");
+    }
+    let mut plan = Plan::default();
+    let (what, source, to) = (What::Directory, source, target.clone());
+    plan.add(&Transfer {
+        what,
+        source,
+        target: to,
+    })
+    .expect("planned");
+    let asked = AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 3;
+    let moved = carry_out(&plan, &options(), &|_| {}, &stop);
+    assert_eq!(moved.failures.len() as u64 + moved.files, 2);
+    assert!(
+        moved
+            .failures
+            .iter()
+            .all(|f| f.reason == "staging was stopped"),
+        "{moved:?}"
+    );
+    assert_eq!(names(&target).len() as u64, moved.files);
+}
+
+#[test]
+fn a_file_that_changes_under_the_copy_is_not_called_good() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    for (name, length_after) in [("touched", 4 << 20), ("cut", 100)] {
+        let (source, target) = (scratch.path().join(name), scratch.path().join("out"));
+        fs::write(&source, bytes(4 << 20)).expect("write");
+        let mut plan = Plan::default();
+        let transfer = Transfer {
+            what: What::File,
+            source: source.clone(),
+            target: target.clone(),
+        };
+        plan.add(&transfer).expect("planned");
+        let meddle = |_| {
+            let file = fs::File::options().write(true).open(&source).expect("open");
+            file.set_len(length_after).expect("cut");
+            file.write_at(b"!", 0).expect("write");
+        };
+        let moved = carry_out(&plan, &options(), &meddle, &|| false);
+        assert_eq!(moved.failures.len(), 1, "{name}");
+        assert!(
+            moved.failures[0].reason.contains("while it was copied"),
+            "{moved:?}"
+        );
+        assert!(!target.exists(), "{name}");
+    }
+}
+
+#[test]
+fn progress_adds_up_to_the_bytes() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let source = scratch.path().join("in");
+    fs::write(&source, bytes(3 * (1 << 20) + 1)).expect("write");
+    let mut plan = Plan::default();
+    let target = scratch.path().join("out");
+    let what = What::File;
+    plan.add(&Transfer {
+        what,
+        source,
+        target,
+    })
+    .expect("planned");
+    let seen = AtomicU64::new(0);
+    let count = |bytes| {
+        seen.fetch_add(bytes, Ordering::Relaxed);
+    };
+    let moved = carry_out(&plan, &options(), &count, &|| false);
+    assert_eq!((moved.files, moved.bytes), (1, 3 * (1 << 20) + 1));
+    assert_eq!(seen.load(Ordering::Relaxed), moved.bytes);
+}

@@ -1,0 +1,241 @@
+//! Which open descriptors are emulated files: a table that a foreign descriptor leaves after one atomic load.
+//!
+//! An entry is *unknown* until first used, then *foreign* or an emulated *file*. Every hooked call that makes
+//! or closes a descriptor makes its entry unknown again. libc also closes and opens descriptors inside
+//! itself, unseen: a stale *file* entry is noticed by comparing device and inode at each use; a stale
+//! *foreign* entry would need a descriptor that is closed unseen and opened unseen (that is why `fclose`,
+//! `fcntl` and `mkstemp` are hooked too).
+//!
+//! The generation in an entry keeps a slow look-up from overwriting a newer "unknown". The details of a file
+//! are guarded by a sequence number and never waited for: whoever finds them in motion looks up anew.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use forebay_pfsmodel::{Layout, State, Striping, kernel, paths};
+
+use crate::session;
+
+/// Descriptors above this are looked up at each use.
+const TABLE: usize = 65_536;
+
+const KIND: u32 = 0b11;
+const UNKNOWN: u32 = 0;
+const FOREIGN: u32 = 1;
+const FILE: u32 = 2;
+const GENERATION: u32 = 4;
+
+struct Details {
+    sequence: AtomicU32,
+    stripe_count: AtomicU32,
+    first_target: AtomicU32,
+    stripe_size_bytes: AtomicU64,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+static ENTRIES: [AtomicU32; TABLE] = [const { AtomicU32::new(UNKNOWN) }; TABLE];
+static DETAILS: [Details; TABLE] = [const {
+    Details {
+        sequence: AtomicU32::new(0),
+        stripe_count: AtomicU32::new(0),
+        first_target: AtomicU32::new(0),
+        stripe_size_bytes: AtomicU64::new(0),
+        device: AtomicU64::new(0),
+        inode: AtomicU64::new(0),
+    }
+}; TABLE];
+
+/// An emulated regular file.
+pub(crate) struct OpenFile {
+    /// Where its bytes lie.
+    pub(crate) layout: Layout,
+    /// Its length now.
+    pub(crate) size_bytes: u64,
+    /// False if the layout is only derived, because the file has no attribute.
+    pub(crate) is_bound: bool,
+    device: u64,
+    inode: u64,
+}
+
+/// What a descriptor is.
+pub(crate) enum Seen {
+    /// Not emulated.
+    Foreign,
+    /// An emulated file.
+    File(OpenFile),
+    /// An emulated directory.
+    Directory,
+}
+
+fn entry(descriptor: c_int) -> Option<&'static AtomicU32> {
+    ENTRIES.get(usize::try_from(descriptor).ok()?)
+}
+
+/// True if the descriptor is known to be foreign: the whole cost of a hook beside the emulated file system.
+#[inline(always)]
+pub(crate) fn is_foreign(descriptor: c_int) -> bool {
+    entry(descriptor).is_some_and(|entry| entry.load(Ordering::Relaxed) & KIND == FOREIGN)
+}
+
+/// Makes an entry unknown, because its descriptor was made, closed or replaced.
+pub(crate) fn forget(descriptor: c_int) {
+    if let Some(entry) = entry(descriptor) {
+        let unknown = |entry: u32| Some((entry & !KIND).wrapping_add(GENERATION));
+        let _ = entry.fetch_update(Ordering::Relaxed, Ordering::Relaxed, unknown);
+    }
+}
+
+/// Marks a descriptor foreign for good; only where nothing is emulated.
+pub(crate) fn ignore(descriptor: c_int) {
+    if let Some(entry) = entry(descriptor) {
+        entry.store(FOREIGN, Ordering::Relaxed);
+    }
+}
+
+/// The emulated file behind a descriptor, if it is one.
+pub(crate) fn file(state: &State, descriptor: c_int) -> Option<OpenFile> {
+    match look(state, descriptor) {
+        Seen::File(file) => Some(file),
+        Seen::Foreign | Seen::Directory => None,
+    }
+}
+
+/// What a descriptor is, from the table or, if that does not know, from the kernel.
+pub(crate) fn look(state: &State, descriptor: c_int) -> Seen {
+    let known = entry(descriptor).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
+    match known & KIND {
+        FOREIGN => return Seen::Foreign,
+        FILE => {
+            if let Some(file) = recall(descriptor) {
+                return Seen::File(file);
+            }
+        }
+        _ => {}
+    }
+    let seen = ask_kernel(state, descriptor);
+    if session::owns_memory() {
+        let kind = match &seen {
+            Some(Seen::Foreign) => FOREIGN,
+            Some(Seen::File(file)) if remember_details(descriptor, file) => FILE,
+            // Directories are looked up each time: they carry no data calls.
+            _ => UNKNOWN,
+        };
+        if let Some(entry) = entry(descriptor) {
+            let _ = entry.compare_exchange(
+                known,
+                known & !KIND | kind,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+    }
+    seen.unwrap_or(Seen::Foreign)
+}
+
+/// Replaces what the table says about a file, after its layout was bound.
+pub(crate) fn rebind(descriptor: c_int, file: &mut OpenFile, layout: Layout) {
+    file.layout = layout;
+    file.is_bound = true;
+    if session::owns_memory() && !remember_details(descriptor, file) {
+        forget(descriptor);
+    }
+}
+
+/// `None` if the kernel does not know the descriptor: then nothing is worth remembering.
+fn ask_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
+    let mut path = [0; paths::PATH_MAX];
+    let length = kernel::descriptor_path(descriptor, &mut path).ok()?;
+    if !state.covers(&path[..length]) {
+        return Some(Seen::Foreign);
+    }
+    let status = kernel::status(descriptor).ok()?;
+    match status.st_mode & libc::S_IFMT {
+        libc::S_IFREG => {}
+        libc::S_IFDIR => return Some(Seen::Directory),
+        // Sockets, pipes and devices carry no file data wherever their names lie.
+        _ => return Some(Seen::Foreign),
+    }
+    let bound = Striping::of_descriptor(descriptor)
+        .ok()
+        .flatten()
+        .and_then(|striping| bound_layout(state, striping));
+    Some(Seen::File(OpenFile {
+        layout: bound.unwrap_or_else(|| state.unbound_layout(status.st_ino)),
+        size_bytes: u64::try_from(status.st_size).unwrap_or(0),
+        is_bound: bound.is_some(),
+        device: status.st_dev,
+        inode: status.st_ino,
+    }))
+}
+
+/// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
+pub(crate) fn bound_layout(state: &State, striping: Striping) -> Option<Layout> {
+    let bound =
+        striping.stripe_count > 0 && striping.first_target >= 0 && striping.stripe_size_bytes > 0;
+    bound.then(|| state.complete(striping))
+}
+
+/// The file of a known descriptor, unless it became another one behind our back.
+fn recall(descriptor: c_int) -> Option<OpenFile> {
+    let details = DETAILS.get(usize::try_from(descriptor).ok()?)?;
+    let before = details.sequence.load(Ordering::Acquire);
+    let layout = Layout {
+        stripe_count: details.stripe_count.load(Ordering::Relaxed),
+        stripe_size_bytes: details.stripe_size_bytes.load(Ordering::Relaxed),
+        first_target: details.first_target.load(Ordering::Relaxed),
+    };
+    let (device, inode) = (
+        details.device.load(Ordering::Relaxed),
+        details.inode.load(Ordering::Relaxed),
+    );
+    fence(Ordering::Acquire);
+    if before % 2 == 1 || details.sequence.load(Ordering::Relaxed) != before {
+        return None;
+    }
+    let status = kernel::status(descriptor).ok()?;
+    let size_bytes = u64::try_from(status.st_size).unwrap_or(0);
+    (status.st_dev == device && status.st_ino == inode).then_some(OpenFile {
+        layout,
+        size_bytes,
+        is_bound: true,
+        device,
+        inode,
+    })
+}
+
+/// False if another thread is writing the same details, or a signal interrupted one who was.
+fn remember_details(descriptor: c_int, file: &OpenFile) -> bool {
+    let Some(details) = usize::try_from(descriptor)
+        .ok()
+        .and_then(|index| DETAILS.get(index))
+    else {
+        return false;
+    };
+    let before = details.sequence.load(Ordering::Relaxed);
+    let odd = before.wrapping_add(1);
+    if before % 2 == 1
+        || details
+            .sequence
+            .compare_exchange(before, odd, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+    {
+        return false;
+    }
+    fence(Ordering::Release);
+    details
+        .stripe_count
+        .store(file.layout.stripe_count, Ordering::Relaxed);
+    details
+        .stripe_size_bytes
+        .store(file.layout.stripe_size_bytes, Ordering::Relaxed);
+    details
+        .first_target
+        .store(file.layout.first_target, Ordering::Relaxed);
+    details.device.store(file.device, Ordering::Relaxed);
+    details.inode.store(file.inode, Ordering::Relaxed);
+    details
+        .sequence
+        .store(odd.wrapping_add(1), Ordering::Release);
+    true
+}

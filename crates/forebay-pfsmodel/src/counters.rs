@@ -1,0 +1,84 @@
+//! What happened so far, as a plain value.
+
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+
+use crate::state::State;
+
+/// Sums over all processes of one emulation. All *emulated*: they come from the model, not from a disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Bytes charged as read.
+    pub bytes_read: u64,
+    /// Bytes charged as written, including writes that failed after they were charged.
+    pub bytes_written: u64,
+    /// Data calls charged.
+    pub data_ops: u64,
+    /// Metadata calls charged.
+    pub metadata_ops: u64,
+    /// fsync and fdatasync calls charged.
+    pub sync_ops: u64,
+    /// Requests that found another client's lock on their target.
+    pub target_switches: u64,
+    /// Time processes slept, nanoseconds, summed over processes (they sleep side by side).
+    pub slept_ns: u64,
+    /// Processes that loaded the preload with this state (one per exec; forked children are not counted).
+    pub attached: u64,
+    /// Processes, forked ones included, that were charged at least once.
+    pub clients: u64,
+    /// Calls whose data the model cannot see: stdio streams and mappings of emulated files.
+    pub unmodelled: u64,
+    /// Time the metadata server was busy, nanoseconds.
+    pub metadata_busy_ns: u64,
+    /// From the first start to the last finish in model time, nanoseconds.
+    pub makespan_ns: u64,
+    /// Each target.
+    pub targets: Vec<TargetCounters>,
+}
+
+/// Sums of one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TargetCounters {
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Requests served.
+    pub requests: u64,
+    /// Requests that paid the switch penalty.
+    pub switches: u64,
+    /// Time the target worked, nanoseconds.
+    pub busy_ns: u64,
+}
+
+impl State {
+    /// Reads all counters. Other processes may go on meanwhile, so sums can be a call apart.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let totals = &self.block().totals;
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let targets: Vec<TargetCounters> = self.block().target[..self.targets() as usize]
+            .iter()
+            .map(|target| TargetCounters {
+                bytes: read(&target.bytes),
+                requests: read(&target.requests),
+                switches: read(&target.switches),
+                busy_ns: read(&target.busy_ns),
+            })
+            .collect();
+        Counters {
+            bytes_read: read(&totals.bytes_read),
+            bytes_written: read(&totals.bytes_written),
+            data_ops: read(&totals.data_ops),
+            metadata_ops: read(&totals.metadata_ops),
+            sync_ops: read(&totals.sync_ops),
+            target_switches: targets.iter().map(|target| target.switches).sum(),
+            slept_ns: read(&totals.slept_ns),
+            attached: read(&totals.attached),
+            clients: read(&totals.next_client),
+            unmodelled: read(&totals.unmodelled),
+            metadata_busy_ns: read(&totals.metadata_busy_ns),
+            makespan_ns: read(&totals.last_finish_ns).saturating_sub(read(&totals.first_start_ns)),
+            targets,
+        }
+    }
+}

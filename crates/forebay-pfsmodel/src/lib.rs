@@ -1,0 +1,48 @@
+//! The emulated parallel file system: how long a small Lustre would take.
+//!
+//! A page cache is no parallel file system. This library computes, from a machine file, when each read,
+//! write and metadata operation would have finished on striped targets, a metadata server and capped
+//! clients; `forebay-pfsmodel-preload` sleeps until then inside real programs. All processes of one
+//! emulation share one [`State`] in a memory-mapped file.
+//!
+//! The formulas, the machine file and what is *not* modelled are in `docs/pfs-model.md`.
+//!
+//! What this crate assumes: Linux, 64 bit, one host (one `CLOCK_MONOTONIC`). What it never does: take a
+//! lock (a process killed anywhere must not block another), call a libc function that a preload may have
+//! replaced (`kernel.rs` issues system calls directly), or allocate while charging.
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!(
+    "forebay-pfsmodel needs 64-bit Linux: the shared state holds 64-bit atomics and /proc is read"
+);
+
+mod block;
+mod charge;
+mod counters;
+pub mod kernel;
+mod layout;
+mod machine;
+pub mod paths;
+mod quantity;
+mod state;
+pub mod striping;
+
+pub use charge::{Client, Op};
+pub use counters::{Counters, TargetCounters};
+pub use layout::{Lane, Layout};
+pub use machine::{ClientLimits, DefaultLayout, Metadata, Model, ModelError, Targets};
+pub use quantity::Quantity;
+pub use state::{State, StateError};
+pub use striping::Striping;
+
+/// Environment variable that names the shared state file; the preload attaches to it. Unset: no emulation.
+pub const STATE_ENV: &str = "FOREBAY_PFS_STATE";
+
+/// Extended attribute that holds the striping of a directory (default for new files) or of a file.
+pub const LAYOUT_XATTR: &std::ffi::CStr = c"user.forebay.pfs.layout";
+
+/// Largest number of targets in one model; Lustre's own limit is 2000 stripes a file.
+pub const TARGETS_MAX: usize = 2048;
+
+/// Largest number of emulated directories in one state.
+pub const ROOTS_MAX: usize = 16;

@@ -1,0 +1,135 @@
+//! Quantities with units as a machine file writes them: `62.5 MB/s`, `500 us`, `1 MiB`.
+
+/// One number of a machine file together with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quantity<T> {
+    /// The number, in the unit that the field's name ends in.
+    pub value: T,
+    /// Publication, measurement, or the word "assumption" with a reason.
+    pub source: String,
+}
+
+/// What a text is to be read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Bytes per second.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Size,
+}
+
+const RATES: &[(&str, f64)] = &[
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("MB/s", 1e6),
+    ("GB/s", 1e9),
+    ("KiB/s", 1024.0),
+    ("MiB/s", 1_048_576.0),
+    ("GiB/s", 1_073_741_824.0),
+];
+const TIMES: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const SIZES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+];
+
+/// Above this a value is surely a typing error, and the nanosecond arithmetic would lose digits.
+const VALUE_MAX: f64 = 1e15;
+
+impl Kind {
+    fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Kind::Rate => RATES,
+            Kind::Time => TIMES,
+            Kind::Size => SIZES,
+        }
+    }
+
+    /// What the reader of an error message should have written.
+    pub(crate) fn expected(self) -> String {
+        let (what, example) = match self {
+            Kind::Rate => ("a rate", "62.5 MB/s"),
+            Kind::Time => ("a time", "500 us"),
+            Kind::Size => ("a size", "1 MiB"),
+        };
+        let units: Vec<&str> = self.units().iter().map(|(unit, _)| *unit).collect();
+        format!(
+            "{what} with one of the units {}, such as \"{example}\"",
+            units.join(", ")
+        )
+    }
+
+    /// Reads `text` into bytes per second, nanoseconds or bytes (rounded to a whole number).
+    ///
+    /// # Errors
+    /// The reason as a phrase: no number, no unit, a unit of another kind, negative, zero (unless
+    /// `zero_allowed`), or out of range.
+    pub(crate) fn parse(self, text: &str, zero_allowed: bool) -> Result<u64, String> {
+        let text = text.trim();
+        let digits_end = text
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
+            .unwrap_or(text.len());
+        let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
+        let number: f64 = number
+            .parse()
+            .map_err(|_| "no number at the start".to_owned())?;
+        if unit.is_empty() {
+            return Err("the unit is missing".to_owned());
+        }
+        let Some((_, factor)) = self.units().iter().find(|(known, _)| *known == unit) else {
+            return Err(format!("unit \"{unit}\" does not fit here"));
+        };
+        let value = (number * factor).round();
+        if value < 0.0 {
+            Err("it is negative".to_owned())
+        } else if value < 1.0 && !(zero_allowed && number == 0.0) {
+            Err("it is zero".to_owned())
+        } else if value > VALUE_MAX {
+            Err("it is out of range".to_owned())
+        } else {
+            // Checked just above: 0 <= value <= 1e15, so the conversion is exact.
+            Ok(value as u64)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+
+    #[test]
+    fn units_are_read_as_written() {
+        assert_eq!(Kind::Rate.parse("62.5 MB/s", false), Ok(62_500_000));
+        assert_eq!(Kind::Rate.parse("1GiB/s", false), Ok(1 << 30));
+        assert_eq!(Kind::Time.parse(" 500 us ", false), Ok(500_000));
+        assert_eq!(Kind::Time.parse("0 us", true), Ok(0));
+        assert_eq!(Kind::Size.parse("1 MiB", false), Ok(1 << 20));
+    }
+
+    #[test]
+    fn each_mistake_has_its_reason() {
+        let reason = |kind: Kind, text| kind.parse(text, false).unwrap_err();
+        assert_eq!(reason(Kind::Rate, "62.5"), "the unit is missing");
+        assert_eq!(
+            reason(Kind::Rate, "62.5 MB"),
+            "unit \"MB\" does not fit here"
+        );
+        assert_eq!(
+            reason(Kind::Rate, "62.5 mb/s"),
+            "unit \"mb/s\" does not fit here"
+        );
+        assert_eq!(reason(Kind::Time, "-5 us"), "it is negative");
+        assert_eq!(reason(Kind::Time, "0 us"), "it is zero");
+        assert_eq!(reason(Kind::Time, "0.1 ns"), "it is zero");
+        assert_eq!(reason(Kind::Size, "fast"), "no number at the start");
+        assert_eq!(reason(Kind::Size, "1-2 MiB"), "no number at the start");
+        assert_eq!(reason(Kind::Rate, "9999999 GB/s"), "it is out of range");
+    }
+}

@@ -1,0 +1,33 @@
+"""`make install PREFIX=...` without root; the installed command finds its parts."""
+
+import pathlib
+import subprocess
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_what_is_installed_works_from_there(build, tmp_path):
+    prefix = tmp_path / "prefix"
+    # `build` is there already: only its installation is under test.
+    subprocess.run(["make", "-o", "build", "install", f"PREFIX={prefix}"], cwd=PROJECT, check=True, capture_output=True)
+    forebay = prefix / "bin" / "forebay"
+    (tmp_path / "job.sh").write_text("#!/bin/bash\necho hello\n")
+    model = prefix / "share" / "forebay" / "machines" / "lustre-small.toml"
+    command = [forebay, "run", "--pfs-model", model, "job.sh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+    assert "emulated: lustre-small" in done.stderr
+    page = (prefix / "share" / "man" / "man1" / "forebay.1").read_text()
+    assert ".TH forebay 1" in page and "burst buffer" in page
+
+
+def test_every_command_has_help_with_an_example(build):
+    for verb in ("run", "compare"):
+        done = subprocess.run([build / "bin" / "forebay", verb, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0 and "Example:" in done.stdout and "--json" in done.stdout
+
+
+def test_a_wrong_command_line_is_refused(build):
+    for words in ([], ["rnu", "x"], ["run"], ["run", "--pfs-root", "/tmp", "x"], ["compare", "--repeat", "0", "x"]):
+        done = subprocess.run([build / "bin" / "forebay", *words], capture_output=True, text=True)
+        assert done.returncode == 2 and done.stdout == "", words

@@ -1,0 +1,53 @@
+#!/bin/bash
+# Installs what a make target needs and this machine lacks; what it cannot install, it names.
+# Usage: tools/needs.sh build|test|check
+set -euo pipefail
+
+packages=()
+need() { # need PACKAGE COMMAND...: the package is needed if the command fails
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || packages+=("$package")
+}
+
+command -v cargo >/dev/null || {
+    echo "error: cargo (Rust 1.88 or newer) is missing" >&2
+    echo "hint: install Rust with rustup, or see rust-lang.org" >&2
+    exit 1
+}
+need libopenmpi-dev command -v mpicc
+need openmpi-bin command -v mpiexec
+need gcc command -v gcc
+case ${1:-build} in
+build) ;;
+test)
+    need python3-venv python3 -c 'import ensurepip, venv'
+    ;;
+check)
+    need clang-format command -v clang-format
+    need shellcheck command -v shellcheck
+    ;;
+*)
+    echo "usage: $0 build|test|check" >&2
+    exit 2
+    ;;
+esac
+
+[ ${#packages[@]} -eq 0 ] && exit 0
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    as_root=(sudo -n)
+    if ! sudo -n true 2>/dev/null; then
+        echo "error: missing: ${packages[*]}" >&2
+        echo "hint: as root: apt-get install ${packages[*]}" >&2
+        exit 1
+    fi
+fi
+command -v apt-get >/dev/null || {
+    echo "error: missing: ${packages[*]} (names of Debian packages), and there is no apt-get" >&2
+    echo "hint: install what they hold with your system's package manager" >&2
+    exit 1
+}
+echo "installing ${packages[*]}"
+"${as_root[@]}" apt-get -q update
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get -q install -y --no-install-recommends "${packages[@]}"
