@@ -50,6 +50,8 @@ class Job:
             time.sleep(0.005)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
+        if number == KILL:  # what the killed process could not take away itself
+            pathlib.Path(f"/dev/shm/forebay-pfs-{process.pid}").unlink(missing_ok=True)
         return process.returncode, err
 
     def allocations(self) -> list[pathlib.Path]:

@@ -10,11 +10,12 @@ need() { # need PACKAGE COMMAND...: the package is needed if the command fails
     "$@" >/dev/null 2>&1 || packages+=("$package")
 }
 
-command -v cargo >/dev/null || {
-    echo "error: cargo (Rust 1.88 or newer) is missing" >&2
-    echo "hint: install Rust with rustup, or see rust-lang.org" >&2
+rust=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+if [ "$(printf '%s\n' 1.88 "${rust:-0}" | sort -V | head -1)" != 1.88 ]; then
+    echo "error: Rust 1.88 or newer is needed, found: ${rust:-none}" >&2
+    echo "hint: install it with rustup; Debian 12's own is too old" >&2
     exit 1
-}
+fi
 need libopenmpi-dev command -v mpicc
 need openmpi-bin command -v mpiexec
 need gcc command -v gcc

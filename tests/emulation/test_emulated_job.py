@@ -89,7 +89,7 @@ def test_a_wrong_machine_file_is_refused_with_the_place(job, old, new, said):
 
 
 def test_nothing_of_the_emulation_stays_in_shared_memory(job, data):
-    job.script("ls /dev/shm/forebay-pfs-*")
+    job.script("ls $FOREBAY_PFS_STATE")
     done = job.run("--pfs-model", str(LUSTRE))
     (state,) = done.stdout.split()
     assert not pathlib.Path(state).exists()

@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 
-from job import DW
+from job import DW, INTERRUPT
 
 LUSTRE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out"
@@ -39,7 +39,7 @@ def test_json_has_every_run(job):
         assert len(row["runs"]) == 2
         for run in row["runs"]:
             assert run["io_s"] is None
-            assert run["safe_s"] == run["job_s"] + run["stage_out_s"]
+            assert run["safe_s"] >= run["job_s"] + run["stage_out_s"]
     assert all(run["stage_out_s"] > 0 for run in block["rows"][1]["runs"])
 
 
@@ -62,3 +62,13 @@ def test_a_script_without_a_burst_buffer_has_nothing_to_compare(job):
     job.script("true")
     done = compare(job)
     assert done.returncode == 1 and "asks for no burst buffer" in done.stderr
+
+
+def test_ctrl_c_ends_the_run_in_hand_and_leaves_nothing(job):
+    job.script("touch running; sleep 300", DW)
+    command = [job.forebay, "compare", "--store", job.store, "job.sh"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=job.directory, env=job.environment(), stdout=pipe, stderr=pipe, text=True)
+    status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 130 and "stopped by a signal" in err
+    job.leaves_nothing()

@@ -34,6 +34,13 @@ def test_options_that_matter_are_honoured(job):
     assert done.stdout.splitlines() == ["/tmp green"] * 2, done.stderr
 
 
+def test_a_label_names_the_rank_in_each_line(job):
+    job.script("srun -l -n 2 echo said")
+    done = job.run()
+    lines = sorted(done.stdout.splitlines())
+    assert len(lines) == 2 and all(line.endswith("said") and line != "said" for line in lines), done
+
+
 def test_a_rank_that_fails_fails_the_launcher(job):
     job.script("srun -n 2 bash -c 'exit 9'")
     assert job.run().returncode == 9

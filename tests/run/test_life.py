@@ -111,7 +111,7 @@ def test_one_stage_out_that_fails_does_not_stop_the_others(job):
 
 def test_processes_left_behind_are_ended_before_stage_out(job):
     job.script(
-        "mkdir $DW_JOB_STRIPED/out; exec 2>/dev/null; (setsid sh -c 'while echo x; do sleep 0.01; done' > $DW_JOB_STRIPED/out/log) & sleep 0.2",
+        "mkdir $DW_JOB_STRIPED/out; exec 2>/dev/null; (setsid sh -c 'while echo x; do sleep 0.01; done' > $DW_JOB_STRIPED/out/log) & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
         DW, STAGE_OUT,
     )
     done = job.run()

@@ -1,16 +1,17 @@
 //! `forebay compare`: the same script on the file system and on the burst buffer, in turn.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_directive::Symbols;
-use forebay_host::process::command;
-use forebay_host::{files, machine};
+use forebay_host::process::{Ended, Events, command, start_job};
+use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::arguments::CompareArguments;
-use crate::messages::fail;
+use crate::messages::{self, fail};
 use crate::outputs::{self, Fingerprint};
 use crate::table;
 
@@ -38,7 +39,7 @@ pub struct Measured {
     pub job_s: f64,
     /// Time in I/O as the application tells it.
     pub io_s: Option<f64>,
-    /// From the start of the script until its data are on the file system.
+    /// From the start of the script until its data are on the file system, synced.
     pub safe_s: f64,
     /// Stage-out, contained in `safe_s`.
     pub stage_out_s: f64,
@@ -70,27 +71,77 @@ pub struct Block {
     pub output_bytes: u64,
 }
 
-type Failure = (String, Option<String>);
+/// Time a run has to bring its data home after a signal.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Why there is no table.
+struct Failure {
+    message: String,
+    hint: Option<String>,
+    exit_code: i32,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..Self::from(message.into())
+        }
+    }
+
+    fn stopped(signal: i32) -> Self {
+        Self {
+            exit_code: 128 + signal,
+            ..Self::from("stopped by a signal; the run in hand was brought to its end".to_owned())
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            hint: None,
+            exit_code: 1,
+        }
+    }
+}
+
+impl From<forebay_host::Error> for Failure {
+    fn from(error: forebay_host::Error) -> Self {
+        error.to_string().into()
+    }
+}
+
+/// What all runs share.
+struct Bench<'a> {
+    arguments: &'a CompareArguments,
+    destinations: Vec<PathBuf>,
+    scratch: PathBuf,
+    events: Events,
+    bar: ProgressBar,
+}
 
 pub fn compare(arguments: &CompareArguments) -> i32 {
-    match measure(arguments) {
-        Ok(blocks) if arguments.json => match serde_json::to_string(&blocks) {
-            Ok(text) => {
-                println!("{text}");
-                0
-            }
-            Err(error) => fail(&error.to_string(), None, 1),
-        },
-        Ok(blocks) => {
-            table::print(&blocks);
-            i32::from(blocks.iter().any(|block| block.same_output == Some(false)))
+    let blocks = match measure(arguments) {
+        Ok(blocks) => blocks,
+        Err(failure) => {
+            return fail(&failure.message, failure.hint.as_deref(), failure.exit_code);
         }
-        Err((message, hint)) => fail(&message, hint.as_deref(), 1),
+    };
+    let differ = blocks.iter().any(|block| block.same_output == Some(false));
+    let text = if arguments.json {
+        serde_json::to_string(&blocks)
+    } else {
+        Ok(table::text(&blocks))
+    };
+    match text {
+        Ok(text) => messages::data(&text, i32::from(differ)),
+        Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
     }
 }
 
 fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
-    let destinations = destinations(&arguments.script)?;
     let mut models = Vec::new();
     if let Some(file) = &arguments.emulation.pfs_model {
         models.push(Some(file.as_path()));
@@ -100,41 +151,47 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
     }
     let runs = u64::from(arguments.repeat) * 2 * models.len() as u64;
     let style = ProgressStyle::with_template("forebay: run {pos} of {len} [{bar:20}] {msg}");
-    let bar =
-        ProgressBar::new(runs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bench = Bench {
+        arguments,
+        destinations: destinations(&arguments.script)?,
+        scratch: std::env::temp_dir().join(format!("forebay-compare-{}", std::process::id())),
+        events: Events::listen()?,
+        bar: ProgressBar::new(runs)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+    };
+    files::make_directory(&bench.scratch, 0o700)?;
     let blocks: Result<Vec<_>, _> = models
         .into_iter()
-        .map(|model| block(arguments, model, &destinations, &bar))
+        .map(|model| block(&bench, model))
         .collect();
-    bar.finish_and_clear();
+    bench.bar.finish_and_clear();
+    files::remove_tree(&bench.scratch)?;
     blocks
 }
 
 /// Where the script stages out to.
 fn destinations(script: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let plain = |error: forebay_host::Error| (error.to_string(), None);
-    let text = files::read_to_string(script).map_err(plain)?;
-    let directory = machine::current_directory().map_err(plain)?;
+    let text = files::read_to_string(script)?;
     let symbols = Symbols {
         user: machine::user_name(),
-        directory: directory.to_string_lossy().into_owned(),
+        directory: machine::current_directory()?.to_string_lossy().into_owned(),
         ..Symbols::default()
     };
     let request = forebay_directive::parse(&text, &symbols).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string);
-        let message = format!("{}: {}", script.display(), first.unwrap_or_default());
-        (
-            message,
-            problems.first().map(|problem| problem.hint.clone()),
-        )
+        let first = problems.first();
+        let message = first.map_or(String::new(), |problem| {
+            format!("{}: {problem}", script.display())
+        });
+        Failure::new(message, first.map_or("", |problem| problem.hint.as_str()))
     })?;
     if request.job.is_none() {
-        let hint = "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB";
-        let message = format!(
-            "{} asks for no burst buffer to compare with",
-            script.display()
-        );
-        return Err((message, Some(hint.to_owned())));
+        return Err(Failure::new(
+            format!(
+                "{} asks for no burst buffer to compare with",
+                script.display()
+            ),
+            "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
+        ));
     }
     Ok(request
         .stage_out
@@ -143,12 +200,7 @@ fn destinations(script: &Path) -> Result<Vec<PathBuf>, Failure> {
         .collect())
 }
 
-fn block(
-    arguments: &CompareArguments,
-    model: Option<&Path>,
-    destinations: &[PathBuf],
-    bar: &ProgressBar,
-) -> Result<Block, Failure> {
+fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
     let label = label(model)?;
     let mut rows = [Way::FileSystem, Way::BurstBuffer].map(|way| Row {
         way,
@@ -156,14 +208,15 @@ fn block(
     });
     let mut fingerprints: Vec<Vec<Fingerprint>> = Vec::new();
     // In turn, so that a slow minute of the machine meets both alike.
-    for _ in 0..arguments.repeat {
+    for _ in 0..bench.arguments.repeat {
         for row in &mut rows {
-            bar.set_message(format!("{label}, {}", row.way.name()));
-            bar.tick();
-            row.runs.push(one_run(arguments, model, row.way)?);
-            fingerprints
-                .push(outputs::fingerprints(destinations).map_err(|e| (e.to_string(), None))?);
-            bar.inc(1);
+            bench
+                .bar
+                .set_message(format!("{label}, {}", row.way.name()));
+            bench.bar.tick();
+            row.runs.push(one_run(bench, model, row.way)?);
+            fingerprints.push(outputs::fingerprints(&bench.destinations)?);
+            bench.bar.inc(1);
         }
     }
     let first = &fingerprints[0];
@@ -180,56 +233,62 @@ fn block(
 
 fn label(model: Option<&Path>) -> Result<String, Failure> {
     let Some(file) = model else {
-        let here = machine::file_system_here().map_err(|error| (error.to_string(), None))?;
-        return Ok(format!("real: {here}"));
+        return Ok(format!("real: {}, synced", machine::file_system_here()?));
     };
-    let text = files::read_to_string(file).map_err(|error| (error.to_string(), None))?;
-    let model = Model::from_toml(&text, &file.to_string_lossy());
-    model
-        .map(|model| format!("emulated: {}", model.name))
-        .map_err(|error| (error.to_string(), None))
+    let text = files::read_to_string(file)?;
+    match Model::from_toml(&text, &file.to_string_lossy()) {
+        Ok(model) => Ok(format!("emulated: {}", model.name)),
+        Err(error) => Err(error.to_string().into()),
+    }
 }
 
 /// Runs the script once in a process of its own and takes its account.
-fn one_run(
-    arguments: &CompareArguments,
-    model: Option<&Path>,
-    way: Way,
-) -> Result<Measured, Failure> {
-    let plain = |error: forebay_host::Error| (error.to_string(), None);
-    let output = std::env::temp_dir().join(format!("forebay-compare-{}.out", std::process::id()));
-    let mut process = command(machine::this_program().map_err(plain)?);
-    process.args(["run", "--json", "--output"]).arg(&output);
+fn one_run(bench: &Bench, model: Option<&Path>, way: Way) -> Result<Measured, Failure> {
+    let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
+    let mut process = command(machine::this_program()?);
+    process.args(["run", "--json", "--output"]).arg(&said);
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
-    if let Some(store) = &arguments.store {
+    if let Some(store) = &bench.arguments.store {
         process.arg("--store").arg(store);
     }
     if let Some(model) = model {
         process.arg("--pfs-model").arg(model);
-        for root in &arguments.emulation.pfs_root {
+        for root in &bench.arguments.emulation.pfs_root {
             process.arg("--pfs-root").arg(root);
         }
     }
-    let ended = process.arg(&arguments.script).output();
-    let ended = files::named(ended, "run", &arguments.script).map_err(plain)?;
-    let said = files::read_to_string(&output);
-    if said.is_ok() {
-        files::remove_file(&output).map_err(plain)?;
+    process.arg(&bench.arguments.script);
+    process.stdout(files::open_to_write(&account)?);
+    process.stderr(files::open_to_write(&log)?);
+    let (ended, asked) = bench.events.wait(start_job(process)?, GRACE)?;
+    if let Some(signal) = asked {
+        return Err(Failure::stopped(signal));
     }
-    if !ended.status.success() {
-        let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
+    if ended != Ended::Exit(0) {
+        let (complaint, status) = (files::read_to_string(&log)?, ended.shell_status());
         let message = format!(
-            "the job failed on the {} ({})\n{complaint}",
-            way.name(),
-            ended.status
+            "the job failed on the {} with status {status}\n{complaint}",
+            way.name()
         );
-        return Err((message, Some("see that forebay run JOB works first".into())));
+        return Err(Failure::new(
+            message,
+            "see that forebay run JOB works first",
+        ));
     }
-    let account: serde_json::Value = serde_json::from_slice(&ended.stdout)
-        .map_err(|error| (format!("forebay run gave no account: {error}"), None))?;
-    Ok(measured(&account, &said.map_err(plain)?))
+    let account = serde_json::from_str(&files::read_to_string(&account)?);
+    let account =
+        account.map_err(|error| Failure::from(format!("forebay run gave no account: {error}")))?;
+    let mut measured = measured(&account, &files::read_to_string(&said)?);
+    if way == Way::FileSystem && model.is_none() {
+        // A job that did not sync its results left them in the page cache: not safe yet. In the
+        // emulation a write returns when its bytes are on the targets.
+        let started = clock::now();
+        outputs::sync(&bench.destinations)?;
+        measured.safe_s += started.elapsed().as_secs_f64();
+    }
+    Ok(measured)
 }
 
 fn measured(account: &serde_json::Value, said: &str) -> Measured {

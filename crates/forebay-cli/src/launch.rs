@@ -182,7 +182,8 @@ pub fn launch(
     let mut process = command(&real);
     let flavour = flavour(&real);
     adapt(&mut process, flavour);
-    process.args(options).args(program);
+    process.args(options.iter().map(|option| in_words_of(flavour, option)));
+    process.args(program);
     prepare(&mut process);
     let error = replace_by(process);
     fail(&error.to_string(), None, CANNOT_LAUNCH)
@@ -232,6 +233,15 @@ fn adapt(process: &mut Command, flavour: Flavour) {
             process.args(["-launcher", "fork"]).env("HYDRA_RMK", "user");
         }
         Flavour::Unknown => {}
+    }
+}
+
+/// An option as this launcher spells it.
+fn in_words_of(flavour: Flavour, option: &OsStr) -> &OsStr {
+    match (flavour, option.to_str()) {
+        (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
+        (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
+        _ => option,
     }
 }
 

@@ -1,20 +1,54 @@
-//! What the user reads on standard error.
+//! What the user reads.
+//!
+//! A reader may be gone (a closed terminal, `| head`). That must not end a job half way, so what
+//! cannot be written to standard error is dropped.
+
+use std::io::Write;
+
+/// Writes one line to standard error.
+fn line(text: &str) {
+    // Nobody is left to be told that nobody is left.
+    if writeln!(std::io::stderr().lock(), "{text}").is_err() {}
+}
 
 /// Prints an error and its hint; returns the exit code given.
 pub fn fail(message: &str, hint: Option<&str>, exit_code: i32) -> i32 {
-    eprintln!("error: {message}");
-    if let Some(hint) = hint {
-        eprintln!("hint: {hint}");
+    error(message);
+    if let Some(text) = hint {
+        self::hint(text);
     }
     exit_code
 }
 
+/// Prints an error.
+pub fn error(message: &str) {
+    line(&format!("error: {message}"));
+}
+
+/// Prints what to do about the error before.
+pub fn hint(text: &str) {
+    line(&format!("hint: {text}"));
+}
+
 /// Prints a warning.
 pub fn warn(message: &str) {
-    eprintln!("warning: {message}");
+    line(&format!("warning: {message}"));
 }
 
 /// Says what is going on.
 pub fn say(message: &str) {
-    eprintln!("forebay: {message}");
+    line(&format!("forebay: {message}"));
+}
+
+/// Writes data to standard output; returns the exit code given, or 1 if they cannot be written.
+pub fn data(text: &str, exit_code: i32) -> i32 {
+    let mut output = std::io::stdout().lock();
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Ok(()) => exit_code,
+        Err(error) => fail(
+            &format!("cannot write to standard output: {error}"),
+            None,
+            1,
+        ),
+    }
 }

@@ -12,37 +12,48 @@ pub struct Fingerprint {
     content: blake3::Hash,
 }
 
-/// All files below these paths, sorted; a path that does not exist has none.
+/// Every file below these paths, sorted; a path that does not exist has none.
 pub fn fingerprints(paths: &[PathBuf]) -> forebay_host::Result<Vec<Fingerprint>> {
     let mut found = Vec::new();
-    for path in paths {
-        collect(path, &mut found)?;
-    }
+    each_file(paths, &mut |path, size_bytes| {
+        let mut hasher = blake3::Hasher::new();
+        let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
+        files::named(read, "read", path)?;
+        found.push(Fingerprint {
+            path: path.to_owned(),
+            size_bytes,
+            content: hasher.finalize(),
+        });
+        Ok(())
+    })?;
     Ok(found)
 }
 
-fn collect(path: &Path, found: &mut Vec<Fingerprint>) -> forebay_host::Result<()> {
-    let status = match files::status_of_name(path) {
-        Err(error) if error.is_not_found() => return Ok(()),
-        status => status?,
-    };
-    match status.kind {
-        Kind::Directory => {
-            for name in files::names_in(path)? {
-                collect(&path.join(name), found)?;
+/// Brings every file below these paths to the disk.
+pub fn sync(paths: &[PathBuf]) -> forebay_host::Result<()> {
+    each_file(paths, &mut |path, _| {
+        files::named(files::open_to_read(path)?.sync_all(), "sync", path)
+    })
+}
+
+/// Called with path and size in bytes.
+type Visit<'a> = &'a mut dyn FnMut(&Path, u64) -> forebay_host::Result<()>;
+
+fn each_file(paths: &[PathBuf], visit: Visit) -> forebay_host::Result<()> {
+    for path in paths {
+        let status = match files::status_of_name(path) {
+            Err(error) if error.is_not_found() => continue,
+            status => status?,
+        };
+        match status.kind {
+            Kind::Directory => {
+                let below: Vec<_> = files::names_in(path)?;
+                let below: Vec<_> = below.into_iter().map(|name| path.join(name)).collect();
+                each_file(&below, visit)?;
             }
+            Kind::File => visit(path, status.size_bytes)?,
+            Kind::Link | Kind::Other => {}
         }
-        Kind::File => {
-            let mut hasher = blake3::Hasher::new();
-            let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
-            files::named(read, "read", path)?;
-            found.push(Fingerprint {
-                path: path.to_owned(),
-                size_bytes: status.size_bytes,
-                content: hasher.finalize(),
-            });
-        }
-        Kind::Link | Kind::Other => {}
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::arguments::RunArguments;
 use crate::emulation::{self, Emulated, Emulation};
-use crate::messages::{fail, say, warn};
+use crate::messages::{self, fail, say, warn};
 use crate::progress::Progress;
 
 const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
@@ -75,19 +75,18 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     }
     if let (Some(staged), Some(kept)) = (&outcome.stage_out, &outcome.kept) {
         for (path, reason) in &staged.failures {
-            eprintln!("error: stage out: {}: {reason}", path.display());
+            messages::error(&format!("stage out: {}: {reason}", path.display()));
         }
         let kept = kept.display();
-        eprintln!(
-            "hint: nothing was deleted: the data are in {kept}; copy them, then rm -r {kept}"
-        );
+        let text = "nothing was deleted: the data are in";
+        messages::hint(&format!("{text} {kept}; copy them, then rm -r {kept}"));
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);
-        match serde_json::to_string(&Account { outcome, emulated }) {
-            Ok(line) => println!("{line}"),
-            Err(error) => return fail(&format!("cannot write JSON: {error}"), None, 1),
-        }
+        return match serde_json::to_string(&Account { outcome, emulated }) {
+            Ok(line) => messages::data(&line, outcome.exit_code),
+            Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
+        };
     }
     outcome.exit_code
 }

@@ -227,7 +227,7 @@ fn start(step: &Step) -> i32 {
     };
     let mut options: Vec<OsString> = vec!["-n".into(), tasks(step).to_string().into()];
     if step.label {
-        options.push("--tag-output".into());
+        options.push("-l".into());
     }
     let mut program: Vec<OsString> = Vec::new();
     if !step.program.is_empty() {

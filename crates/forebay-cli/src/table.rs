@@ -1,33 +1,36 @@
 //! The table of `forebay compare`, and in words what it means.
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;
 
 use crate::compare::{Block, Measured, Row};
 
-/// Prints all blocks on standard output.
-pub fn print(blocks: &[Block]) {
-    for block in blocks {
-        println!("{}", block.label);
-        println!("{}", table(block));
-        for sentence in sentences(block) {
-            println!("  {sentence}");
-        }
-        println!();
-    }
+/// All blocks, each a table and what it means.
+pub fn text(blocks: &[Block]) -> String {
+    let blocks: Vec<_> = blocks
+        .iter()
+        .map(|block| {
+            let said: Vec<_> = sentences(block).iter().map(|s| format!("  {s}")).collect();
+            format!("{}\n{}\n{}", block.label, table(block), said.join("\n"))
+        })
+        .collect();
+    blocks.join("\n\n")
 }
 
 fn table(block: &Block) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
+    table.load_preset(presets::NOTHING);
+    table.set_style(TableComponent::HeaderLines, '-');
+    table.set_style(TableComponent::MiddleHeaderIntersections, '-');
+    let names = [
         "",
-        "job time",
-        "I/O time seen",
-        "safe after",
+        "job time, s",
+        "I/O seen, s",
+        "safe after, s",
         "bytes",
         "label",
-    ]);
+    ];
+    table.set_header(names);
     for row in &block.rows {
         let bytes = row.runs.first().and_then(|run| run.bytes);
         let label = if block.emulated { "emulated" } else { "real" };
@@ -59,8 +62,8 @@ fn seconds(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> String {
     };
     let middle = median(&sorted);
     match sorted.as_slice() {
-        [_] => format!("{middle:.2} s"),
-        [least, .., most] => format!("{middle:.2} s ({least:.2}-{most:.2})"),
+        [_] => format!("{middle:.2}"),
+        [least, .., most] => format!("{middle:.2} ({least:.2}-{most:.2})"),
         [] => "-".into(),
     }
 }
@@ -93,9 +96,9 @@ fn sentences(block: &Block) -> Vec<String> {
     let [file_system, burst_buffer] = &block.rows;
     let mut said = Vec::new();
     let columns: [(&str, Figure); 3] = [
-        ("The job", |run| Some(run.job_s)),
-        ("The application's I/O", |run| run.io_s),
-        ("Until the data are safe, it", |run| Some(run.safe_s)),
+        ("Job time", |run| Some(run.job_s)),
+        ("I/O the application sees", |run| run.io_s),
+        ("Time until the data are safe", |run| Some(run.safe_s)),
     ];
     for (what, of) in columns {
         if let (Some(slow), Some(fast)) = (middle(file_system, of), middle(burst_buffer, of)) {
@@ -126,12 +129,12 @@ const NOISE: f64 = 1.05;
 fn versus(what: &str, file_system: f64, burst_buffer: f64) -> String {
     let gain = file_system / burst_buffer;
     if gain >= NOISE {
-        format!("{what} takes {gain:.1} times as long on the file system: the burst buffer wins.")
+        format!("{what}: the burst buffer is {gain:.1} times as fast.")
     } else if gain * NOISE <= 1.0 {
         let loss = burst_buffer / file_system;
-        format!("{what} takes {loss:.1} times as long with the burst buffer: it LOSES.")
+        format!("{what}: the burst buffer LOSES, it takes {loss:.1} times as long.")
     } else {
-        format!("{what} takes about as long on both.")
+        format!("{what}: about the same on both.")
     }
 }
 
@@ -196,8 +199,8 @@ mod tests {
     #[test]
     fn medians_stand_with_their_range() {
         let shown = table(&block(&[3.0, 1.0, 2.0], &[1.0, 4.0], 0.0)).to_string();
-        assert!(shown.contains("2.00 s (1.00-3.00)"), "{shown}");
-        assert!(shown.contains("2.50 s (1.00-4.00)"), "{shown}");
+        assert!(shown.contains("2.00 (1.00-3.00)"), "{shown}");
+        assert!(shown.contains("2.50 (1.00-4.00)"), "{shown}");
         assert!(shown.contains("1.00 MiB"), "{shown}");
     }
 
@@ -205,11 +208,11 @@ mod tests {
     fn a_gain_is_called_a_gain() {
         let said = sentences(&block(&[4.0], &[1.0], 1.0)).join("\n");
         assert!(
-            said.contains("The job takes 4.0 times as long on the file system"),
+            said.contains("Job time: the burst buffer is 4.0 times as fast."),
             "{said}"
         );
         assert!(
-            said.contains("safe, it takes 2.0 times as long on the file system"),
+            said.contains("safe: the burst buffer is 2.0 times as fast."),
             "{said}"
         );
         assert!(!said.contains("Why"), "{said}");
@@ -219,7 +222,7 @@ mod tests {
     fn a_loss_is_called_a_loss_with_its_reason() {
         let said = sentences(&block(&[2.0], &[1.0], 3.0)).join("\n");
         assert!(
-            said.contains("safe, it takes 2.0 times as long with the burst buffer: it LOSES"),
+            said.contains("safe: the burst buffer LOSES, it takes 2.0 times as long."),
             "{said}"
         );
         assert!(
@@ -228,7 +231,7 @@ mod tests {
         );
         let said = sentences(&block(&[1.0], &[2.0], 1.0)).join("\n");
         assert!(
-            said.contains("The job takes 2.0 times as long with the burst buffer: it LOSES"),
+            said.contains("Job time: the burst buffer LOSES, it takes 2.0 times as long."),
             "{said}"
         );
         assert!(
@@ -240,10 +243,7 @@ mod tests {
     #[test]
     fn near_equality_is_not_sold_as_either() {
         let said = sentences(&block(&[1.00], &[1.02], 0.0)).join("\n");
-        assert!(
-            said.contains("The job takes about as long on both."),
-            "{said}"
-        );
+        assert!(said.contains("Job time: about the same on both."), "{said}");
         assert!(!said.contains("LOSES"), "{said}");
     }
 

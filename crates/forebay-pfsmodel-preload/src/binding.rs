@@ -77,7 +77,7 @@ fn bind(state: &State, descriptor: c_int, file: &mut OpenFile) {
 }
 
 fn stored_layout(state: &State, descriptor: c_int) -> Option<Layout> {
-    descriptors::bound_layout(state, Striping::of_descriptor(descriptor).ok()??)
+    state.bound(Striping::of_descriptor(descriptor).ok()??)
 }
 
 fn directory_of_descriptor(descriptor: c_int) -> Option<Striping> {

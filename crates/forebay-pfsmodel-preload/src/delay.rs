@@ -125,12 +125,8 @@ pub(crate) unsafe fn side(descriptor: c_int, offset: *const i64) -> Side {
     if descriptors::is_foreign(descriptor) {
         return Side(None);
     }
-    // SAFETY: the caller's promise.
-    let at = if offset.is_null() {
-        At::Position
-    } else {
-        At::Offset(unsafe { *offset })
-    };
+    // SAFETY: the caller's promise: null, or an offset.
+    let at = unsafe { offset.as_ref() }.map_or(At::Position, |offset| At::Offset(*offset));
     errno::kept(|| {
         let file = session::state().and_then(|state| descriptors::file(state, descriptor));
         Side(file.and_then(|file| start(descriptor, at).map(|offset| (file, offset))))
@@ -158,17 +154,16 @@ pub(crate) fn transfer(from: &Side, to: &Side, moved: isize) {
     });
 }
 
-/// Waits for an fsync.
+/// Waits for an fsync; of a directory, it is a metadata operation.
 pub(crate) fn sync(descriptor: c_int) {
-    with_descriptor(descriptor, |state, seen| {
-        if let Seen::File(file) = seen {
+    with_descriptor(descriptor, |state, seen| match seen {
+        Seen::File(file) => {
             let now_ns = session::now_ns();
-            session::sleep(
-                state,
-                now_ns,
-                state.charge_sync(now_ns, &file.layout, session::client()),
-            );
+            let finish_ns = state.charge_sync(now_ns, &file.layout, session::client());
+            session::sleep(state, now_ns, finish_ns);
         }
+        Seen::Directory => metadata(state),
+        Seen::Foreign => {}
     });
 }
 

@@ -159,7 +159,7 @@ fn ask_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     let bound = Striping::of_descriptor(descriptor)
         .ok()
         .flatten()
-        .and_then(|striping| bound_layout(state, striping));
+        .and_then(|striping| state.bound(striping));
     Some(Seen::File(OpenFile {
         layout: bound.unwrap_or_else(|| state.unbound_layout(status.st_ino)),
         size_bytes: u64::try_from(status.st_size).unwrap_or(0),
@@ -167,13 +167,6 @@ fn ask_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
         device: status.st_dev,
         inode: status.st_ino,
     }))
-}
-
-/// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
-pub(crate) fn bound_layout(state: &State, striping: Striping) -> Option<Layout> {
-    let bound =
-        striping.stripe_count > 0 && striping.first_target >= 0 && striping.stripe_size_bytes > 0;
-    bound.then(|| state.complete(striping))
 }
 
 /// The file of a known descriptor, unless it became another one behind our back.

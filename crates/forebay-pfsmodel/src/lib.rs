@@ -16,6 +16,7 @@ compile_error!(
     "forebay-pfsmodel needs 64-bit Linux: the shared state holds 64-bit atomics and /proc is read"
 );
 
+mod administration;
 mod block;
 mod charge;
 mod counters;
@@ -27,6 +28,7 @@ mod quantity;
 mod state;
 pub mod striping;
 
+pub use administration::{LayoutError, Shown};
 pub use charge::{Client, Op};
 pub use counters::{Counters, TargetCounters};
 pub use layout::{Lane, Layout};

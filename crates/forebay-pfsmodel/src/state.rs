@@ -263,6 +263,15 @@ impl State {
         })
     }
 
+    /// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
+    #[must_use]
+    pub fn bound(&self, striping: Striping) -> Option<Layout> {
+        let bound = striping.stripe_count > 0
+            && striping.first_target >= 0
+            && striping.stripe_size_bytes > 0;
+        bound.then(|| self.complete(striping))
+    }
+
     /// Fills in what a wish leaves open. Without a first target the next one in turn is taken; the turn
     /// advances by the stripe count, so that few wide files use all targets.
     #[must_use]

@@ -8,6 +8,8 @@
 //! the model *can* have the published shape, and the canaries show that it needs its parts for that. It is no
 //! prediction.
 
+#![allow(clippy::unwrap_used)]
+
 use forebay_pfsmodel::{Client, Counters, Layout, Model, Op, State};
 use serde::Deserialize;
 

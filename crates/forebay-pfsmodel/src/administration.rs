@@ -1,0 +1,266 @@
+//! Setting and showing the striping of files and directories, with the rules of Lustre's `lfs`.
+// These are the operations of a command, not of the preload's hooks; they may use std::fs.
+#![allow(clippy::disallowed_methods)]
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::layout::Layout;
+use crate::machine::STRIPE_SIZE_MULTIPLE_BYTES;
+use crate::state::State;
+use crate::striping::Striping;
+use crate::{STATE_ENV, kernel};
+
+/// Lustre's limit for the stripes of one file; more than there are targets means all of them.
+const STRIPE_COUNT_MAX: i32 = 2000;
+
+/// Lustre keeps stripe sizes in 32 bits.
+const STRIPE_SIZE_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// The striping of one file or directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// What new files in a directory get; a first target of -1 is "any".
+    Directory(Striping),
+    /// Where a file's bytes lie.
+    File {
+        /// Its layout.
+        layout: Layout,
+        /// Its inode number, shown in place of Lustre's object ids.
+        inode: u64,
+    },
+}
+
+/// Why a striping cannot be set or shown.
+#[derive(Debug, Error)]
+pub enum LayoutError {
+    /// The path lies elsewhere.
+    #[error("{path} is not on the emulated file system, which is {roots}")]
+    NotEmulated {
+        /// The path as given.
+        path: String,
+        /// The emulated directories.
+        roots: String,
+    },
+    /// Like Lustre's EEXIST: a file's layout never changes.
+    #[error("{path}: stripe already set: the layout of a file never changes")]
+    Exists {
+        /// The path as given.
+        path: String,
+    },
+    /// A number that Lustre refuses too.
+    #[error("{what} {value} is not possible; expected {expected}")]
+    Value {
+        /// Which number.
+        what: &'static str,
+        /// The number.
+        value: String,
+        /// What would be.
+        expected: String,
+    },
+    /// A directory was needed.
+    #[error("{path} is no directory")]
+    NotADirectory {
+        /// The path as given.
+        path: String,
+    },
+    /// The file system said no.
+    #[error("{path}: {source}")]
+    System {
+        /// The path as given.
+        path: String,
+        /// Its reason.
+        source: io::Error,
+    },
+}
+
+impl LayoutError {
+    /// What to do about it, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { .. } => Some(
+                "to stripe it anew, set the striping of a new file and copy the data".to_owned(),
+            ),
+            Self::System { source, .. } if source.raw_os_error() == Some(libc::ENOTSUP) => {
+                Some(format!(
+                    "the directory behind {STATE_ENV} needs user extended attributes (ext4, xfs, tmpfs since Linux 6.6)"
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    /// Sets the striping: of a directory for the files to come, of a file that does not exist by creating it
+    /// empty, of an empty file without layout.
+    ///
+    /// # Errors
+    /// [`LayoutError`], among them `Exists` for a file that has a layout or data.
+    pub fn set_striping(&self, path: &Path, wish: Striping) -> Result<(), LayoutError> {
+        self.check_wish(wish)?;
+        let (real, name) = self.resolve(path)?;
+        let metadata = match real.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                return wish
+                    .store_at_path(&name)
+                    .map_err(|source| system(path, source));
+            }
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(system(path, source)),
+        };
+        if metadata.is_some_and(|metadata| metadata.len() > 0 || !metadata.is_file()) {
+            return Err(LayoutError::Exists {
+                path: path.display().to_string(),
+            });
+        }
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
+        let descriptor =
+            kernel::open(&name, flags, 0o666).map_err(|source| system(path, source))?;
+        let bound = Striping::from(self.complete(wish)).bind_descriptor(descriptor);
+        kernel::close(descriptor);
+        bound.map_err(|source| match source.raw_os_error() {
+            Some(libc::EEXIST) => LayoutError::Exists {
+                path: path.display().to_string(),
+            },
+            _ => system(path, source),
+        })
+    }
+
+    /// Takes the default striping away from a directory.
+    ///
+    /// # Errors
+    /// [`LayoutError`]: not emulated, no directory, not permitted.
+    pub fn remove_striping(&self, path: &Path) -> Result<(), LayoutError> {
+        let (real, name) = self.resolve(path)?;
+        if !real.is_dir() {
+            return Err(LayoutError::NotADirectory {
+                path: path.display().to_string(),
+            });
+        }
+        Striping::remove_from_path(&name).map_err(|source| system(path, source))
+    }
+
+    /// The striping of a file or directory.
+    ///
+    /// # Errors
+    /// [`LayoutError`]: not emulated, missing, not permitted.
+    pub fn striping(&self, path: &Path) -> Result<Shown, LayoutError> {
+        let (real, name) = self.resolve(path)?;
+        let metadata = real.metadata().map_err(|source| system(path, source))?;
+        let stored = Striping::of_path(&name).map_err(|source| system(path, source))?;
+        if metadata.is_dir() {
+            return Ok(Shown::Directory(
+                self.spell_out(stored.unwrap_or(Striping::DEFAULT)),
+            ));
+        }
+        let layout = stored.and_then(|striping| self.bound(striping));
+        let layout = layout.unwrap_or_else(|| self.unbound_layout(metadata.ino()));
+        Ok(Shown::File {
+            layout,
+            inode: metadata.ino(),
+        })
+    }
+
+    /// Names of what lies in an emulated directory, sorted, joined to `path`.
+    ///
+    /// # Errors
+    /// [`LayoutError`]: not emulated, no directory, not permitted.
+    pub fn entries(&self, path: &Path) -> Result<Vec<PathBuf>, LayoutError> {
+        let (real, _) = self.resolve(path)?;
+        let entries = std::fs::read_dir(real).map_err(|source| system(path, source))?;
+        let names: io::Result<Vec<PathBuf>> = entries
+            .map(|entry| entry.map(|entry| path.join(entry.file_name())))
+            .collect();
+        let mut names = names.map_err(|source| system(path, source))?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// The default written out, as `lfs getstripe` shows it for a directory.
+    fn spell_out(&self, wish: Striping) -> Striping {
+        let default = Striping::from(self.unbound_layout(0));
+        let or = |value, default| if value == 0 { default } else { value };
+        Striping {
+            stripe_count: if wish.stripe_count == 0 {
+                default.stripe_count
+            } else {
+                wish.stripe_count
+            },
+            stripe_size_bytes: or(wish.stripe_size_bytes, default.stripe_size_bytes),
+            first_target: wish.first_target,
+        }
+    }
+
+    fn check_wish(&self, wish: Striping) -> Result<(), LayoutError> {
+        let refuse = |what, value: String, expected| {
+            Err(LayoutError::Value {
+                what,
+                value,
+                expected,
+            })
+        };
+        let targets = self.targets();
+        if !(-1..=STRIPE_COUNT_MAX).contains(&wish.stripe_count) {
+            let expected =
+                format!("-1 (all {targets} targets), 0 (the default) or 1 to {STRIPE_COUNT_MAX}");
+            return refuse("stripe count", wish.stripe_count.to_string(), expected);
+        }
+        let size = wish.stripe_size_bytes;
+        if !size.is_multiple_of(STRIPE_SIZE_MULTIPLE_BYTES) || size > STRIPE_SIZE_BYTES_MAX {
+            let expected = "a multiple of 64 KiB below 4 GiB, or 0 for the default".to_owned();
+            return refuse("stripe size", size.to_string(), expected);
+        }
+        if wish.first_target < -1 || i64::from(wish.first_target) >= i64::from(targets) {
+            let expected = format!("-1 (any) or 0 to {}", targets - 1);
+            return refuse("stripe index", wish.first_target.to_string(), expected);
+        }
+        Ok(())
+    }
+
+    /// The real path, also of a file that does not exist yet, if it is emulated.
+    fn resolve(&self, path: &Path) -> Result<(PathBuf, CString), LayoutError> {
+        let real = match (path.canonicalize(), path.file_name()) {
+            (Ok(real), _) => real,
+            (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = path
+                    .parent()
+                    .filter(|parent| !parent.as_os_str().is_empty())
+                    .unwrap_or(Path::new("."));
+                parent
+                    .canonicalize()
+                    .map_err(|source| system(path, source))?
+                    .join(name)
+            }
+            (Err(source), _) => return Err(system(path, source)),
+        };
+        if !self.covers(real.as_os_str().as_bytes()) {
+            let roots: Vec<String> = self
+                .roots()
+                .iter()
+                .map(|root| root.display().to_string())
+                .collect();
+            return Err(LayoutError::NotEmulated {
+                path: path.display().to_string(),
+                roots: roots.join(", "),
+            });
+        }
+        let name = CString::new(real.as_os_str().as_bytes())
+            .map_err(|_| system(path, io::Error::from_raw_os_error(libc::EINVAL)))?;
+        Ok((real, name))
+    }
+}
+
+fn system(path: &Path, source: io::Error) -> LayoutError {
+    LayoutError::System {
+        path: path.display().to_string(),
+        source,
+    }
+}
