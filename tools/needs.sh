@@ -10,9 +10,10 @@ need() { # need PACKAGE COMMAND...: the package is needed if the command fails
     "$@" >/dev/null 2>&1 || packages+=("$package")
 }
 
-rust=$(cargo --version 2>/dev/null | cut -d' ' -f2)
-if [ "$(printf '%s\n' 1.88 "${rust:-0}" | sort -V | head -1)" != 1.88 ]; then
-    echo "error: Rust 1.88 or newer is needed, found: ${rust:-none}" >&2
+rust=0
+if found=$(cargo --version 2>/dev/null); then rust=$(cut -d' ' -f2 <<<"$found"); fi
+if [ "$(printf '%s\n' 1.88 "$rust" | sort -V | head -1)" != 1.88 ]; then
+    echo "error: Rust 1.88 or newer is needed; found: ${found:-none}" >&2
     echo "hint: install it with rustup; Debian 12's own is too old" >&2
     exit 1
 fi

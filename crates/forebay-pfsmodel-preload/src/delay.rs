@@ -19,23 +19,27 @@ pub(crate) enum At {
     Offset(i64),
 }
 
-/// Waits for a read of up to `length` bytes.
+/// Waits for a read of up to `length` bytes; true if the file is emulated.
 #[inline(always)]
-pub(crate) fn read(descriptor: c_int, length: usize, at: At) {
-    if !descriptors::is_foreign(descriptor) {
-        data(descriptor, Op::Read, length as u64, at);
+pub(crate) fn read(descriptor: c_int, length: usize, at: At) -> bool {
+    !descriptors::is_foreign(descriptor) && data(descriptor, Op::Read, length as u64, at)
+}
+
+/// Waits for a write of `length` bytes; true if the file is emulated.
+#[inline(always)]
+pub(crate) fn write(descriptor: c_int, length: usize, at: At) -> bool {
+    !descriptors::is_foreign(descriptor) && data(descriptor, Op::Write, length as u64, at)
+}
+
+/// After the real call: its time is made good at the next one.
+#[inline(always)]
+pub(crate) fn settle(is_emulated: bool) {
+    if is_emulated {
+        session::note_behind();
     }
 }
 
-/// Waits for a write of `length` bytes.
-#[inline(always)]
-pub(crate) fn write(descriptor: c_int, length: usize, at: At) {
-    if !descriptors::is_foreign(descriptor) {
-        data(descriptor, Op::Write, length as u64, at);
-    }
-}
-
-/// Waits for a vectored call.
+/// Waits for a vectored call; true if the file is emulated.
 ///
 /// # Safety
 /// `vector` points to `count` structs, as the call itself demands.
@@ -46,11 +50,10 @@ pub(crate) unsafe fn vector(
     vector: *const libc::iovec,
     count: c_int,
     at: At,
-) {
-    if !descriptors::is_foreign(descriptor) {
-        // SAFETY: the caller's promise.
-        data(descriptor, op, unsafe { total_length(vector, count) }, at);
-    }
+) -> bool {
+    // SAFETY: the caller's promise.
+    !descriptors::is_foreign(descriptor)
+        && data(descriptor, op, unsafe { total_length(vector, count) }, at)
 }
 
 /// Sum of the lengths; 0 for counts that the kernel refuses.
@@ -68,19 +71,21 @@ unsafe fn total_length(vector: *const libc::iovec, count: c_int) -> u64 {
 
 #[cold]
 #[inline(never)]
-fn data(descriptor: c_int, op: Op, length: u64, at: At) {
+fn data(descriptor: c_int, op: Op, length: u64, at: At) -> bool {
     errno::kept(|| {
         let Some(state) = session::state() else {
             if session::is_off() {
                 descriptors::ignore(descriptor);
             }
-            return;
+            return false;
         };
-        if let Some(file) = descriptors::file(state, descriptor) {
-            let (offset, length) = extent(descriptor, &file, op, length, at);
-            charge(state, &file, op, offset, length);
-        }
-    });
+        let Some(file) = descriptors::file(state, descriptor) else {
+            return false;
+        };
+        let (offset, length) = extent(descriptor, &file, op, length, at);
+        charge(state, &file, op, offset, length);
+        length > 0
+    })
 }
 
 /// The bytes that will be moved: reads end at the end of the file, appended writes begin there.
