@@ -51,7 +51,8 @@ class Job:
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         if number == KILL:  # what the killed process could not take away itself
-            pathlib.Path(f"/dev/shm/forebay-pfs-{process.pid}").unlink(missing_ok=True)
+            for state in pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"):
+                state.unlink()
         return process.returncode, err
 
     def allocations(self) -> list[pathlib.Path]:

@@ -5,7 +5,8 @@ import pytest
 from job import DW, INTERRUPT, KILL
 from slow import MODEL
 
-SIZE = 24 << 20  # over a second at 20 MB/s
+SIZE = 96 << 20  # five seconds at 20 MB/s, of which only the first part is waited for
+ROOMY = DW.replace("64MiB", "512MiB")
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 CONTENT = bytes(range(256)) * (SIZE // 256)
@@ -24,13 +25,13 @@ def half_files(directory):
 
 
 def write_out(job):
-    job.script(f"mkdir $DW_JOB_STRIPED/out; python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * {SIZE // 256})' > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    job.script(f"mkdir $DW_JOB_STRIPED/out; python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * {SIZE // 256})' > $DW_JOB_STRIPED/out/it", ROOMY, STAGE_OUT)
 
 
 def test_ctrl_c_during_stage_in_leaves_nothing_and_starts_nothing(job, slow):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "it").write_bytes(CONTENT)
-    job.script("touch started", DW, STAGE_IN)
+    job.script("touch started", ROOMY, STAGE_IN)
     process = job.start(*slow)
     status, err = job.stop_when(process, lambda: half_files(job.store), INTERRUPT)
     assert status == 125 and "stopped by a signal before the job was started" in err
@@ -62,7 +63,7 @@ def test_kill_9_during_stage_out_puts_nothing_half_under_a_final_name(job, slow)
 def test_kill_9_during_stage_in_starts_nothing_and_puts_nothing_half_under_a_final_name(job, slow):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "it").write_bytes(CONTENT)
-    job.script("touch started", DW, STAGE_IN)
+    job.script("touch started", ROOMY, STAGE_IN)
     process = job.start(*slow)
     job.stop_when(process, lambda: half_files(job.store), KILL)
     (kept,) = job.allocations()

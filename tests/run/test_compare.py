@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 from job import DW, INTERRUPT
+from slow import MODEL
 
 LUSTRE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out"
@@ -72,3 +73,43 @@ def test_ctrl_c_ends_the_run_in_hand_and_leaves_nothing(job):
     status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
     assert status == 130 and "stopped by a signal" in err
     job.leaves_nothing()
+
+
+def test_what_was_not_written_in_a_run_is_not_called_the_same(job):
+    (job.directory / "out").mkdir()
+    (job.directory / "out" / "old").write_text("from another day")
+    job.script('mkdir -p "${DW_JOB_STRIPED:-/tmp}/out"', DW, STAGE_OUT)
+    done = compare(job, "--repeat", "1")
+    assert done.returncode == 0 and "Output: not compared" in done.stdout, done.stderr
+
+
+def test_a_destination_may_hold_the_jobs_id(job):
+    job.script('out="$SLURM_SUBMIT_DIR/out-$SLURM_JOB_ID"; [ -n "$DW_JOB_STRIPED" ] && out=${DW_JOB_STRIPED}out; mkdir "$out"; echo x > "$out/x"',
+               DW, STAGE_OUT.replace("%d/out", "%d/out-%j"))
+    done = compare(job, "--repeat", "2")
+    assert "Output: the same in all runs, 1 file(s), 2 bytes." in done.stdout, done.stdout + done.stderr
+
+
+def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
+    model = job.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    job.script(
+        '[ -z "$DW_JOB_STRIPED" ] && exit 0\n'
+        "mkdir $DW_JOB_STRIPED/out; head -c 100000000 /dev/zero > $DW_JOB_STRIPED/out/x; touch running; sleep 300",
+        DW.replace("64MiB", "512MiB"), STAGE_OUT,
+    )
+    command = [job.forebay, "compare", "--store", job.store, "--no-real", "--pfs-model", model, "job.sh"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=job.directory, env=job.environment(), stdout=pipe, stderr=pipe, text=True)
+
+    def staging_out_after_a_first_signal():
+        if (job.directory / "running").exists():
+            (job.directory / "running").unlink()
+            process.send_signal(INTERRUPT)
+        return list((job.directory / "out").glob("*.part"))
+
+    status, err = job.stop_when(process, staging_out_after_a_first_signal, INTERRUPT)
+    (kept,) = job.allocations()
+    assert status == 130 and f"nothing was deleted: the data are in {kept}" in err
+    assert (kept / "striped" / "out" / "x").stat().st_size == 100_000_000
+    assert list((job.directory / "out").iterdir()) == [] and list(job.temporary.iterdir()) == []

@@ -1,6 +1,7 @@
 """`make install PREFIX=...` without root; the installed command finds its parts."""
 
 import pathlib
+import shutil
 import subprocess
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,6 +20,19 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     assert "emulated: lustre-small" in done.stderr
     page = (prefix / "share" / "man" / "man1" / "forebay.1").read_text()
     assert ".TH forebay 1" in page and "burst buffer" in page
+
+
+def test_a_place_where_the_preload_cannot_be_loaded_from_is_refused(build, tmp_path):
+    prefix = tmp_path / "my tools"
+    for part in ("bin/forebay", "lib/forebay/libforebay_pfsmodel_preload.so"):
+        (prefix / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(build / part, prefix / part)
+    (tmp_path / "job.sh").write_text("#!/bin/bash\ntouch started\n")
+    model = PROJECT / "machines" / "lustre-small.toml"
+    command = [prefix / "bin" / "forebay", "run", "--pfs-model", model, "job.sh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 125 and "nothing would be emulated" in done.stderr, done.stderr
+    assert not (tmp_path / "started").exists()
 
 
 def test_every_command_has_help_with_an_example(build):

@@ -65,3 +65,38 @@ def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
     done = job.run(SLURM_JOB_ID="77")
     assert done.stdout.splitlines()[-1] == "77"
     assert str(job.temporary) not in done.stdout
+
+
+def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
+    job.script("mpirun echo x; mpirun -N 3 --host elsewhere echo y; mpiexec -n 1 --host a echo z : -n 2 --host b echo z")
+    done = job.run()
+    assert sorted(done.stdout.split()) == ["x"] * 2 + ["y"] * 3 + ["z"] * 3, done.stderr
+
+
+def test_a_login_shell_finds_the_launchers_too(job):
+    (job.directory / "job.sh").write_text("#!/bin/bash -l\nPATH=/usr/local/bin:/usr/bin:/bin\nsrun -n 2 echo x\n")
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["x", "x"]), done.stderr
+
+
+def test_the_launchers_say_who_they_are(job):
+    job.script("mpiexec --version | head -1; srun --version; srun --help | head -1")
+    done = job.run()
+    lines = done.stdout.splitlines()
+    assert "OpenRTE" in lines[0] or "MPI" in lines[0] or "HYDRA" in lines[0]
+    assert lines[1].startswith("srun of forebay") and lines[2].startswith("usage: srun"), done.stderr
+
+
+def test_the_streams_of_tasks(job):
+    job.script(
+        "echo from the file > in\n"
+        "srun -n 2 -i in -o out.%t bash -c 'cat; echo error of $SLURM_PROCID >&2'\n"
+        "cat out.0 out.1\n"
+        "srun -n 1 -o both -e both bash -c 'echo one; echo two >&2'; cat both\n"
+        "srun -n 1 -c 2 bash -c 'echo $SLURM_CPUS_PER_TASK'; srun -n 1 --export=NONE true"
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == [
+        "from the file", "error of 0", "from the file", "error of 1", "one", "two", "2",
+    ], done.stderr
+    assert "warning: srun: --export=NONE is not honoured" in done.stderr

@@ -116,7 +116,7 @@ def test_processes_left_behind_are_ended_before_stage_out(job):
     )
     done = job.run()
     assert done.returncode == 0, done.stderr
-    assert "were ended before stage-out" in done.stderr
+    assert "the job left behind, ended before stage-out: 2" in done.stderr
     assert (job.directory / "results" / "log").stat().st_size > 0
     job.leaves_nothing()
 

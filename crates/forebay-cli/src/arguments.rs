@@ -49,6 +49,9 @@ pub enum Verb {
 pub struct RunArguments {
     /// The job script
     pub script: PathBuf,
+    /// Words for the script, behind --
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<OsString>,
     /// Directory for allocations [default: memory, in /dev/shm]
     #[arg(long, value_name = "DIR", env = "FOREBAY_STORE")]
     pub store: Option<PathBuf>,

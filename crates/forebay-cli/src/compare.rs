@@ -1,9 +1,8 @@
 //! `forebay compare`: the same script on the file system and on the burst buffer, in turn.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use forebay_directive::Symbols;
+use forebay_control::JobScript;
 use forebay_host::process::{Ended, Events, command, start_job};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::Model;
@@ -64,15 +63,12 @@ pub struct Block {
     /// Is it emulated?
     pub emulated: bool,
     pub rows: [Row; 2],
-    /// Did both ways leave the same files where the script stages out to? None if not both left any.
+    /// Did all runs leave the same files where the script stages out to? None if not all wrote there.
     pub same_output: Option<bool>,
     /// Files and bytes of that output.
     pub output_files: usize,
     pub output_bytes: u64,
 }
-
-/// Time a run has to bring its data home after a signal.
-const GRACE: Duration = Duration::from_secs(60);
 
 /// Why there is no table.
 struct Failure {
@@ -89,10 +85,11 @@ impl Failure {
         }
     }
 
-    fn stopped(signal: i32) -> Self {
+    fn stopped(signal: i32, said: &str) -> Self {
+        let message = format!("stopped by a signal; the run in hand said at last:\n{said}");
         Self {
             exit_code: 128 + signal,
-            ..Self::from("stopped by a signal; the run in hand was brought to its end".to_owned())
+            ..Self::from(message)
         }
     }
 }
@@ -107,6 +104,15 @@ impl From<String> for Failure {
     }
 }
 
+impl From<forebay_control::Error> for Failure {
+    fn from(error: forebay_control::Error) -> Self {
+        Self {
+            hint: error.hint(),
+            ..Self::from(error.to_string())
+        }
+    }
+}
+
 impl From<forebay_host::Error> for Failure {
     fn from(error: forebay_host::Error) -> Self {
         error.to_string().into()
@@ -116,7 +122,7 @@ impl From<forebay_host::Error> for Failure {
 /// What all runs share.
 struct Bench<'a> {
     arguments: &'a CompareArguments,
-    destinations: Vec<PathBuf>,
+    script: JobScript,
     scratch: PathBuf,
     events: Events,
     bar: ProgressBar,
@@ -153,12 +159,14 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
     let style = ProgressStyle::with_template("forebay: run {pos} of {len} [{bar:20}] {msg}");
     let bench = Bench {
         arguments,
-        destinations: destinations(&arguments.script)?,
-        scratch: std::env::temp_dir().join(format!("forebay-compare-{}", std::process::id())),
+        script: JobScript::read(&arguments.script)?,
+        scratch: std::env::temp_dir()
+            .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
         events: Events::listen()?,
         bar: ProgressBar::new(runs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
+    bench.destinations(None)?; // what is wrong in the script is said before anything runs
     files::make_directory(&bench.scratch, 0o700)?;
     let blocks: Result<Vec<_>, _> = models
         .into_iter()
@@ -169,35 +177,21 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
     blocks
 }
 
-/// Where the script stages out to.
-fn destinations(script: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let text = files::read_to_string(script)?;
-    let symbols = Symbols {
-        user: machine::user_name(),
-        directory: machine::current_directory()?.to_string_lossy().into_owned(),
-        ..Symbols::default()
-    };
-    let request = forebay_directive::parse(&text, &symbols).map_err(|problems| {
-        let first = problems.first();
-        let message = first.map_or(String::new(), |problem| {
-            format!("{}: {problem}", script.display())
-        });
-        Failure::new(message, first.map_or("", |problem| problem.hint.as_str()))
-    })?;
-    if request.job.is_none() {
-        return Err(Failure::new(
-            format!(
-                "{} asks for no burst buffer to compare with",
-                script.display()
-            ),
-            "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
-        ));
+impl Bench<'_> {
+    /// Where the script stages out to, in a job of this id.
+    fn destinations(&self, job_id: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+        let here = machine::current_directory()?;
+        let request = self.script.request(&here, job_id.unwrap_or("no-job"))?;
+        if request.job.is_none() {
+            let script = self.script.path.display();
+            return Err(Failure::new(
+                format!("{script} asks for no burst buffer to compare with"),
+                "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
+            ));
+        }
+        let stages = request.stage_out.iter();
+        Ok(stages.map(|stage| PathBuf::from(&stage.pfs_path)).collect())
     }
-    Ok(request
-        .stage_out
-        .iter()
-        .map(|stage| PathBuf::from(&stage.pfs_path))
-        .collect())
 }
 
 fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
@@ -206,7 +200,7 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
         way,
         runs: Vec::new(),
     });
-    let mut fingerprints: Vec<Vec<Fingerprint>> = Vec::new();
+    let mut fingerprints = Vec::new();
     // In turn, so that a slow minute of the machine meets both alike.
     for _ in 0..bench.arguments.repeat {
         for row in &mut rows {
@@ -214,20 +208,23 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
                 .bar
                 .set_message(format!("{label}, {}", row.way.name()));
             bench.bar.tick();
-            row.runs.push(one_run(bench, model, row.way)?);
-            fingerprints.push(outputs::fingerprints(&bench.destinations)?);
+            let (measured, left) = one_run(bench, model, row.way)?;
+            row.runs.push(measured);
+            fingerprints.push(left);
             bench.bar.inc(1);
         }
     }
-    let first = &fingerprints[0];
-    let some = fingerprints.iter().all(|files| !files.is_empty());
+    let all: Option<Vec<Vec<Fingerprint>>> = fingerprints.into_iter().collect();
+    let first = all.iter().flatten().next();
     Ok(Block {
         label,
         emulated: model.is_some(),
         rows,
-        same_output: some.then(|| fingerprints.iter().all(|files| files == first)),
-        output_files: first.len(),
-        output_bytes: first.iter().map(|file| file.size_bytes).sum(),
+        same_output: all
+            .as_ref()
+            .map(|all| all.iter().all(|files| Some(files) == first)),
+        output_files: first.map_or(0, Vec::len),
+        output_bytes: first.map_or(0, |files| files.iter().map(|file| file.size_bytes).sum()),
     })
 }
 
@@ -242,8 +239,13 @@ fn label(model: Option<&Path>) -> Result<String, Failure> {
     }
 }
 
-/// Runs the script once in a process of its own and takes its account.
-fn one_run(bench: &Bench, model: Option<&Path>, way: Way) -> Result<Measured, Failure> {
+/// Runs the script once in a process of its own; takes its account and looks at what it left.
+fn one_run(
+    bench: &Bench,
+    model: Option<&Path>,
+    way: Way,
+) -> Result<(Measured, Option<Vec<Fingerprint>>), Failure> {
+    let before = outputs::times(&bench.destinations(None)?)?;
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(machine::this_program()?);
     process.args(["run", "--json", "--output"]).arg(&said);
@@ -262,33 +264,42 @@ fn one_run(bench: &Bench, model: Option<&Path>, way: Way) -> Result<Measured, Fa
     process.arg(&bench.arguments.script);
     process.stdout(files::open_to_write(&account)?);
     process.stderr(files::open_to_write(&log)?);
-    let (ended, asked) = bench.events.wait(start_job(process)?, GRACE)?;
+    let (ended, asked) = bench.events.wait_handing_signals_on(start_job(process)?)?;
+    let log = files::read_lossy(&log)?;
     if let Some(signal) = asked {
-        return Err(Failure::stopped(signal));
+        return Err(Failure::stopped(signal, &log));
     }
     if ended != Ended::Exit(0) {
-        let (complaint, status) = (files::read_to_string(&log)?, ended.shell_status());
-        let message = format!(
-            "the job failed on the {} with status {status}\n{complaint}",
-            way.name()
-        );
+        let (name, status) = (way.name(), ended.shell_status());
+        let message = format!("the job failed on the {name} with status {status}\n{log}");
         return Err(Failure::new(
             message,
             "see that forebay run JOB works first",
         ));
     }
-    let account = serde_json::from_str(&files::read_to_string(&account)?);
+    let account: Result<serde_json::Value, _> =
+        serde_json::from_str(&files::read_to_string(&account)?);
     let account =
         account.map_err(|error| Failure::from(format!("forebay run gave no account: {error}")))?;
-    let mut measured = measured(&account, &files::read_to_string(&said)?);
+    let destinations = bench.destinations(account["job_id"].as_str())?;
+    let mut measured = measured(&account, &files::read_lossy(&said)?);
     if way == Way::FileSystem && model.is_none() {
         // A job that did not sync its results left them in the page cache: not safe yet. In the
         // emulation a write returns when its bytes are on the targets.
         let started = clock::now();
-        outputs::sync(&bench.destinations)?;
+        outputs::sync(&destinations)?;
         measured.safe_s += started.elapsed().as_secs_f64();
     }
-    Ok(measured)
+    let after = outputs::times(&destinations)?;
+    // What this run did not write tells nothing of it.
+    let fresh = !after.is_empty()
+        && after
+            .iter()
+            .all(|(path, time)| before.get(path) != Some(time));
+    let fingerprints = fresh
+        .then(|| outputs::fingerprints(&destinations))
+        .transpose()?;
+    Ok((measured, fingerprints))
 }
 
 fn measured(account: &serde_json::Value, said: &str) -> Measured {

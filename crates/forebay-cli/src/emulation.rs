@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_host::process::{command, replace_by};
-use forebay_host::{files, machine};
+use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use serde::Serialize;
 
@@ -71,12 +71,21 @@ pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failur
         )
     })?;
     // The process id stays the same when a process starts itself anew.
-    let name = format!("forebay-pfs-{}", std::process::id());
-    let path = Path::new("/dev/shm").join(name);
-    if std::env::var_os(STATE_ENV).is_some_and(|state| Path::new(&state) == path) {
+    let ours = format!("forebay-pfs-{}-", std::process::id());
+    let given = std::env::var_os(STATE_ENV).map(PathBuf::from);
+    let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&ours);
+    if let Some(path) = given.filter(is_ours) {
         let state = State::attach(&path).map_err(|error| plain(error.to_string()))?;
-        return Ok(Some(Emulation { model, state, path }));
+        let emulation = Emulation { model, state, path };
+        // Unless the library is in this process by now, it will not be in the job's either.
+        if emulation.state.counters().attached == 0 {
+            let hint = "its path must hold neither blanks nor colons; see what ld.so said above";
+            let message = "the preload library was not loaded, so nothing would be emulated";
+            return Err((message.to_owned(), Some(hint.to_owned())));
+        }
+        return Ok(Some(emulation));
     }
+    let path = Path::new("/dev/shm").join(format!("{ours}{}", clock::unix_milliseconds()));
     let library = preload_library()?;
     let roots = roots(&arguments.pfs_root).map_err(|error| plain(error.to_string()))?;
     State::create(&path, &model, &roots).map_err(|error| plain(error.to_string()))?;
@@ -86,11 +95,12 @@ pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failur
 }
 
 fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD") {
+    // Behind other libraries, so that a profiler sees the emulated time.
+    let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !preload.is_empty() {
         preload.push(":");
-        preload.push(others);
     }
+    preload.push(library);
     let mut same = command(machine::this_program()?);
     same.args(std::env::args_os().skip(1));
     same.env("LD_PRELOAD", preload).env(STATE_ENV, state);

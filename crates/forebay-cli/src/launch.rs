@@ -1,10 +1,9 @@
 //! Starting ranks on this machine: the `mpiexec` stand-in, and what it shares with `srun`'s.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_control::shim_directory;
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
 
@@ -16,6 +15,12 @@ const CANNOT_LAUNCH: i32 = 127;
 /// How many values follow an option, and what becomes of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
+    /// The number of ranks.
+    Count,
+    /// Ranks for each node, which is their number where nothing else says it.
+    PerNode,
+    /// One rank for each node.
+    OnePerNode,
     /// Handed on with so many values.
     Passed(usize),
     /// It places ranks on nodes; dropped with so many values, since there is one node.
@@ -24,21 +29,35 @@ enum Fate {
 
 /// Options of Open MPI's, MPICH's and Intel's mpiexec, dashes left off.
 const OPTIONS: &[(&[&str], Fate)] = &[
-    (&["n", "np", "c"], Fate::Passed(1)),
+    (&["n", "np", "c"], Fate::Count),
+    (&["ppn", "perhost", "npernode", "N"], Fate::PerNode),
+    (&["pernode"], Fate::OnePerNode),
     (
         &[
             "x",
             "wdir",
             "wd",
             "path",
-            "env",
             "output-filename",
             "timeout",
             "stdin",
+            "prefix",
         ],
         Fate::Passed(1),
     ),
-    (&["mca", "genv", "gmca", "prtemca"], Fate::Passed(2)),
+    (
+        &[
+            "envlist",
+            "genvlist",
+            "gwdir",
+            "gpath",
+            "am",
+            "tune",
+            "outfile-pattern",
+        ],
+        Fate::Passed(1),
+    ),
+    (&["mca", "env", "genv", "gmca", "prtemca"], Fate::Passed(2)),
     (
         &[
             "v",
@@ -55,12 +74,22 @@ const OPTIONS: &[(&[&str], Fate)] = &[
     (
         &[
             "genvall",
+            "genvnone",
+            "envall",
+            "envnone",
+            "report-bindings",
+        ],
+        Fate::Passed(0),
+    ),
+    (
+        &[
             "oversubscribe",
             "allow-run-as-root",
             "merge-stderr-to-stdout",
         ],
         Fate::Passed(0),
     ),
+    (&["V", "version", "h", "help", "info"], Fate::Passed(0)),
     (
         &[
             "host",
@@ -77,14 +106,12 @@ const OPTIONS: &[(&[&str], Fate)] = &[
     ),
     (
         &[
-            "ppn",
-            "perhost",
-            "npernode",
-            "N",
+            "default-hostfile",
             "npersocket",
             "map-by",
             "bind-to",
             "rank-by",
+            "hostlist",
         ],
         Fate::Dropped(1),
     ),
@@ -100,17 +127,28 @@ const OPTIONS: &[(&[&str], Fate)] = &[
         Fate::Dropped(1),
     ),
     (
+        &["bynode", "byslot", "nolocal", "nooversubscribe"],
+        Fate::Dropped(0),
+    ),
+    (
         &[
-            "bynode",
-            "byslot",
-            "nolocal",
-            "pernode",
             "bind-to-core",
+            "bind-to-socket",
             "bind-to-none",
             "use-hwthread-cpus",
         ],
         Fate::Dropped(0),
     ),
+];
+/// Options that ask the launcher about itself.
+const QUESTIONS: &[&str] = &[
+    "-V",
+    "--version",
+    "-version",
+    "-h",
+    "--help",
+    "-help",
+    "-info",
 ];
 
 /// The MPI whose launcher stands behind us.
@@ -123,22 +161,56 @@ enum Flavour {
 
 /// `mpiexec` and `mpirun` of a job that runs without a scheduler.
 pub fn mpiexec(words: &[OsString]) -> i32 {
-    let (options, program) = split(words);
-    launch(&options, program, |_| {})
+    let launcher = match Launcher::find() {
+        Ok(launcher) => launcher,
+        Err(status) => return status,
+    };
+    let tasks = std::env::var("SLURM_NTASKS").ok();
+    let mut adapted: Vec<OsString> = Vec::new();
+    let mut starts_something = false;
+    // A colon stands between programs that run together.
+    for context in words.split(|word| word == ":") {
+        let (options, program) = split(context, tasks.as_deref());
+        if !adapted.is_empty() {
+            adapted.push(":".into());
+        }
+        adapted.extend(
+            options
+                .iter()
+                .map(|option| launcher.spell(option).to_owned()),
+        );
+        adapted.extend_from_slice(program);
+        starts_something |= !program.is_empty();
+    }
+    let asks = words
+        .iter()
+        .any(|word| QUESTIONS.iter().any(|question| word == question));
+    if !starts_something && !asks {
+        return no_program("mpiexec -n 4 ./a.out");
+    }
+    launcher.start(&adapted, |_| {})
 }
 
-/// Options to hand on, and the program with all behind it.
-fn split(words: &[OsString]) -> (Vec<OsString>, &[OsString]) {
+/// Complains that there is nothing to start.
+pub fn no_program(example: &str) -> i32 {
+    fail(
+        "no program to start",
+        Some(&format!("write for example: {example}")),
+        2,
+    )
+}
+
+/// Options to hand on, and the program with all behind it. Without a number of ranks the job's
+/// `tasks` are started, as in a job of a scheduler.
+fn split<'a>(words: &'a [OsString], tasks: Option<&str>) -> (Vec<OsString>, &'a [OsString]) {
     let mut kept = Vec::new();
+    let mut count: Option<OsString> = None;
+    let mut per_node: Option<OsString> = None;
     let mut at = 0;
-    while let Some(text) = words.get(at).and_then(|word| word.to_str()) {
-        let Some(name) = text.strip_prefix('-') else {
-            break;
-        };
-        let name = name.strip_prefix('-').unwrap_or(name);
+    while let Some((text, name)) = words.get(at).and_then(|word| option_name(word)) {
         let (name, attached) = match name.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (name, false),
+            Some((name, value)) => (name, Some(OsString::from(value))),
+            None => (name, None),
         };
         let known = OPTIONS.iter().find(|(names, _)| names.contains(&name));
         let fate = known.map_or(Fate::Passed(0), |(_, fate)| *fate);
@@ -147,57 +219,77 @@ fn split(words: &[OsString]) -> (Vec<OsString>, &[OsString]) {
                 "mpiexec: unknown option {text} is handed on as it is"
             ));
         }
-        let (Fate::Passed(values) | Fate::Dropped(values)) = fate;
-        let values = if attached { 0 } else { values };
+        let values = match fate {
+            _ if attached.is_some() => 0,
+            Fate::Count | Fate::PerNode => 1,
+            Fate::OnePerNode => 0,
+            Fate::Passed(values) | Fate::Dropped(values) => values,
+        };
         let end = (at + 1 + values).min(words.len());
-        if matches!(fate, Fate::Passed(_)) {
-            kept.extend_from_slice(&words[at..end]);
+        match fate {
+            Fate::Count => count = attached.or_else(|| words.get(at + 1).cloned()),
+            Fate::PerNode => per_node = attached.or_else(|| words.get(at + 1).cloned()),
+            Fate::OnePerNode => per_node = Some("1".into()),
+            Fate::Passed(_) => kept.extend_from_slice(&words[at..end]),
+            Fate::Dropped(_) => {}
         }
         at = end;
     }
-    (kept, words.get(at..).unwrap_or_default())
-}
-
-/// Becomes the real mpiexec. `prepare` may set directory, environment and output.
-pub fn launch(
-    options: &[OsString],
-    program: &[OsString],
-    prepare: impl FnOnce(&mut Command),
-) -> i32 {
-    if program.is_empty() {
-        return fail(
-            "no program to start",
-            Some("write for example: mpiexec -n 4 ./a.out"),
-            2,
-        );
+    let program = words.get(at..).unwrap_or_default();
+    let count = count.or(per_node).or_else(|| tasks.map(OsString::from));
+    if let Some(count) = count.filter(|_| !program.is_empty()) {
+        kept.splice(0..0, ["-n".into(), count]);
     }
-    let Some(real) = real_launcher() else {
-        let hint = "install an MPI, for example: apt-get install openmpi-bin";
-        return fail(
-            "no mpiexec in PATH to start ranks with",
-            Some(hint),
-            CANNOT_LAUNCH,
-        );
-    };
-    let mut process = command(&real);
-    let flavour = flavour(&real);
-    adapt(&mut process, flavour);
-    process.args(options.iter().map(|option| in_words_of(flavour, option)));
-    process.args(program);
-    prepare(&mut process);
-    let error = replace_by(process);
-    fail(&error.to_string(), None, CANNOT_LAUNCH)
+    (kept, program)
 }
 
-fn real_launcher() -> Option<PathBuf> {
-    let skipped: Vec<_> = shim_directory().into_iter().collect();
-    let names = ["mpiexec", "mpirun"];
-    names
-        .iter()
-        .find_map(|name| machine::find_program(name, &skipped))
+/// An option as written, and without its dashes.
+fn option_name(word: &OsStr) -> Option<(&str, &str)> {
+    let text = word.to_str()?;
+    let name = text.strip_prefix('-')?;
+    Some((text, name.strip_prefix('-').unwrap_or(name)))
 }
 
-fn flavour(launcher: &std::path::Path) -> Flavour {
+/// The real mpiexec behind us.
+pub struct Launcher {
+    path: PathBuf,
+    flavour: Flavour,
+}
+
+impl Launcher {
+    /// Finds it; if there is none, complains and returns the exit code.
+    pub fn find() -> Result<Self, i32> {
+        let names = ["mpiexec", "mpirun"];
+        let Some(path) = names.into_iter().find_map(machine::find_other_program) else {
+            let hint = "install an MPI, for example: apt-get install openmpi-bin";
+            let message = "no mpiexec in PATH to start ranks with";
+            return Err(fail(message, Some(hint), CANNOT_LAUNCH));
+        };
+        let flavour = flavour(&path);
+        Ok(Self { path, flavour })
+    }
+
+    /// An option as this launcher spells it.
+    pub fn spell<'a>(&self, option: &'a OsStr) -> &'a OsStr {
+        match (self.flavour, option.to_str()) {
+            (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
+            (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
+            _ => option,
+        }
+    }
+
+    /// Becomes it. `prepare` may set directory, environment and output.
+    pub fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
+        let mut process = command(&self.path);
+        adapt(&mut process, self.flavour);
+        process.args(words);
+        prepare(&mut process);
+        let error = replace_by(process);
+        fail(&error.to_string(), None, CANNOT_LAUNCH)
+    }
+}
+
+fn flavour(launcher: &Path) -> Flavour {
     let Ok(said) = command(launcher).arg("--version").output() else {
         return Flavour::Unknown;
     };
@@ -236,15 +328,6 @@ fn adapt(process: &mut Command, flavour: Flavour) {
     }
 }
 
-/// An option as this launcher spells it.
-fn in_words_of(flavour: Flavour, option: &OsStr) -> &OsStr {
-    match (flavour, option.to_str()) {
-        (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
-        (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
-        _ => option,
-    }
-}
-
 /// First of these variables that is set.
 pub fn first_variable(names: &[&str]) -> Option<OsString> {
     names.iter().map(OsStr::new).find_map(std::env::var_os)
@@ -256,7 +339,7 @@ mod tests {
 
     fn splits_into(line: &str, options: &str, program: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let (kept, rest) = split(&words);
+        let (kept, rest) = split(&words, Some("4"));
         let text = |words: &[OsString]| words.join(OsStr::new(" ")).into_string().expect("utf-8");
         assert_eq!(text(&kept), options, "{line}");
         assert_eq!(text(rest), program, "{line}");
@@ -264,23 +347,26 @@ mod tests {
 
     #[test]
     fn placement_is_dropped_and_the_rest_is_handed_on() {
-        splits_into("-n 4 ./a.out -n 5", "-n 4", "./a.out -n 5");
+        splits_into("-n 3 ./a.out -n 5", "-n 3", "./a.out -n 5");
         splits_into(
-            "-np 4 --map-by ppr:2:node -x A=b ./a.out",
-            "-np 4 -x A=b",
+            "-np 3 --map-by ppr:2:node -x A=b ./a.out",
+            "-n 3 -x A=b",
             "./a.out",
         );
+        splits_into("--hostfile=h -ppn 32 --np=2 a b", "-n 2", "a b");
         splits_into(
-            "--hostfile=h -ppn 32 --np=2 a : -n 1 b",
-            "--np=2",
-            "a : -n 1 b",
-        );
-        splits_into(
-            "-genv A b -mca io romio321 a",
-            "-genv A b -mca io romio321",
+            "-genv A b -mca io romio321 -n 1 a",
+            "-n 1 -genv A b -mca io romio321",
             "a",
         );
-        splits_into("--report-uri a", "--report-uri", "a");
-        splits_into("-n", "-n", "");
+        splits_into("--frobnicate -n 1 a", "-n 1 --frobnicate", "a");
+        splits_into("--version", "--version", "");
+    }
+
+    #[test]
+    fn the_number_of_ranks_is_that_of_the_job_where_it_is_not_given() {
+        splits_into("./a.out", "-n 4", "./a.out");
+        splits_into("-N 3 --host a ./a.out", "-n 3", "./a.out");
+        splits_into("-pernode ./a.out", "-n 1", "./a.out");
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use forebay_pfsmodel::{Layout, LayoutError, STATE_ENV, Shown, State, Striping};
 
-use crate::messages::{data, fail};
+use crate::messages::{data, fail, say};
 
 const EXIT_FAILED: i32 = 1;
 const EXIT_USAGE: i32 = 2;
@@ -94,7 +94,7 @@ pub fn main(words: &[OsString]) -> i32 {
         Ok(words) => words.action,
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
-            let _ = error.print();
+            error.print().ok();
             return error.exit_code();
         }
     };
@@ -105,11 +105,10 @@ pub fn main(words: &[OsString]) -> i32 {
         Ok(state) => state,
         Err((message, hint)) => return fail(&message, hint, EXIT_FAILED),
     };
-    eprintln!(
-        "lfs: emulated by Forebay (machine {}, {} targets)",
-        state.machine(),
-        state.targets()
-    );
+    let (machine, targets) = (state.machine(), state.targets());
+    say(&format!(
+        "lfs is emulated (machine {machine}, {targets} targets)"
+    ));
     match action {
         Action::Set(words) => set(&state, &words),
         Action::Get(words) => get(&state, &words),

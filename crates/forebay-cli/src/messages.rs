@@ -8,7 +8,7 @@ use std::io::Write;
 /// Writes one line to standard error.
 fn line(text: &str) {
     // Nobody is left to be told that nobody is left.
-    if writeln!(std::io::stderr().lock(), "{text}").is_err() {}
+    writeln!(std::io::stderr().lock(), "{text}").ok();
 }
 
 /// Prints an error and its hint; returns the exit code given.
@@ -40,15 +40,15 @@ pub fn say(message: &str) {
     line(&format!("forebay: {message}"));
 }
 
-/// Writes data to standard output; returns the exit code given, or 1 if they cannot be written.
+/// Writes data to standard output; returns the exit code given, but 1 instead of 0 if they cannot
+/// be written.
 pub fn data(text: &str, exit_code: i32) -> i32 {
     let mut output = std::io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
         Ok(()) => exit_code,
-        Err(error) => fail(
-            &format!("cannot write to standard output: {error}"),
-            None,
-            1,
-        ),
+        Err(error) => {
+            let message = format!("cannot write to standard output: {error}");
+            fail(&message, None, exit_code.max(1))
+        }
     }
 }

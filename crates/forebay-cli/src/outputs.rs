@@ -1,13 +1,14 @@
 //! What a job left where its script stages out to, file by file, to be compared.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use forebay_host::files::{self, Kind};
+use forebay_host::files::{self, Kind, Status};
 
-/// One file's name, size and content.
+/// One file's name below the destination, size and content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    path: PathBuf,
+    name: PathBuf,
     pub size_bytes: u64,
     content: blake3::Hash,
 }
@@ -15,45 +16,62 @@ pub struct Fingerprint {
 /// Every file below these paths, sorted; a path that does not exist has none.
 pub fn fingerprints(paths: &[PathBuf]) -> forebay_host::Result<Vec<Fingerprint>> {
     let mut found = Vec::new();
-    each_file(paths, &mut |path, size_bytes| {
-        let mut hasher = blake3::Hasher::new();
-        let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
-        files::named(read, "read", path)?;
-        found.push(Fingerprint {
-            path: path.to_owned(),
-            size_bytes,
-            content: hasher.finalize(),
-        });
-        Ok(())
-    })?;
+    for root in paths {
+        each_file(root, &mut |path, status| {
+            let mut hasher = blake3::Hasher::new();
+            let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
+            files::named(read, "read", path)?;
+            found.push(Fingerprint {
+                name: path.strip_prefix(root).unwrap_or(path).to_owned(),
+                size_bytes: status.size_bytes,
+                content: hasher.finalize(),
+            });
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}
+
+/// Seconds and nanoseconds.
+type Time = (i64, i64);
+
+/// When every file below these paths was last written.
+pub fn times(paths: &[PathBuf]) -> forebay_host::Result<HashMap<PathBuf, Time>> {
+    let mut found = HashMap::new();
+    for root in paths {
+        each_file(root, &mut |path, status| {
+            found.insert(path.to_owned(), status.modified);
+            Ok(())
+        })?;
+    }
     Ok(found)
 }
 
 /// Brings every file below these paths to the disk.
 pub fn sync(paths: &[PathBuf]) -> forebay_host::Result<()> {
-    each_file(paths, &mut |path, _| {
-        files::named(files::open_to_read(path)?.sync_all(), "sync", path)
-    })
-}
-
-/// Called with path and size in bytes.
-type Visit<'a> = &'a mut dyn FnMut(&Path, u64) -> forebay_host::Result<()>;
-
-fn each_file(paths: &[PathBuf], visit: Visit) -> forebay_host::Result<()> {
-    for path in paths {
-        let status = match files::status_of_name(path) {
-            Err(error) if error.is_not_found() => continue,
-            status => status?,
-        };
-        match status.kind {
-            Kind::Directory => {
-                let below: Vec<_> = files::names_in(path)?;
-                let below: Vec<_> = below.into_iter().map(|name| path.join(name)).collect();
-                each_file(&below, visit)?;
-            }
-            Kind::File => visit(path, status.size_bytes)?,
-            Kind::Link | Kind::Other => {}
-        }
+    for root in paths {
+        each_file(root, &mut |path, _| {
+            files::named(files::open_to_read(path)?.sync_all(), "sync", path)
+        })?;
     }
     Ok(())
+}
+
+type Visit<'a> = &'a mut dyn FnMut(&Path, &Status) -> forebay_host::Result<()>;
+
+fn each_file(path: &Path, visit: Visit) -> forebay_host::Result<()> {
+    let status = match files::status_of_name(path) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        status => status?,
+    };
+    match status.kind {
+        Kind::Directory => {
+            for name in files::names_in(path)? {
+                each_file(&path.join(name), visit)?;
+            }
+            Ok(())
+        }
+        Kind::File => visit(path, &status),
+        Kind::Link | Kind::Other => Ok(()),
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use forebay_control::{Direction, Staged, StoreUsed, Watcher};
+use forebay_host::process::Leftovers;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::messages::{say, warn};
@@ -18,6 +19,12 @@ fn name(direction: Direction) -> &'static str {
         Direction::In => "stage in",
         Direction::Out => "stage out",
     }
+}
+
+/// `1 file`, `2 files`.
+fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 impl Progress {
@@ -56,7 +63,7 @@ impl Watcher for Progress {
             let style = ProgressStyle::with_template(template);
             let fresh = ProgressBar::new(bytes)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-                .with_message(format!("{} {files} files", name(direction)));
+                .with_message(format!("{} {}", name(direction), counted(files, "file")));
             *bar = Some(fresh);
         });
     }
@@ -75,17 +82,44 @@ impl Watcher for Progress {
                 bar.finish_and_clear();
             }
         });
-        let files = if staged.files == 1 { "file" } else { "files" };
-        let (number, bytes) = (staged.files, HumanBytes(staged.bytes));
+        let (number, bytes) = (counted(staged.files, "file"), HumanBytes(staged.bytes));
+        let failed = match staged.failures.len() {
+            0 => String::new(),
+            failed => format!("; {failed} failed"),
+        };
+        let seconds = staged.seconds;
         say(&format!(
-            "{}: {number} {files}, {bytes} in {:.2} s",
-            name(direction),
-            staged.seconds
+            "{}: {number}, {bytes} in {seconds:.2} s{failed}",
+            name(direction)
         ));
     }
 
     fn running(&self, id: &str) {
         say(&format!("job {id} starts"));
+    }
+
+    fn ended(&self, id: &str, status: i32, seconds: f64) {
+        say(&format!(
+            "job {id} ended with status {status} after {seconds:.2} s"
+        ));
+    }
+
+    fn leftovers(&self, leftovers: &Leftovers) {
+        let number = leftovers.found;
+        warn(&format!(
+            "processes the job left behind, ended before stage-out: {number}"
+        ));
+        if !leftovers.remaining.is_empty() {
+            let pids: Vec<_> = leftovers
+                .remaining
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            warn(&format!(
+                "these could not be ended and may still write: {}",
+                pids.join(" ")
+            ));
+        }
     }
 
     fn warning(&self, text: &str) {

@@ -1,11 +1,21 @@
-//! One task of `srun`: the variables Slurm would set for it, then the program itself.
+//! One task of `srun`: the variables and files Slurm would give it, then the program itself.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use forebay_host::files;
 use forebay_host::process::{command, replace_by};
 
 use crate::launch::first_variable;
 use crate::messages::fail;
+
+/// File that each task reads as its standard input.
+pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";
+/// File that each task writes its standard output to; `%t` stands for its rank.
+pub const OUTPUT_VARIABLE: &str = "FOREBAY_TASK_OUTPUT";
+/// The same for standard error.
+pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";
 
 /// Slurm's variable, and where Open MPI, MPICH and PMIx say the same.
 const VARIABLES: [(&str, &[&str]); 4] = [
@@ -21,6 +31,12 @@ const VARIABLES: [(&str, &[&str]); 4] = [
     ("SLURM_NPROCS", &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]),
 ];
 
+/// Does each task have a file of its own under this name?
+pub fn is_of_each_task(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.contains("%t") || text.contains("%n")
+}
+
 /// Becomes the program.
 pub fn become_program(words: &[OsString]) -> i32 {
     let Some((program, arguments)) = words.split_first() else {
@@ -33,10 +49,42 @@ pub fn become_program(words: &[OsString]) -> i32 {
             process.env(name, value);
         }
     }
+    if let Err(error) = attach_streams(&mut process) {
+        return fail(&error.to_string(), None, 1);
+    }
     let error = replace_by(process);
     fail(
         &error.to_string(),
         Some("is it executable, and in PATH?"),
         127,
     )
+}
+
+fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
+    let rank = first_variable(VARIABLES[0].1).unwrap_or_default();
+    let rank = rank.to_string_lossy();
+    let path = |variable| {
+        let path = std::env::var_os(variable)?;
+        let text = path
+            .to_string_lossy()
+            .replace("%t", &rank)
+            .replace("%n", "0");
+        Some(PathBuf::from(text))
+    };
+    if let Some(path) = path(INPUT_VARIABLE) {
+        process.stdin(files::open_to_read(&path)?);
+    }
+    let output = path(OUTPUT_VARIABLE);
+    let error = path(ERROR_VARIABLE);
+    let [output, error] = files::open_streams(output.as_deref(), error.as_deref())?;
+    if let Some(file) = output {
+        process.stdout(file);
+    }
+    if let Some(file) = error {
+        process.stderr(file);
+    }
+    for variable in [INPUT_VARIABLE, OUTPUT_VARIABLE, ERROR_VARIABLE] {
+        process.env_remove(variable);
+    }
+    Ok(())
 }

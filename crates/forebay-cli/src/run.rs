@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use crate::arguments::RunArguments;
 use crate::emulation::{self, Emulated, Emulation};
-use crate::messages::{self, fail, say, warn};
+use crate::messages::{self, fail, say};
 use crate::progress::Progress;
 
+/// Failures named one by one; `--json` has all.
+const FAILURES_SHOWN: usize = 10;
 const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
 const LAUNCHERS_AND_LFS: [&str; 4] = ["mpiexec", "mpirun", "srun", "lfs"];
 
@@ -34,7 +36,7 @@ pub fn run(arguments: &RunArguments) -> i32 {
         Err(error) => fail(
             &error.to_string(),
             error.hint().as_deref(),
-            FAILED_BEFORE_THE_JOB,
+            error.exit_code(),
         ),
     }
 }
@@ -42,6 +44,13 @@ pub fn run(arguments: &RunArguments) -> i32 {
 fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, forebay_control::Error> {
     let events = Events::listen()?;
     let script = JobScript::read(&arguments.script)?;
+    let unused = &script.header.without_effect;
+    if !unused.is_empty() {
+        say(&format!(
+            "#SBATCH options without effect here: {}",
+            unused.join(" ")
+        ));
+    }
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
@@ -49,6 +58,7 @@ fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, foreba
     };
     let order = Order {
         script: &script,
+        arguments: &arguments.arguments,
         store: arguments.store.as_deref(),
         burst_buffer: !arguments.no_burst_buffer,
         output,
@@ -62,20 +72,14 @@ fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, foreba
 }
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
-    let (status, seconds) = (outcome.job_status, outcome.job_s);
-    say(&format!(
-        "job {} ended with status {status} after {seconds:.2} s",
-        outcome.job_id
-    ));
-    if outcome.leftover_processes > 0 {
-        let number = outcome.leftover_processes;
-        warn(&format!(
-            "the job left {number} processes behind; they were ended before stage-out"
-        ));
-    }
-    if let (Some(staged), Some(kept)) = (&outcome.stage_out, &outcome.kept) {
-        for (path, reason) in &staged.failures {
-            messages::error(&format!("stage out: {}: {reason}", path.display()));
+    if let Some(kept) = &outcome.kept {
+        let failures = outcome.stage_out.iter().flat_map(|staged| &staged.failures);
+        let count = failures.clone().count();
+        for (path, reason) in failures.take(FAILURES_SHOWN) {
+            messages::error(&format!("stage out: {path}: {reason}"));
+        }
+        if count > FAILURES_SHOWN {
+            messages::error(&format!("stage out: and {} more", count - FAILURES_SHOWN));
         }
         let kept = kept.display();
         let text = "nothing was deleted: the data are in";

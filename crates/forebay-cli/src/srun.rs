@@ -1,13 +1,15 @@
 //! The `srun` stand-in: its options, as far as they have a meaning on one machine.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 
 use forebay_host::{files, machine};
 use lexopt::prelude::*;
 
-use crate::launch::launch;
-use crate::messages::{fail, warn};
+use crate::launch::{Launcher, no_program};
+use crate::messages::{data, fail, warn};
+use crate::rank;
 
 /// Options with a value that mean nothing on one machine without a scheduler: placement, limits,
 /// accounting (srun(1) of Slurm 22.05).
@@ -28,7 +30,6 @@ const WITH_VALUE: &[&str] = &[
     "cpu-freq",
     "cpu_bind",
     "cpus-per-gpu",
-    "cpus-per-task",
     "deadline",
     "delay-boot",
     "dependency",
@@ -119,9 +120,21 @@ const FLAGS: &[&str] = &[
     "verbose",
     "whole",
 ];
-const SHORT_WITH_VALUE: &str = "ABCFGJLMPSTWcdmpqrtwx";
+const SHORT_WITH_VALUE: &str = "ABCFGJLMPSTWdmpqrtwx";
 const SHORT_WITH_ATTACHED_VALUE: &str = "IK";
 const SHORT_FLAGS: &str = "EHOQXZjksuv";
+
+const VERSION: &str = concat!("srun of forebay ", env!("CARGO_PKG_VERSION"));
+const USAGE: &str = "\
+usage: srun [OPTION...] PROGRAM [ARGUMENT...]
+Stands in for Slurm's srun in a job that runs without a scheduler. Options that matter here:
+  -n, --ntasks N         number of tasks [default: that of the job]
+  -N, --nodes N, --ntasks-per-node N
+  -c, --cpus-per-task N  sets SLURM_CPUS_PER_TASK
+  -D, --chdir DIR        -o, --output FILE   -e, --error FILE   -i, --input FILE
+  --export ALL,NAME=VALUE                    -l, --label
+Placement and limits have no effect on one machine; unknown options are named.
+example: srun -n 4 ./a.out";
 
 /// What the options ask for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -129,12 +142,15 @@ struct Step {
     tasks: Option<u32>,
     nodes: Option<u32>,
     tasks_per_node: Option<u32>,
+    cpus_per_task: Option<u32>,
     directory: Option<PathBuf>,
     output: Option<PathBuf>,
     error: Option<PathBuf>,
     input: Option<PathBuf>,
     exports: Vec<(String, String)>,
     label: bool,
+    /// What to say instead of starting anything.
+    question: Option<&'static str>,
     warnings: Vec<String>,
     program: Vec<OsString>,
 }
@@ -143,10 +159,11 @@ struct Step {
 pub fn srun(words: &[OsString]) -> i32 {
     match parse(words) {
         Ok(step) => start(&step),
-        Err(error) => {
-            let hint = "the options of srun that matter here: -n, -N, --ntasks-per-node, -D, -o, -e, -i, --export, -l";
-            fail(&format!("srun: {error}"), Some(hint), 2)
-        }
+        Err(error) => fail(
+            &format!("srun: {error}"),
+            Some("srun --help lists what matters here"),
+            2,
+        ),
     }
 }
 
@@ -162,6 +179,11 @@ fn parse(words: &[OsString]) -> Result<Step, lexopt::Error> {
                 step.nodes = Some(OsString::from(least).parse()?);
             }
             Long("ntasks-per-node") => step.tasks_per_node = Some(parser.value()?.parse()?),
+            Short('c') | Long("cpus-per-task") => {
+                step.cpus_per_task = Some(parser.value()?.parse()?);
+            }
+            Short('V') | Long("version") => step.question = Some(VERSION),
+            Short('h') | Long("help" | "usage") => step.question = Some(USAGE),
             Short('D') | Long("chdir") => step.directory = Some(parser.value()?.into()),
             Short('o') | Long("output") => step.output = Some(parser.value()?.into()),
             Short('e') | Long("error") => step.error = Some(parser.value()?.into()),
@@ -187,9 +209,12 @@ fn parse(words: &[OsString]) -> Result<Step, lexopt::Error> {
             Long(name) if FLAGS.contains(&name) => {
                 parser.optional_value();
             }
-            Short(letter) => step.warnings.push(format!("-{letter}")),
+            Short(letter) => step
+                .warnings
+                .push(format!("unknown option -{letter} has no effect")),
             Long(name) => {
-                step.warnings.push(format!("--{name}"));
+                step.warnings
+                    .push(format!("unknown option --{name} has no effect"));
                 parser.optional_value();
             }
         }
@@ -202,7 +227,10 @@ fn take_exports(step: &mut Step, list: &str) {
     for item in list.split(',') {
         match item.split_once('=') {
             Some((name, value)) => step.exports.push((name.to_owned(), value.to_owned())),
-            None if item == "NONE" => step.warnings.push("--export=NONE".to_owned()),
+            None if item == "NONE" => {
+                step.warnings
+                    .push("--export=NONE is not honoured: the job's environment stays".into());
+            }
             None => {}
         }
     }
@@ -218,47 +246,94 @@ fn tasks(step: &Step) -> u32 {
 }
 
 fn start(step: &Step) -> i32 {
-    for option in &step.warnings {
-        warn(&format!("srun: unknown option {option} has no effect"));
+    for warning in &step.warnings {
+        warn(&format!("srun: {warning}"));
     }
-    let this = match machine::this_program() {
-        Ok(this) => this,
-        Err(error) => return fail(&error.to_string(), None, 127),
+    if let Some(answer) = step.question {
+        return data(answer, 0);
+    }
+    if step.program.is_empty() {
+        return no_program("srun -n 4 ./a.out");
+    }
+    let launcher = match Launcher::find() {
+        Ok(launcher) => launcher,
+        Err(status) => return status,
     };
-    let mut options: Vec<OsString> = vec!["-n".into(), tasks(step).to_string().into()];
-    if step.label {
-        options.push("-l".into());
+    match command_line(step, &launcher).and_then(|words| Ok((words, Streams::of(step)?))) {
+        Ok((words, streams)) => launcher.start(&words, |process| {
+            process.envs(step.exports.iter().cloned());
+            if let Some(cpus) = step.cpus_per_task {
+                process.env("SLURM_CPUS_PER_TASK", cpus.to_string());
+            }
+            if let Some(directory) = &step.directory {
+                process.current_dir(directory);
+            }
+            streams.attach(process);
+        }),
+        Err(error) => fail(&error.to_string(), None, 1),
     }
-    let mut program: Vec<OsString> = Vec::new();
-    if !step.program.is_empty() {
-        program.extend([this.into(), "__rank".into(), "--".into()]);
-        program.extend(step.program.iter().cloned());
-    }
-    let opened = match open_all(step) {
-        Ok(opened) => opened,
-        Err(error) => return fail(&error.to_string(), None, 1),
-    };
-    launch(&options, &program, |process| {
-        process.envs(step.exports.iter().cloned());
-        if let Some(directory) = &step.directory {
-            process.current_dir(directory);
-        }
-        opened.attach(process);
-    })
 }
 
-/// Files that stand for the step's streams.
+/// Options of the launcher, ourselves as the start of each task, and the program.
+fn command_line(step: &Step, launcher: &Launcher) -> forebay_host::Result<Vec<OsString>> {
+    let mut words: Vec<OsString> = vec!["-n".into(), tasks(step).to_string().into()];
+    if step.label {
+        words.push(launcher.spell("-l".as_ref()).to_owned());
+    }
+    words.extend([
+        machine::this_program()?.into(),
+        "__rank".into(),
+        "--".into(),
+    ]);
+    words.extend(step.program.iter().cloned());
+    Ok(words)
+}
+
+/// The step's streams: files for all tasks together, and for each of them.
+#[derive(Default)]
 struct Streams {
-    input: Option<std::fs::File>,
-    output: Option<std::fs::File>,
-    error: Option<std::fs::File>,
+    output: Option<File>,
+    error: Option<File>,
+    /// What each task opens for itself.
+    of_each_task: Vec<(&'static str, PathBuf)>,
 }
 
 impl Streams {
-    fn attach(self, process: &mut std::process::Command) {
-        if let Some(file) = self.input {
-            process.stdin(file);
+    fn of(step: &Step) -> forebay_host::Result<Self> {
+        let job = std::env::var("SLURM_JOB_ID").unwrap_or_default();
+        let named = |path: &PathBuf| {
+            let text = path
+                .to_string_lossy()
+                .replace("%j", &job)
+                .replace("%J", &job);
+            PathBuf::from(text)
+        };
+        let mut streams = Self::default();
+        if let Some(path) = &step.input {
+            streams
+                .of_each_task
+                .push((rank::INPUT_VARIABLE, named(path)));
         }
+        let output = step.output.as_ref().map(named);
+        // Without a file of its own, standard error goes where standard output goes.
+        let error = step.error.as_ref().map(named).or_else(|| output.clone());
+        let [mut shared_output, mut shared_error] = [output, error];
+        let ends = [
+            (rank::OUTPUT_VARIABLE, &mut shared_output),
+            (rank::ERROR_VARIABLE, &mut shared_error),
+        ];
+        for (variable, path) in ends {
+            if let Some(path) = path.take_if(|path| rank::is_of_each_task(path)) {
+                streams.of_each_task.push((variable, path));
+            }
+        }
+        [streams.output, streams.error] =
+            files::open_streams(shared_output.as_deref(), shared_error.as_deref())?;
+        Ok(streams)
+    }
+
+    fn attach(self, process: &mut std::process::Command) {
+        process.envs(self.of_each_task);
         if let Some(file) = self.output {
             process.stdout(file);
         }
@@ -266,24 +341,6 @@ impl Streams {
             process.stderr(file);
         }
     }
-}
-
-fn open_all(step: &Step) -> forebay_host::Result<Streams> {
-    let job = std::env::var("SLURM_JOB_ID").unwrap_or_default();
-    let named = |path: &PathBuf| {
-        path.to_string_lossy()
-            .replace("%j", &job)
-            .replace("%J", &job)
-    };
-    let write = |path: &PathBuf| files::open_to_write(Path::new(&named(path)));
-    let output = step.output.as_ref().map(write).transpose()?;
-    let error = step.error.as_ref().map(write).transpose()?;
-    let input = step.input.as_deref().map(files::open_to_read).transpose()?;
-    Ok(Streams {
-        input,
-        output,
-        error,
-    })
 }
 
 #[cfg(test)]
@@ -312,7 +369,8 @@ mod tests {
     #[test]
     fn unknown_options_are_named() {
         let step = parsed("--what=3 --ever -Y -n 2 ./x");
-        assert_eq!(step.warnings, ["--what", "--ever", "-Y"]);
+        let named: Vec<_> = step.warnings.iter().map(|w| w.split(' ').nth(2)).collect();
+        assert_eq!(named, [Some("--what"), Some("--ever"), Some("-Y")]);
         assert_eq!((step.tasks, step.program), (Some(2), vec!["./x".into()]));
     }
 

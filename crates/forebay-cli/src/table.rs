@@ -116,7 +116,7 @@ fn sentences(block: &Block) -> Vec<String> {
         }
         Some(false) => "Output: THE RUNS DIFFER. Do not trust the figures.".into(),
         None => {
-            "Output: not compared, since not every run left files where the script stages out to."
+            "Output: not compared, since not every run wrote files where the script stages out to."
                 .into()
         }
     });

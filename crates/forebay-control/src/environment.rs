@@ -1,11 +1,11 @@
 //! The environment a job sees.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use forebay_host::machine;
 
-use crate::JobScript;
+use crate::{JobScript, SHIMS_VARIABLE};
 
 /// Name and value.
 pub(crate) type Variable = (String, OsString);
@@ -61,19 +61,27 @@ pub(crate) fn slurm(script: &JobScript, id: &str, submitted_in: &Path) -> Vec<Va
     variables
 }
 
+/// What makes the stand-ins be found: first in PATH, and as functions of bash, because a login
+/// shell (`#!/bin/bash -l`) and `module` set PATH anew.
+pub(crate) fn launchers(directory: &Path, names: &[&str]) -> Vec<Variable> {
+    let mut path = directory.as_os_str().to_owned();
+    path.push(":");
+    let default = || OsString::from("/usr/local/bin:/usr/bin:/bin");
+    path.push(std::env::var_os("PATH").unwrap_or_else(default));
+    let mut variables = vec![
+        ("PATH".to_owned(), path),
+        (SHIMS_VARIABLE.to_owned(), directory.into()),
+    ];
+    variables.extend(names.iter().map(|name| {
+        let function = format!("() {{ \"${SHIMS_VARIABLE}/{name}\" \"$@\"; }}");
+        (format!("BASH_FUNC_{name}%%"), function.into())
+    }));
+    variables
+}
+
 /// `directory` with the trailing slash that DataWarp gives: scripts append names to it.
 pub(crate) fn with_slash(directory: &Path) -> OsString {
     let mut text = directory.as_os_str().to_owned();
-    text.push("/");
+    text.push(OsStr::new("/"));
     text
-}
-
-/// PATH with one more directory in front.
-pub(crate) fn path_behind(first: &Path) -> OsString {
-    let mut path = first.as_os_str().to_owned();
-    if let Some(rest) = std::env::var_os("PATH") {
-        path.push(":");
-        path.push(rest);
-    }
-    path
 }

@@ -40,6 +40,28 @@ pub enum Error {
     /// It does not begin with `#!`.
     #[error("{} does not begin with #! and an interpreter", .0.display())]
     NoInterpreter(PathBuf),
+    /// Its lines end as on DOS.
+    #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
+    DosLines(PathBuf),
+    /// The directory for temporary files cannot be used.
+    #[error("the directory for temporary files, {}, does not exist or has a colon in its name", .0.display())]
+    TemporaryDirectory(PathBuf),
+    /// `--chdir` of the script names no directory.
+    #[error("the directory {} that the script names with --chdir does not exist", .0.display())]
+    NoDirectory(PathBuf),
+    /// Directives cannot name it.
+    #[error("the working directory {} is not valid UTF-8", .0.display())]
+    NotText(PathBuf),
+    /// A stage-out would go into what is removed after it.
+    #[error("{}: line {line}: stage_out: the destination {destination} lies in the allocation itself", script.display())]
+    StageOutInside {
+        /// The script.
+        script: PathBuf,
+        /// Line of the directive, from 1.
+        line: usize,
+        /// As the directive says.
+        destination: String,
+    },
     /// A stage-in names a source that cannot be staged.
     #[error("{}: line {line}: stage_in: {message}", script.display())]
     StageInSource {
@@ -77,6 +99,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Exit code of `forebay run` for it.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::LostSight { .. } => STAGE_OUT_INCOMPLETE,
+            _ => FAILED_BEFORE_THE_JOB,
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -90,6 +121,11 @@ impl Error {
             ));
         }
         let hint = match self {
+            Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
+            Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",
+            Self::NotText(_) => "run the job from a directory with an ordinary name",
+            Self::StageOutInside { .. } => "choose a destination on the file system",
+            Self::NoDirectory(_) => "make it, or correct the #SBATCH line",
             Self::NoInterpreter(_) => "make the first line #!/bin/bash",
             Self::Host(error) if error.is_not_found() => "check the path",
             Self::StageInSource { .. } => {

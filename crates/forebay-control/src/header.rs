@@ -56,17 +56,14 @@ impl Header {
     }
 
     fn take_line(&mut self, options: &str) -> Result<(), String> {
-        // A word that begins with # starts a comment, as in sbatch.
-        let mut words = options
-            .split_ascii_whitespace()
-            .take_while(|word| !word.starts_with('#'))
-            .peekable();
+        // Quotes and comments are those of a shell, as in sbatch.
+        let words = shlex::split(options).ok_or("a quote is not closed")?;
+        let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             let (name, mut value) = split_option(word);
             if value.is_none() && words.peek().is_some_and(|next| !next.starts_with('-')) {
                 value = words.next();
             }
-            let value = value.map(|text| text.trim_matches(['"', '\'']));
             self.take(word, name, value)?;
         }
         Ok(())
@@ -127,7 +124,7 @@ mod tests {
     fn options_are_read_in_every_spelling_sbatch_takes() {
         let script = "#!/bin/bash\n#SBATCH --partition=workq\n#SBATCH -t 10\n#SBATCH -A k1267\n\
                       #SBATCH --ntasks=1024 --ntasks-per-node=32\n\n# a comment\n#SBATCH -J btio # x\n\
-                      #SBATCH -c2 -N 2-4\n#SBATCH --chdir \"/tmp\"\n#SBATCH --exclusive\necho\n#SBATCH -n 7\n";
+                      #SBATCH -c2 -N 2-4\n#SBATCH --chdir \"/tmp/a b\"\n#SBATCH --exclusive\necho\n#SBATCH -n 7\n";
         let header = Header::read(script).expect("header");
         let expected = Header {
             job_name: Some("btio".into()),
@@ -135,7 +132,7 @@ mod tests {
             nodes: Some(2),
             tasks_per_node: Some(32),
             cpus_per_task: Some(2),
-            directory: Some("/tmp".into()),
+            directory: Some("/tmp/a b".into()),
             partition: Some("workq".into()),
             account: Some("k1267".into()),
             without_effect: vec!["-t".into(), "--exclusive".into()],
@@ -167,6 +164,7 @@ mod tests {
             ("-n0", "-n needs a whole number above 0, not \"0\""),
             ("-N", "-N needs a whole number above 0, not \"\""),
             ("-J", "-J needs a value"),
+            ("-J \"x", "a quote is not closed"),
         ] {
             let script = format!("#!/bin/sh\n#SBATCH {line}\n");
             assert_eq!(Header::read(&script), Err((2, message.to_owned())));

@@ -1,16 +1,18 @@
 //! The steps of a job, in order, and what is undone when one of them fails.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, Request, Stage, StageKind, Symbols};
-use forebay_host::process::{Events, Job, command, start_job};
-use forebay_host::{clock, files, machine};
+use forebay_directive::{AccessMode, Request, Stage, StageKind};
+use forebay_host::files::{self, Kind};
+use forebay_host::process::{Ended, Events, Job, Leftovers, command, start_job};
+use forebay_host::{clock, machine};
 use forebay_mover::{Failure, Moved, Options, Plan, Transfer, What, carry_out};
 use forebay_store::{Allocation, Store};
 
-use crate::launchers::Shims;
+use crate::job_directory::JobDirectory;
 use crate::outcome::exit_code;
 use crate::{Error, JobScript, Outcome, SHIMS_VARIABLE, Staged, StoreUsed, environment};
 
@@ -28,6 +30,8 @@ const PIECE_BYTES: u64 = 64 << 20;
 pub struct Order<'a> {
     /// The script.
     pub script: &'a JobScript,
+    /// Words behind it, for the script.
+    pub arguments: &'a [OsString],
     /// Directory in which the allocation is made; none for the default.
     pub store: Option<&'a Path>,
     /// Obey the directives? If not, they are the comments they look like.
@@ -70,6 +74,10 @@ pub trait Watcher: Sync {
     fn staged(&self, direction: Direction, staged: &Staged);
     /// The script is started.
     fn running(&self, id: &str);
+    /// The script has ended: its status as a shell shows it, and seconds.
+    fn ended(&self, id: &str, status: i32, seconds: f64);
+    /// Processes that the script had left behind were ended, as far as they could be.
+    fn leftovers(&self, leftovers: &Leftovers);
     /// Something the user should know.
     fn warning(&self, text: &str);
 }
@@ -80,21 +88,22 @@ pub trait Watcher: Sync {
 /// If the job was not started; nothing is left behind then. What goes wrong later is in the
 /// [`Outcome`].
 pub fn run(order: &Order, events: &Events, watcher: &dyn Watcher) -> Result<Outcome, Error> {
-    let shims = Shims::make(&machine::this_program()?, order.shims)?;
-    let done = Life::new(order, &shims, events, watcher).and_then(|life| life.live());
-    let removed = shims.remove();
-    let outcome = done?;
-    removed?;
-    Ok(outcome)
+    let directory = JobDirectory::make()?;
+    let done = Life::new(order, &directory, events, watcher).and_then(|life| life.live());
+    if let Err(error) = directory.remove() {
+        watcher.warning(&error.to_string());
+    }
+    done
 }
 
 struct Life<'a> {
     order: &'a Order<'a>,
-    shims: &'a Shims,
+    directory: &'a JobDirectory,
     events: &'a Events,
     watcher: &'a dyn Watcher,
     request: Request,
     submitted_in: PathBuf,
+    works_in: PathBuf,
     under_scheduler: bool,
 }
 
@@ -107,36 +116,34 @@ struct Space {
 impl<'a> Life<'a> {
     fn new(
         order: &'a Order<'a>,
-        shims: &'a Shims,
+        directory: &'a JobDirectory,
         events: &'a Events,
         watcher: &'a dyn Watcher,
     ) -> Result<Self, Error> {
         let submitted_in = machine::current_directory()?;
+        let works_in = order.script.works_in(&submitted_in);
+        let is_directory = files::status(&works_in).is_ok_and(|s| s.kind == Kind::Directory);
+        if !is_directory {
+            return Err(Error::NoDirectory(works_in));
+        }
         let slurm_id = std::env::var("SLURM_JOB_ID").ok();
-        let slurm_id = slurm_id.filter(|_| crate::shim_directory().is_none());
-        let symbols = Symbols {
-            job_id: slurm_id.clone().unwrap_or_else(|| shims.id().to_owned()),
-            job_name: order.script.job_name(),
-            user: machine::user_name(),
-            directory: submitted_in.to_string_lossy().into_owned(),
-            array_task: std::env::var("SLURM_ARRAY_TASK_ID").unwrap_or_default(),
-        };
+        let slurm_id = slurm_id.filter(|_| std::env::var_os(SHIMS_VARIABLE).is_none());
+        let job_id = slurm_id
+            .clone()
+            .unwrap_or_else(|| directory.id().to_owned());
         let request = if order.burst_buffer {
-            let parsed = forebay_directive::parse(&order.script.text, &symbols);
-            parsed.map_err(|problems| Error::Directives {
-                script: order.script.path.clone(),
-                problems,
-            })?
+            order.script.request(&submitted_in, &job_id)?
         } else {
             Request::default()
         };
         Ok(Self {
             order,
-            shims,
+            directory,
             events,
             watcher,
             request,
             submitted_in,
+            works_in,
             under_scheduler: slurm_id.is_some(),
         })
     }
@@ -167,12 +174,15 @@ impl<'a> Life<'a> {
             asked_bytes: asked.capacity_bytes,
         };
         let namespaces: Vec<_> = asked.access.iter().map(|mode| namespace(*mode)).collect();
-        let allocation = store.allocate(self.shims.id(), &namespaces)?;
+        let allocation = store.allocate(self.directory.id(), &namespaces)?;
         self.watcher.allocated(&used);
         Ok(Some(Space { allocation, used }))
     }
 
     fn until_the_script_runs(&self, space: Option<&Space>) -> Result<(Option<Staged>, Job), Error> {
+        if let Some(space) = space {
+            self.check_destinations(space)?;
+        }
         let stage_in = match space {
             Some(space) if !self.request.stage_in.is_empty() => Some(self.stage_in(space)?),
             _ => None,
@@ -193,28 +203,51 @@ impl<'a> Life<'a> {
         let started = clock::now();
         let ended = self.events.wait(job, JOB_GRACE).and_then(|(ended, asked)| {
             let job_s = started.elapsed().as_secs_f64();
-            let status = asked.map_or(ended.shell_status(), |signal| 128 + signal);
+            let status = match (ended, asked) {
+                (Ended::Signal(_), Some(signal)) => 128 + signal,
+                _ => ended.shell_status(),
+            };
+            self.watcher.ended(self.directory.id(), status, job_s);
             Ok((status, job_s, self.events.end_leftovers(LEFTOVER_GRACE)?))
         });
-        let (job_status, job_s, leftover_processes) = ended.map_err(|error| Error::LostSight {
+        let (job_status, job_s, leftovers) = ended.map_err(|error| Error::LostSight {
             error,
             kept: space
                 .as_ref()
                 .map(|space| space.allocation.root().to_owned()),
         })?;
+        if leftovers.found > 0 {
+            self.watcher.leftovers(&leftovers);
+        }
         let outcome = Outcome {
-            job_id: self.shims.id().to_owned(),
+            job_id: self.directory.id().to_owned(),
             script: self.order.script.path.clone(),
             store: space.as_ref().map(|space| space.used.clone()),
             stage_in,
             job_status,
             job_s,
             stage_out: None,
-            leftover_processes,
+            leftover_processes: leftovers.found,
+            unended_processes: leftovers.remaining,
             kept: None,
             exit_code: job_status,
         };
         Ok(self.after_the_script(outcome, space))
+    }
+
+    /// What is staged out must not end in what is removed next.
+    fn check_destinations(&self, space: &Space) -> Result<(), Error> {
+        let root = files::real_path(space.allocation.root())?;
+        for stage in &self.request.stage_out {
+            if files::nearest_real_path(Path::new(&stage.pfs_path))?.starts_with(&root) {
+                return Err(Error::StageOutInside {
+                    script: self.order.script.path.clone(),
+                    line: stage.place.line,
+                    destination: stage.pfs_path.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn stage_in(&self, space: &Space) -> Result<Staged, Error> {
@@ -239,7 +272,7 @@ impl<'a> Life<'a> {
         if !plan.failures.is_empty() {
             return Err(Error::StageIn(plan.failures));
         }
-        let (moved, seconds) = self.stage(Direction::In, &plan);
+        let (moved, seconds) = self.stage(Direction::In, &plan, 0);
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
@@ -252,18 +285,15 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn stage(&self, direction: Direction, plan: &Plan) -> (Moved, f64) {
+    /// Copies what is planned, until it is done or we are asked to stop more than `before` times.
+    fn stage(&self, direction: Direction, plan: &Plan, before: usize) -> (Moved, f64) {
         let started = clock::now();
         let stops = self.events.stops();
-        let before = match direction {
-            Direction::In => 0,
-            Direction::Out => stops.count(),
-        };
         let options = Options {
             workers: STAGING_WORKERS,
             piece_bytes: PIECE_BYTES,
             durable: direction == Direction::Out,
-            tag: self.shims.id().to_owned(),
+            tag: self.directory.id().to_owned(),
         };
         self.watcher.staging(direction, plan.files(), plan.bytes());
         let on_bytes = |bytes| self.watcher.moved(bytes);
@@ -274,12 +304,10 @@ impl<'a> Life<'a> {
     fn start_script(&self, space: Option<&Space>) -> Result<Job, Error> {
         let script = self.order.script;
         let mut process = command(&script.interpreter[0]);
-        process
-            .args(&script.interpreter[1..])
-            .arg(files::real_path(&script.path)?);
-        let directory = script.header.directory.as_ref();
-        process.current_dir(directory.unwrap_or(&self.submitted_in));
-        process.stdin(Stdio::null());
+        process.args(&script.interpreter[1..]);
+        process.arg(self.directory.add_script(script)?);
+        process.args(self.order.arguments);
+        process.current_dir(&self.works_in).stdin(Stdio::null());
         match self.order.output {
             Output::Inherit => {}
             Output::Error => {
@@ -290,13 +318,19 @@ impl<'a> Life<'a> {
             }
         }
         if !self.under_scheduler {
-            process.env("PATH", environment::path_behind(self.shims.directory()));
-            process.env(SHIMS_VARIABLE, self.shims.directory());
+            let names = self.order.shims;
+            self.directory
+                .add_launchers(&machine::this_program()?, names)?;
+            process.envs(environment::launchers(&self.directory.launchers(), names));
             process.envs(environment::slurm(
                 script,
-                self.shims.id(),
+                self.directory.id(),
                 &self.submitted_in,
             ));
+        }
+        // A job within a job must not take the outer one's allocation for its own.
+        for mode in [AccessMode::Striped, AccessMode::Private] {
+            process.env_remove(mode.variable());
         }
         for mode in self.request.job.iter().flat_map(|job| &job.access) {
             if let Some(space) = space {
@@ -304,7 +338,7 @@ impl<'a> Life<'a> {
                 process.env(mode.variable(), environment::with_slash(&root));
             }
         }
-        self.watcher.running(self.shims.id());
+        self.watcher.running(self.directory.id());
         Ok(start_job(process)?)
     }
 
@@ -314,18 +348,17 @@ impl<'a> Life<'a> {
             return outcome;
         };
         let root = space.allocation.root().to_owned();
+        let mut missing = !outcome.unended_processes.is_empty();
         if !self.request.stage_out.is_empty() {
             let staged = self.stage_out(&space);
             self.watcher.staged(Direction::Out, &staged);
-            outcome.exit_code = exit_code(outcome.job_status, &staged);
-            if !staged.failures.is_empty() {
-                outcome.kept = Some(root.clone());
-            }
+            missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
         }
-        if outcome.kept.is_none()
-            && let Err(error) = space.allocation.free()
-        {
+        outcome.exit_code = exit_code(outcome.job_status, missing);
+        if missing {
+            outcome.kept = Some(root);
+        } else if let Err(error) = space.allocation.free() {
             self.watcher.warning(&error.to_string());
             outcome.kept = Some(root);
         }
@@ -333,6 +366,7 @@ impl<'a> Life<'a> {
     }
 
     fn stage_out(&self, space: &Space) -> Staged {
+        let before = self.events.stops().count();
         let root = space.allocation.namespace(namespace(AccessMode::Striped));
         let mut plan = Plan::default();
         for stage in &self.request.stage_out {
@@ -341,7 +375,7 @@ impl<'a> Life<'a> {
                 plan.failures.push(Failure::from(error));
             }
         }
-        let (moved, seconds) = self.stage(Direction::Out, &plan);
+        let (moved, seconds) = self.stage(Direction::Out, &plan, before);
         Staged::new(&moved, seconds)
     }
 }

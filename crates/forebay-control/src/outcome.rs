@@ -1,9 +1,9 @@
 //! What became of a job: the data behind messages and `--json`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use forebay_mover::Moved;
-use serde::Serialize;
+use forebay_mover::{Failure, Moved};
+use serde::{Serialize, Serializer};
 
 use crate::STAGE_OUT_INCOMPLETE;
 
@@ -13,6 +13,7 @@ pub struct Outcome {
     /// Id of the job.
     pub job_id: String,
     /// The script as named.
+    #[serde(serialize_with = "lossy")]
     pub script: PathBuf,
     /// The allocation; none for a job without one.
     pub store: Option<StoreUsed>,
@@ -26,7 +27,10 @@ pub struct Outcome {
     pub stage_out: Option<Staged>,
     /// Processes the job had left behind, which were ended.
     pub leftover_processes: usize,
+    /// Processes that could not be ended: stage-out may have missed what they wrote later.
+    pub unended_processes: Vec<i32>,
     /// The allocation that was kept because data in it did not arrive.
+    #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
@@ -36,6 +40,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub struct StoreUsed {
     /// The store's directory.
+    #[serde(serialize_with = "lossy")]
     pub directory: PathBuf,
     /// Held in memory?
     pub in_memory: bool,
@@ -55,26 +60,38 @@ pub struct Staged {
     /// How long it took.
     pub seconds: f64,
     /// What did not arrive: path and reason.
-    pub failures: Vec<(PathBuf, String)>,
+    pub failures: Vec<(String, String)>,
 }
 
 impl Staged {
     pub(crate) fn new(moved: &Moved, seconds: f64) -> Self {
         let failures = moved.failures.iter();
+        let text = |f: &Failure| (f.path.to_string_lossy().into_owned(), f.reason.clone());
         Self {
             files: moved.files,
             bytes: moved.bytes,
             seconds,
-            failures: failures
-                .map(|f| (f.path.clone(), f.reason.clone()))
-                .collect(),
+            failures: failures.map(text).collect(),
         }
     }
 }
 
-/// The job's own status; if that is 0 and data did not arrive, ours.
-pub(crate) fn exit_code(job_status: i32, stage_out: &Staged) -> i32 {
-    if job_status == 0 && !stage_out.failures.is_empty() {
+/// JSON is text: what is not UTF-8 in a path is replaced.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+#[allow(clippy::ref_option)] // serde hands the field over so
+fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = path
+        .as_ref()
+        .map(|path| path.to_string_lossy().into_owned());
+    text.serialize(serializer)
+}
+
+/// The job's own status; if that is 0 and data were kept because they did not arrive, ours.
+pub(crate) fn exit_code(job_status: i32, kept: bool) -> i32 {
+    if job_status == 0 && kept {
         STAGE_OUT_INCOMPLETE
     } else {
         job_status

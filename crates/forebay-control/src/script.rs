@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_directive::{Request, Symbols};
+use forebay_host::{files, machine};
 
 use crate::{Error, Header};
 
@@ -23,9 +24,12 @@ impl JobScript {
     /// Reads a script.
     ///
     /// # Errors
-    /// If it cannot be read, has no `#!` line or a bad option in its header.
+    /// If it cannot be read, has no `#!` line, lines as on DOS, or a bad option in its header.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = files::read_to_string(path)?;
+        if text.contains("\r\n") {
+            return Err(Error::DosLines(path.to_owned()));
+        }
         let first = text.lines().next().unwrap_or("");
         let interpreter: Vec<_> = first
             .strip_prefix("#!")
@@ -57,5 +61,37 @@ impl JobScript {
         };
         let given = self.header.job_name.clone();
         given.or_else(file_name).unwrap_or_default()
+    }
+
+    /// The directory the job works in: `--chdir`, else that of submission.
+    #[must_use]
+    pub fn works_in(&self, submitted_in: &Path) -> PathBuf {
+        let named = self.header.directory.as_deref();
+        named.map_or_else(|| submitted_in.to_owned(), |named| submitted_in.join(named))
+    }
+
+    /// What the directives ask for, symbols replaced (sbatch(1), FILENAME PATTERN; `%d` is the
+    /// directory the job works in).
+    ///
+    /// # Errors
+    /// Every problem of the directives, or that `%d` is no text.
+    pub fn request(&self, submitted_in: &Path, job_id: &str) -> Result<Request, Error> {
+        let directory = self.works_in(submitted_in);
+        let symbols = Symbols {
+            job_id: job_id.to_owned(),
+            job_name: self.job_name(),
+            user: machine::user_name(),
+            directory: directory.to_string_lossy().into_owned(),
+            array_task: std::env::var("SLURM_ARRAY_TASK_ID").unwrap_or_default(),
+        };
+        let parsed = forebay_directive::parse(&self.text, &symbols);
+        let request = parsed.map_err(|problems| Error::Directives {
+            script: self.path.clone(),
+            problems,
+        })?;
+        if request.job.is_some() && directory.to_str().is_none() {
+            return Err(Error::NotText(directory));
+        }
+        Ok(request)
     }
 }

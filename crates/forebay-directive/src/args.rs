@@ -8,12 +8,14 @@ use crate::{Place, Problem, access, parse_size};
 pub(crate) struct Token {
     pub(crate) text: String,
     pub(crate) place: Place,
+    /// A `$` was written in it; one that a symbol brought in does not count.
+    pub(crate) has_variable: bool,
 }
 
 /// A token as written, with the place of each of its bytes.
 struct Word {
     text: String,
-    places: Vec<Place>,
+    bytes: Vec<Byte>,
     place: Place,
 }
 
@@ -41,7 +43,7 @@ fn words(line: &Logical) -> Vec<Word> {
             let text: Vec<u8> = word.iter().map(|byte| byte.value).collect();
             Word {
                 text: String::from_utf8_lossy(&text).into_owned(),
-                places: word.iter().map(|byte| byte.place).collect(),
+                bytes: word.to_vec(),
                 place: word[0].place,
             }
         })
@@ -154,14 +156,20 @@ fn take(directive: &mut Directive, token: &Word) -> Result<(), Problem> {
         return Err(Problem::new(token.place, message, "keep one of them"));
     }
     directive.written.push(key.name);
-    let place = token.places[token.text.len() - value.len()..]
-        .first()
-        .copied()
-        .unwrap_or(token.place);
+    let bytes = &token.bytes[token.text.len() - value.len()..];
+    let place = bytes.first().map_or(token.place, |byte| byte.place);
+    let has_variable = bytes
+        .iter()
+        .any(|byte| byte.value == b'$' && !byte.from_symbol);
     check_value(key, value, command)
         .map_err(|(message, hint)| Problem::new(place, message, hint))?;
     let text = value.to_owned();
-    directive.values.push((key.name, Token { text, place }));
+    let token = Token {
+        text,
+        place,
+        has_variable,
+    };
+    directive.values.push((key.name, token));
     Ok(())
 }
 

@@ -71,72 +71,83 @@ impl Prefix {
 }
 
 /// The directive lines of the header block, which ends at the first line that does not begin
-/// with `#`. Empty lines do not end it; a line of blanks does (Slurm's own rule). A directive
-/// behind the block would be a mere comment to Slurm and its data would be lost, so it is a problem.
+/// with `#`. Empty lines do not end it; a line of blanks does (Slurm's own rule).
 pub(crate) fn logical_lines(script: &str, symbols: &Symbols) -> (Vec<Logical>, Vec<Problem>) {
     let mut found: Vec<Logical> = Vec::new();
     let mut problems = Vec::new();
-    let mut header_end = None;
+    let in_header = |line: &&str| line.is_empty() || line.starts_with('#');
+    let header_lines = script.lines().take_while(in_header).count();
     let mut open = false; // the last logical line ended in a backslash
-    for (index, line) in script.lines().enumerate() {
+    for (index, line) in script.lines().take(header_lines).enumerate() {
         let place = Place {
             line: index + 1,
             column: 1,
         };
-        let prefix = Prefix::of(line);
-        if let Some(end) = header_end {
-            if prefix.is_some() {
-                problems.push(behind_the_header(place, line, end));
-            }
-            continue;
-        }
         if line.is_empty() {
             continue;
         }
-        if !line.starts_with('#') {
-            header_end = Some(index + 1);
-            if open {
-                problems.push(broken_continuation(place, found.last()));
-            }
+        let prefix = Prefix::of(line);
+        let continued = found
+            .last_mut()
+            .filter(|last| open && prefix == Some(last.prefix));
+        if open && continued.is_none() {
+            problems.push(broken_continuation(place, found.last()));
+            open = false;
             continue;
         }
         let Some(prefix) = prefix else {
-            if open {
-                problems.push(broken_continuation(place, found.last()));
-            }
-            open = false;
             continue;
         };
         let (body, continues) = match line[3..].strip_suffix('\\') {
             Some(body) if !body.ends_with('\\') => (body, true),
             _ => (&line[3..], false),
         };
-        match found.last_mut() {
-            Some(last) if open && last.prefix == prefix => append(last, body, place.line, symbols),
-            Some(last) if open => {
-                problems.push(broken_continuation(place, Some(last)));
-                open = false;
-                continue;
-            }
-            _ => {
-                let mut fresh = Logical {
-                    prefix,
-                    bytes: Vec::new(),
-                    start: place,
-                };
-                append(&mut fresh, body, place.line, symbols);
-                found.push(fresh);
-            }
+        if let Some(last) = continued {
+            append(last, body, place.line, symbols);
+        } else {
+            let mut fresh = Logical {
+                prefix,
+                bytes: Vec::new(),
+                start: place,
+            };
+            append(&mut fresh, body, place.line, symbols);
+            found.push(fresh);
         }
         open = continues;
     }
-    if open && header_end.is_none() {
-        let place = found
-            .last()
-            .map_or(Place { line: 1, column: 1 }, |l| l.start);
-        problems.push(broken_continuation(place, found.last()));
+    if open {
+        let end = Place {
+            line: header_lines + 1,
+            column: 1,
+        };
+        problems.push(broken_continuation(end, found.last()));
     }
+    problems.extend(behind_the_header(script, header_lines));
     (found, problems)
+}
+
+/// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
+/// is a problem; but not in a here-document, which is another script's text.
+fn behind_the_header(script: &str, header_lines: usize) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut here_document: Option<String> = None; // its last line, while we are in one
+    for (index, line) in script.lines().enumerate().skip(header_lines) {
+        if let Some(terminator) = &here_document {
+            if line.trim_start_matches('\t') == *terminator {
+                here_document = None;
+            }
+            continue;
+        }
+        if Prefix::of(line).is_some() {
+            let place = Place {
+                line: index + 1,
+                column: 1,
+            };
+            problems.push(no_effect(place, &line[..3], header_lines + 1));
+        }
+        here_document = here_document_in(line);
+    }
+    problems
 }
 
 /// Adds the text behind a prefix to a logical line, symbols replaced.
@@ -180,8 +191,18 @@ fn append(logical: &mut Logical, body: &str, line: usize, symbols: &Symbols) {
     }
 }
 
-fn behind_the_header(place: Place, line: &str, header_end: usize) -> Problem {
-    let prefix = &line[..3];
+/// The line that ends the here-document which begins in a line.
+fn here_document_in(line: &str) -> Option<String> {
+    let (_, behind) = line.split_once("<<")?;
+    let word = behind.strip_prefix('-').unwrap_or(behind).trim_start();
+    let word = word.trim_start_matches(['"', '\'', '\\']);
+    let end = |c: char| !(c.is_alphanumeric() || c == '_');
+    let word = word.split(end).next().unwrap_or("");
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        .then(|| word.to_owned())
+}
+
+fn no_effect(place: Place, prefix: &str, header_end: usize) -> Problem {
     Problem::new(
         place,
         format!(

@@ -193,7 +193,7 @@ fn inner_path(token: &Token, key: &str) -> Result<String, Problem> {
 fn outer_path(token: &Token, key: &str) -> Result<String, Problem> {
     let hint = "directives are not expanded by a shell: write the whole path; %d is the \
                 directory of submission, %u the user, %j the job id";
-    if token.text.contains('$') {
+    if token.has_variable {
         let message = format!("{key}={} holds a variable", token.text);
         return Err(Problem::new(token.place, message, hint));
     }

@@ -49,8 +49,6 @@ pub struct Command {
     pub prefix: &'static str,
     /// Is it carried out?
     pub support: Support,
-    /// May it stand more than once in a script?
-    pub repeats: bool,
     /// Its keys.
     pub keys: &'static [Key],
     /// A line that is right, shown in hints.
@@ -94,7 +92,6 @@ pub const COMMANDS: &[Command] = &[
         name: "jobdw",
         prefix: "#DW",
         support: Support::Yes,
-        repeats: false,
         keys: &[
             required(
                 "type",
@@ -116,7 +113,6 @@ pub const COMMANDS: &[Command] = &[
         name: "stage_in",
         prefix: "#DW",
         support: Support::Yes,
-        repeats: true,
         keys: STAGE_KEYS,
         example: "#DW stage_in type=file source=/path/in.dat destination=$DW_JOB_STRIPED/in.dat",
     },
@@ -124,7 +120,6 @@ pub const COMMANDS: &[Command] = &[
         name: "stage_out",
         prefix: "#DW",
         support: Support::Yes,
-        repeats: true,
         keys: STAGE_KEYS,
         example: "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=/path/out",
     },
@@ -151,7 +146,6 @@ const fn refused(name: &'static str, prefix: &'static str, why: &'static str) ->
         name,
         prefix,
         support: Support::Refused(why),
-        repeats: true,
         keys: &[],
         example: "",
     }

@@ -118,7 +118,7 @@ fn broken_continuations_are_named_where_they_break() {
             "{follower}"
         );
     }
-    assert!(bad(&format!("{JOBDW} \\")).starts_with("1:1 the #DW line before"));
+    assert!(bad(&format!("{JOBDW} \\")).starts_with("2:1 the #DW line before"));
 }
 
 const BAD_LINES: &[(&str, &str)] = &[
@@ -282,6 +282,26 @@ fn a_directive_behind_the_header_is_an_error_not_a_comment() {
             "{found}"
         );
     }
+}
+
+#[test]
+fn a_script_may_write_another_one() {
+    for word in ["EOF", "-EOF", " 'EOF'", "\"EOF\""] {
+        let script = format!("#!/bin/bash\ncat > inner.sh <<{word}\n{JOBDW}\n\tEOF\n");
+        assert_eq!(good(&script).job, None, "{word}");
+        let found = bad(&format!("{script}{JOBDW}\n"));
+        assert!(found.starts_with("5:1 #DW behind the header"), "{found}");
+    }
+}
+
+#[test]
+fn a_dollar_in_what_a_symbol_stands_for_is_no_variable() {
+    let mut symbols = symbols();
+    symbols.directory = "/scratch/$cash".into();
+    let script =
+        format!("{JOBDW}\n#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=%d/a\n");
+    let request = parse(&script, &symbols).expect("good");
+    assert_eq!(request.stage_out[0].pfs_path, "/scratch/$cash/a");
 }
 
 #[test]

@@ -100,6 +100,14 @@ pub fn read_to_string(path: &Path) -> Result<String> {
     on(fs::read_to_string(path), "read", path)
 }
 
+/// The whole text of a file; what is not UTF-8 in it is replaced.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_lossy(path: &Path) -> Result<String> {
+    on(fs::read(path), "read", path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Target of a symbolic link.
 ///
 /// # Errors
@@ -129,16 +137,26 @@ pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
     on(made, "make the directory", path)
 }
 
-/// Makes a directory and all that lead to it; existing ones are kept.
+/// Makes a directory and all that lead to it; existing ones are kept. Returns those that were made,
+/// parents first.
 ///
 /// # Errors
 /// As `mkdir(2)`.
-pub fn make_directories(path: &Path, mode: u32) -> Result<()> {
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(path);
-    on(made, "make the directory", path)
+pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
+    let missing: Vec<_> = path
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.is_dir())
+        .collect();
+    let mut made = Vec::new();
+    for directory in missing.into_iter().rev() {
+        match make_directory(directory, mode) {
+            Ok(()) => made.push(directory.to_owned()),
+            // Another thread or job was faster.
+            Err(error) if error.already_exists() && directory.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(made)
 }
 
 /// Removes a file or a link.
@@ -217,6 +235,22 @@ pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
 }
 
+/// Opens files for standard output and standard error, made or emptied; one file if both are the
+/// same.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Option<File>; 2]> {
+    let first = output.map(open_to_write).transpose()?;
+    let second = match (&first, error) {
+        (Some(file), Some(path)) if output == error => {
+            Some(on(file.try_clone(), "open again", path)?)
+        }
+        (_, path) => path.map(open_to_write).transpose()?,
+    };
+    Ok([first, second])
+}
+
 /// Sets permission bits; a link is followed.
 ///
 /// # Errors
@@ -240,13 +274,33 @@ pub fn set_times(path: &Path, status: &Status) -> Result<()> {
     on(set, "set the times of", path)
 }
 
-/// Makes the names in a directory survive a power cut.
+/// Makes the names in a directory survive a power cut. A directory that we may write but not read
+/// cannot be opened for it: then all file systems are synced.
 ///
 /// # Errors
 /// As `fsync(2)`.
 pub fn sync_directory(path: &Path) -> Result<()> {
-    let directory = on(File::open(path), "open", path)?;
-    on(directory.sync_all(), "sync", path)
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            rustix::fs::sync();
+            Ok(())
+        }
+        opened => on(on(opened, "open", path)?.sync_all(), "sync", path),
+    }
+}
+
+/// The real path of the nearest ancestor of `path` (or itself) that exists.
+///
+/// # Errors
+/// As `realpath(3)`.
+pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
+    for ancestor in path.ancestors() {
+        match real_path(ancestor) {
+            Err(error) if error.is_not_found() => {}
+            found => return found,
+        }
+    }
+    Ok(PathBuf::from("/"))
 }
 
 /// Attaches operation and path to the error of a call on an open file.

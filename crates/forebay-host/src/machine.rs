@@ -130,14 +130,15 @@ pub fn program_directory() -> Result<PathBuf> {
     Ok(real.parent().map_or_else(PathBuf::new, Path::to_path_buf))
 }
 
-/// The first executable file `name` in `$PATH` that lies in none of the directories `skipped`.
+/// The first executable file `name` in `$PATH` that is not this program itself under that name.
 #[must_use]
-pub fn find_program(name: &str, skipped: &[PathBuf]) -> Option<PathBuf> {
+pub fn find_other_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH")?;
+    let this = this_program().ok()?;
     std::env::split_paths(&path)
-        .filter(|directory| !skipped.contains(directory))
         .map(|directory| directory.join(name))
+        .filter(|file| file.canonicalize().is_ok_and(|real| real != this))
         .find(|file| {
             file.metadata()
                 .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

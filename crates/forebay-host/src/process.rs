@@ -4,7 +4,7 @@
 //! job leaves behind is found and ended, as a scheduler's process tracking does. Nothing here
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::{Result, clock, files, on};
@@ -44,6 +44,17 @@ impl Ended {
 pub struct Events {
     receiver: mpsc::Receiver<i32>,
     stops: Stops,
+    /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
+    others: HashSet<i32>,
+}
+
+/// What became of the processes a job had left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// How many there were at first.
+    pub found: usize,
+    /// Those that could not be ended: another user's, or stuck in the kernel.
+    pub remaining: Vec<i32>,
 }
 
 /// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP).
@@ -83,7 +94,8 @@ pub fn replace_by(mut command: Command) -> crate::Error {
 }
 
 impl Events {
-    /// Catches SIGINT, SIGTERM and SIGHUP from here on, and becomes the reaper of all descendants.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, but those that were ignored when we
+    /// were started (nohup) stay ignored; and becomes the reaper of all descendants.
     ///
     /// # Errors
     /// If the kernel refuses either.
@@ -94,8 +106,12 @@ impl Events {
             "become the reaper of the children of",
             here,
         )?;
-        let caught = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD]);
+        let ignored = ignored_signals()?;
+        let stops = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter();
+        let wanted = stops.filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let caught = Signals::new(wanted.chain([SIGCHLD]));
         let mut signals = on(caught, "catch the signals of", here)?;
+        let others = children_of(us(), &HashSet::new(), &processes()?);
         let (sender, receiver) = mpsc::channel();
         let stops = Stops::default();
         let counter = stops.clone();
@@ -109,7 +125,11 @@ impl Events {
                 }
             }
         });
-        Ok(Self { receiver, stops })
+        Ok(Self {
+            receiver,
+            stops,
+            others: others.into_iter().collect(),
+        })
     }
 
     /// The count of signals that asked us to stop, to be watched from any thread.
@@ -127,7 +147,7 @@ impl Events {
         let mut asked = None;
         let mut deadline = None;
         loop {
-            if let Some(ended) = reap(Some(job.pid)) {
+            if let (_, Some(ended)) = reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             match self.next(deadline) {
@@ -135,42 +155,93 @@ impl Events {
                 Some(signal) if asked.is_none() => {
                     asked = Some(signal);
                     deadline = Some(clock::now() + grace);
-                    signal_all(Signal::TERM)?;
+                    self.signal_all(Signal::TERM)?;
                 }
                 _ => {
-                    signal_all(Signal::KILL)?;
+                    self.signal_all(Signal::KILL)?;
                     deadline = Some(clock::now() + Duration::from_millis(100));
                 }
             }
         }
     }
 
-    /// Ends every descendant that is left: SIGTERM, and SIGKILL after `grace`. Returns how many
-    /// there were at first.
+    /// Waits for the process to end, and hands each signal that asks us to stop on to it alone: it
+    /// knows how to end what it has begun. Returns also the first such signal.
+    ///
+    /// # Errors
+    /// If the signal cannot be sent.
+    pub fn wait_handing_signals_on(&self, job: Job) -> Result<(Ended, Option<i32>)> {
+        let mut asked = None;
+        loop {
+            if let (_, Some(ended)) = reap(Some(job.pid)) {
+                return Ok((ended, asked));
+            }
+            if let Some(signal) = self.next(None).filter(|signal| *signal != SIGCHLD) {
+                asked = asked.or(Some(signal));
+                send(job.pid, Signal::TERM)?;
+            }
+        }
+    }
+
+    /// Ends every descendant that is left: SIGTERM, and SIGKILL after `grace` or when we are asked
+    /// to stop. What cannot be ended within ten times `grace` is returned.
     ///
     /// # Errors
     /// If /proc cannot be read.
-    pub fn end_leftovers(&self, grace: Duration) -> Result<usize> {
-        reap(None);
-        let found = descendants()?.len();
-        if found == 0 {
-            return Ok(0);
+    pub fn end_leftovers(&self, grace: Duration) -> Result<Leftovers> {
+        if self.all_gone()? {
+            return Ok(Leftovers::default());
         }
-        signal_all(Signal::TERM)?;
-        let deadline = clock::now() + grace;
-        loop {
-            reap(None);
-            if descendants()?.is_empty() {
-                return Ok(found);
-            }
-            let overdue = clock::now() >= deadline;
+        let found = self.descendants()?.len();
+        let started = clock::now();
+        let asked_before = self.stops.count();
+        self.signal_all(Signal::TERM)?;
+        while !self.all_gone()? {
+            let waited = started.elapsed();
+            let overdue = waited >= grace || self.stops.count() > asked_before;
             if overdue {
-                signal_all(Signal::KILL)?;
+                self.signal_all(Signal::KILL)?;
             }
-            // A descendant of a descendant may die unseen by us: look again now and then.
+            if waited >= grace * 10 {
+                let left = self.descendants()?;
+                let remaining = left.iter().map(|pid| pid.as_raw_pid()).collect();
+                return Ok(Leftovers { found, remaining });
+            }
+            // The end of a descendant that is no child of ours makes no event: look again.
             let step = Duration::from_millis(if overdue { 10 } else { 50 });
             self.next(Some(clock::now() + step));
         }
+        let remaining = Vec::new();
+        Ok(Leftovers { found, remaining })
+    }
+
+    /// Has every process of the job ended, threads and all? As the reaper we have no child left
+    /// then: the kernel says so, where a look through /proc can miss one that is just being made.
+    fn all_gone(&self) -> Result<bool> {
+        let (children_left, _) = reap(None);
+        if children_left && !self.others.is_empty() {
+            return Ok(self.descendants()?.is_empty());
+        }
+        Ok(!children_left)
+    }
+
+    /// All living descendants of this process that a job of ours started.
+    fn descendants(&self) -> Result<Vec<Pid>> {
+        let processes = processes()?;
+        let alive = |pid: &i32| processes.alive.contains(pid);
+        let found = children_of(us(), &self.others, &processes);
+        Ok(found
+            .into_iter()
+            .filter(alive)
+            .filter_map(Pid::from_raw)
+            .collect())
+    }
+
+    fn signal_all(&self, signal: Signal) -> Result<()> {
+        for pid in self.descendants()? {
+            send(pid, signal)?;
+        }
+        Ok(())
     }
 
     /// The next event; `None` when the deadline has passed first.
@@ -199,23 +270,47 @@ pub fn start_job(mut command: Command) -> Result<Job> {
     Ok(Job { pid })
 }
 
-/// Reaps all children that have ended; tells how `wanted` did if it was among them.
-fn reap(wanted: Option<Pid>) -> Option<Ended> {
+/// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
+/// was among them.
+fn reap(wanted: Option<Pid>) -> (bool, Option<Ended>) {
     let mut found = None;
-    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-        if Some(pid) == wanted {
-            found = status
-                .exit_status()
-                .map(Ended::Exit)
-                .or_else(|| status.terminating_signal().map(Ended::Signal));
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if Some(pid) == wanted => {
+                let exit = status.exit_status().map(Ended::Exit);
+                found = exit.or_else(|| status.terminating_signal().map(Ended::Signal));
+            }
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return (true, found),
+            Err(_) => return (false, found),
         }
     }
-    found
 }
 
-/// All living descendants of this process.
-fn descendants() -> Result<Vec<Pid>> {
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+fn us() -> i32 {
+    rustix::process::getpid().as_raw_pid()
+}
+
+/// Sends a signal; a process that is gone, or that we may not signal, is left alone.
+fn send(pid: Pid, signal: Signal) -> Result<()> {
+    match rustix::process::kill_process(pid, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH | rustix::io::Errno::PERM) => Ok(()),
+        Err(error) => {
+            let path = format!("process {}", pid.as_raw_pid());
+            on(Err(error), "end", Path::new(&path))
+        }
+    }
+}
+
+/// The processes of the machine: who is whose child, and who has a living thread.
+#[derive(Default)]
+struct Processes {
+    children: HashMap<i32, Vec<i32>>,
+    alive: HashSet<i32>,
+}
+
+fn processes() -> Result<Processes> {
+    let mut found = Processes::default();
     for name in files::names_in(Path::new("/proc"))? {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
@@ -224,41 +319,54 @@ fn descendants() -> Result<Vec<Pid>> {
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
             continue;
         };
-        if let Some(parent) = living_parent(&stat) {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let mut found = Vec::new();
-    let mut open = vec![rustix::process::getpid().as_raw_nonzero().get()];
-    while let Some(parent) = open.pop() {
-        for &child in children.get(&parent).into_iter().flatten() {
-            open.push(child);
-            found.extend(Pid::from_raw(child));
+        let Some((ended, parent)) = state_and_parent(&stat) else {
+            continue;
+        };
+        found.children.entry(parent).or_default().push(pid);
+        // The first thread of a process may have ended while others live.
+        let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        if !ended || threads() > 1 {
+            found.alive.insert(pid);
         }
     }
     Ok(found)
 }
 
-/// Parent in a /proc/PID/stat line; none for a process that is only waiting to be reaped.
-fn living_parent(stat: &str) -> Option<i32> {
+/// All descendants of a process, leaving out some with theirs.
+fn children_of(ancestor: i32, left_out: &HashSet<i32>, processes: &Processes) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut open = vec![ancestor];
+    while let Some(parent) = open.pop() {
+        for &child in processes.children.get(&parent).into_iter().flatten() {
+            if !left_out.contains(&child) {
+                open.push(child);
+                found.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// From a /proc/PID/stat line: has its first thread ended, and who is its parent.
+fn state_and_parent(stat: &str) -> Option<(bool, i32)> {
     let (_, behind_the_name) = stat.rsplit_once(") ")?;
     let mut fields = behind_the_name.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    (state != "Z" && state != "X").then_some(parent)
+    Some((matches!(state, "Z" | "X"), parent))
 }
 
-fn signal_all(signal: Signal) -> Result<()> {
-    for pid in descendants()? {
-        match rustix::process::kill_process(pid, signal) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => {
-                let path = format!("process {}", pid.as_raw_nonzero());
-                return on(Err(error), "end", Path::new(&path));
-            }
-        }
-    }
-    Ok(())
+/// Bit N-1 is set if signal N is ignored.
+fn ignored_signals() -> Result<u64> {
+    let path = Path::new("/proc/self/status");
+    let text = files::read_to_string(path)?;
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    on(
+        mask.ok_or_else(|| std::io::Error::other("it has no line SigIgn")),
+        "read",
+        path,
+    )
 }
 
 #[cfg(test)]
@@ -285,11 +393,25 @@ mod tests {
             let (found, asked) = events.wait(job, grace).expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
-        assert_eq!(events.end_leftovers(grace).expect("end"), 2);
-        assert_eq!(events.end_leftovers(grace).expect("end"), 0);
+        let two = Leftovers {
+            found: 2,
+            remaining: Vec::new(),
+        };
+        assert_eq!(events.end_leftovers(grace).expect("end"), two);
+        assert_eq!(
+            events.end_leftovers(grace).expect("end"),
+            Leftovers::default()
+        );
 
-        let stubborn = shell("trap '' TERM; sleep 300 & while :; do wait; done");
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let ready = scratch.path().join("ready");
+        let mut stubborn =
+            shell("trap '' TERM; sleep 300 & touch \"$READY\"; while :; do wait; done");
+        stubborn.env("READY", &ready);
         let job = start_job(stubborn).expect("start");
+        while !ready.exists() {
+            clock::sleep(Duration::from_millis(1));
+        }
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
         let (found, asked) = events.wait(job, Duration::from_millis(200)).expect("wait");

@@ -58,10 +58,11 @@ pub fn carry_out(plan: &Plan, options: &Options, on_bytes: OnBytes, cancelled: C
             tasks: (0..plan.files.len()).map(Task::Begin).collect(),
             busy: 0,
         }),
-        changed: Condvar::new(),
+        queued: Condvar::new(),
         failures: Mutex::new(plan.failures.clone()),
         files: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
+        changed: Mutex::new(BTreeSet::new()),
     };
     let made = run.make_directories();
     std::thread::scope(|scope| {
@@ -112,10 +113,12 @@ struct Run<'a> {
     on_bytes: OnBytes<'a>,
     cancelled: Cancelled<'a>,
     queue: Mutex<Queue>,
-    changed: Condvar,
+    queued: Condvar,
     failures: Mutex<Vec<Failure>>,
     files: AtomicU64,
     bytes: AtomicU64,
+    /// Directories in which a name appeared, to be synced at the end.
+    changed: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Run<'_> {
@@ -128,7 +131,7 @@ impl Run<'_> {
             }
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.busy -= 1;
-            self.changed.notify_all();
+            self.queued.notify_all();
         }
     }
 
@@ -144,7 +147,7 @@ impl Run<'_> {
                 return None;
             }
             queue = self
-                .changed
+                .queued
                 .wait(queue)
                 .unwrap_or_else(PoisonError::into_inner);
         }
@@ -156,7 +159,7 @@ impl Run<'_> {
         let pieces = size.div_ceil(piece).max(1);
         let copying = match self.open(index, usize::try_from(pieces).unwrap_or(usize::MAX)) {
             Ok(copying) => Arc::new(copying),
-            Err(error) => return self.fail(&self.plan.files[index].source, error.to_string()),
+            Err(reason) => return self.fail(&self.plan.files[index].source, reason),
         };
         {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,19 +170,32 @@ impl Run<'_> {
                     .tasks
                     .push_front(Task::Piece(Arc::clone(&copying), from, to));
             }
-            self.changed.notify_all();
+            self.queued.notify_all();
         }
         self.piece(&copying, 0, size.min(piece), block);
     }
 
-    fn open(&self, index: usize, pieces: usize) -> Result<Copying, forebay_host::Error> {
+    fn open(&self, index: usize, pieces: usize) -> Result<Copying, String> {
+        self.check_cancelled()?;
+        self.open_both(index, pieces)
+            .map_err(|error| error.to_string())
+    }
+
+    fn check_cancelled(&self) -> Result<(), String> {
+        if (self.cancelled)() {
+            return Err("staging was stopped".into());
+        }
+        Ok(())
+    }
+
+    fn open_both(&self, index: usize, pieces: usize) -> forebay_host::Result<Copying> {
         let entry = &self.plan.files[index];
         let source = files::open_to_read(&entry.source)?;
         let directory = entry.target.parent().unwrap_or(Path::new("/"));
         let temporary = directory.join(format!(".forebay-{}-{index}.part", self.options.tag));
         let target = match files::make_file(&temporary, 0o600) {
             Err(error) if error.is_not_found() => {
-                files::make_directories(directory, 0o777)?;
+                self.make_directory(directory)?;
                 files::make_file(&temporary, 0o600)?
             }
             made => made?,
@@ -217,9 +233,7 @@ impl Run<'_> {
         let entry = &self.plan.files[copying.index];
         let mut at = from;
         while at < to {
-            if (self.cancelled)() {
-                return Err("staging was stopped".into());
-            }
+            self.check_cancelled()?;
             let wanted = usize::try_from(to - at).map_or(block.len(), |left| left.min(block.len()));
             let read = files::named(
                 copying.source.read_at(&mut block[..wanted], at),
@@ -271,29 +285,58 @@ impl Run<'_> {
         if (now.size_bytes, now.modified) != (entry.status.size_bytes, entry.status.modified) {
             return Err("it was changed while it was copied".into());
         }
+        // Files of /proc and /sys say that they are empty, and are not.
+        if now.size_bytes == 0 && copying.source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
+            return Err("it holds more than its size says".into());
+        }
         files::set_mode(&copying.temporary, entry.status.mode).map_err(text)?;
         files::set_times(&copying.temporary, &entry.status).map_err(text)?;
         if self.options.durable {
             files::named(copying.target.sync_all(), "sync", &entry.target).map_err(text)?;
         }
-        files::rename(&copying.temporary, &entry.target).map_err(text)
+        files::rename(&copying.temporary, &entry.target).map_err(text)?;
+        self.note_change(&entry.target);
+        Ok(())
     }
 
-    /// Makes the directories that are missing, writable for us while they are filled. Returns
-    /// the indices of those that were made.
+    /// A name appeared: its directory has to be synced.
+    fn note_change(&self, path: &Path) {
+        if let Some(parent) = path.parent() {
+            let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            changed.insert(parent.to_owned());
+        }
+    }
+
+    fn make_directory(&self, path: &Path) -> forebay_host::Result<()> {
+        for made in files::make_directories(path, 0o777)? {
+            self.note_change(&made);
+        }
+        Ok(())
+    }
+
+    /// Makes the directories that are missing, and opens those that their owner had closed to
+    /// himself, while they are filled. Returns the indices of both.
     fn make_directories(&self) -> Vec<usize> {
-        let mut made = Vec::new();
+        const OWNER_MAY_ADD: u32 = 0o300;
+        let mut touched = Vec::new();
         for (index, entry) in self.plan.directories.iter().enumerate() {
-            match files::status(&entry.target) {
-                Ok(status) if status.kind == Kind::Directory => {}
-                Ok(_) => self.fail(&entry.target, "it is in the way: not a directory".into()),
-                Err(_) => match files::make_directories(&entry.target, 0o777) {
-                    Ok(()) => made.push(index),
-                    Err(error) => self.fail(&entry.target, error.to_string()),
-                },
+            let ready = match files::status(&entry.target) {
+                Ok(there) if there.kind != Kind::Directory => {
+                    Err("it is in the way: not a directory".to_owned())
+                }
+                Ok(there) if there.mode & OWNER_MAY_ADD == OWNER_MAY_ADD => continue,
+                Ok(there) => files::set_mode(&entry.target, there.mode | OWNER_MAY_ADD)
+                    .map_err(|error| error.to_string()),
+                Err(_) => self
+                    .make_directory(&entry.target)
+                    .map_err(|error| error.to_string()),
+            };
+            match ready {
+                Ok(()) => touched.push(index),
+                Err(reason) => self.fail(&entry.target, reason),
             }
         }
-        made
+        touched
     }
 
     /// Gives the directories that were made their modes and times, children before parents, and
@@ -310,32 +353,41 @@ impl Run<'_> {
         if !self.options.durable {
             return;
         }
-        let entries = self.plan.files.iter().chain(&self.plan.links);
-        let entries = entries.chain(&self.plan.directories);
-        let parents: BTreeSet<_> = entries.filter_map(|entry| entry.target.parent()).collect();
-        for parent in parents {
-            if let Err(error) = files::sync_directory(parent) {
-                self.fail(parent, error.to_string());
+        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        for directory in changed.iter() {
+            if let Err(error) = files::sync_directory(directory) {
+                self.fail(directory, error.to_string());
             }
         }
     }
 
     fn make_links(&self) {
         for (index, entry) in self.plan.links.iter().enumerate() {
-            let directory = entry.target.parent().unwrap_or(Path::new("/"));
-            let name = format!(".forebay-{}-l{index}.part", self.options.tag);
-            let temporary = directory.join(name);
-            let made = files::read_link(&entry.source)
-                .and_then(|target| files::make_link(&target, &temporary))
-                .and_then(|()| files::set_times(&temporary, &entry.status))
-                .and_then(|()| files::rename(&temporary, &entry.target));
+            let made = self
+                .check_cancelled()
+                .and_then(|()| self.make_link(index, entry));
             match made {
                 Ok(()) => {
                     self.files.fetch_add(1, Ordering::Relaxed);
+                    self.note_change(&entry.target);
                 }
-                Err(error) => self.fail(&entry.source, error.to_string()),
+                Err(reason) => self.fail(&entry.source, reason),
             }
         }
+    }
+
+    fn make_link(&self, index: usize, entry: &Entry) -> Result<(), String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        let directory = entry.target.parent().unwrap_or(Path::new("/"));
+        let temporary = directory.join(format!(".forebay-{}-l{index}.part", self.options.tag));
+        let leads_to = files::read_link(&entry.source).map_err(text)?;
+        files::make_link(&leads_to, &temporary).map_err(text)?;
+        let placed = files::set_times(&temporary, &entry.status)
+            .and_then(|()| files::rename(&temporary, &entry.target));
+        placed.map_err(|error| match files::remove_file(&temporary) {
+            Ok(()) => error.to_string(),
+            Err(second) => format!("{error}; {second}"),
+        })
     }
 
     fn fail(&self, path: &Path, reason: String) {

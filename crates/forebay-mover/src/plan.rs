@@ -1,5 +1,6 @@
 //! What is to be copied.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind, Status};
@@ -58,6 +59,8 @@ pub struct Plan {
     pub(crate) directories: Vec<Entry>,
     pub(crate) files: Vec<Entry>,
     pub(crate) links: Vec<Entry>,
+    /// Which source each target gets its bytes from.
+    claimed: HashMap<PathBuf, PathBuf>,
     /// What was found but cannot be copied: sockets, devices, directories closed to us.
     pub failures: Vec<Failure>,
 }
@@ -78,8 +81,8 @@ impl Plan {
         let source = transfer.source.clone();
         match (transfer.what, status.kind) {
             (What::File, Kind::File) => {
-                let target = target_of_file(transfer);
-                self.files.push(Entry {
+                let target = self.target_of_file(transfer);
+                self.add_entry(Entry {
                     source,
                     target,
                     status,
@@ -142,16 +145,47 @@ impl Plan {
             target,
             status,
         };
-        match status.kind {
-            Kind::File => self.files.push(entry),
-            Kind::Link => self.links.push(entry),
-            Kind::Directory => return Some(entry),
-            Kind::Other => self.failures.push(Failure {
-                path: entry.source,
-                reason: "it is a fifo, socket or device, which cannot be staged".into(),
-            }),
+        if status.kind == Kind::Directory {
+            return Some(entry);
         }
+        self.add_entry(entry);
         None
+    }
+
+    /// Adds a file or link, unless another one goes to the same place: one of them would be lost.
+    fn add_entry(&mut self, entry: Entry) {
+        let refuse = |reason: String| Failure {
+            path: entry.source.clone(),
+            reason,
+        };
+        if entry.status.kind == Kind::Other {
+            let reason = "it is a fifo, socket or device, which cannot be staged";
+            return self.failures.push(refuse(reason.to_owned()));
+        }
+        if let Some(other) = self.claimed.get(&entry.target) {
+            let (target, other) = (entry.target.display(), other.display());
+            let reason = format!("it would go to {target}, where {other} goes already");
+            return self.failures.push(refuse(reason));
+        }
+        self.claimed
+            .insert(entry.target.clone(), entry.source.clone());
+        if entry.status.kind == Kind::Link {
+            self.links.push(entry);
+        } else {
+            self.files.push(entry);
+        }
+    }
+
+    fn target_of_file(&self, transfer: &Transfer) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let target = &transfer.target;
+        let named_as_directory = target.as_os_str().as_bytes().ends_with(b"/");
+        let is_directory = files::status(target).is_ok_and(|s| s.kind == Kind::Directory);
+        let will_be = self.directories.iter().any(|entry| entry.target == *target);
+        match transfer.source.file_name() {
+            Some(name) if named_as_directory || is_directory || will_be => target.join(name),
+            _ => target.clone(),
+        }
     }
 
     fn fail(&mut self, path: &Path, error: &forebay_host::Error) {
@@ -159,16 +193,5 @@ impl Plan {
             path: path.to_owned(),
             reason: error.to_string(),
         });
-    }
-}
-
-fn target_of_file(transfer: &Transfer) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    let target = &transfer.target;
-    let named_as_directory = target.as_os_str().as_bytes().ends_with(b"/");
-    let is_directory = files::status(target).is_ok_and(|s| s.kind == Kind::Directory);
-    match transfer.source.file_name() {
-        Some(name) if named_as_directory || is_directory => target.join(name),
-        _ => target.clone(),
     }
 }

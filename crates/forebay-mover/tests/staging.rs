@@ -268,3 +268,98 @@ fn progress_adds_up_to_the_bytes() {
     assert_eq!((moved.files, moved.bytes), (1, 3 * (1 << 20) + 1));
     assert_eq!(seen.load(Ordering::Relaxed), moved.bytes);
 }
+
+#[test]
+fn two_sources_for_one_target_are_not_silently_one() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let mut plan = Plan::default();
+    for name in ["a", "b"] {
+        fs::create_dir(scratch.path().join(name)).expect("mkdir");
+        fs::write(scratch.path().join(name).join("log"), name).expect("write");
+        let source = scratch.path().join(name).join("log");
+        let target = scratch.path().join("out/");
+        let what = What::File;
+        plan.add(&Transfer {
+            what,
+            source,
+            target,
+        })
+        .expect("planned");
+    }
+    let moved = carry_out(&plan, &options(), &|_| {}, &|| false);
+    assert_eq!(
+        fs::read(scratch.path().join("out/log")).expect("read"),
+        b"a"
+    );
+    assert_eq!(moved.failures.len(), 1);
+    assert_eq!(moved.failures[0].path, scratch.path().join("b/log"));
+    assert!(
+        moved.failures[0].reason.contains("goes already"),
+        "{moved:?}"
+    );
+}
+
+#[test]
+fn a_file_follows_a_directory_that_the_same_plan_makes() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    fs::create_dir(scratch.path().join("in")).expect("mkdir");
+    fs::write(scratch.path().join("extra"), "x").expect("write");
+    let mut plan = Plan::default();
+    for (what, source) in [(What::Directory, "in"), (What::File, "extra")] {
+        let source = scratch.path().join(source);
+        let target = scratch.path().join("out");
+        plan.add(&Transfer {
+            what,
+            source,
+            target,
+        })
+        .expect("planned");
+    }
+    let moved = carry_out(&plan, &options(), &|_| {}, &|| false);
+    assert_eq!(moved.failures, []);
+    assert_eq!(
+        fs::read(scratch.path().join("out/extra")).expect("read"),
+        b"x"
+    );
+}
+
+#[test]
+fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir(&source).expect("mkdir");
+    symlink("somewhere", source.join("l")).expect("link");
+    fs::create_dir_all(target.join("l")).expect("mkdir");
+    let moved = stage(What::Directory, &source, &target);
+    assert_eq!(moved.failures.len(), 1, "{moved:?}");
+    assert_eq!(names(&target), ["l"]);
+}
+
+#[test]
+fn a_file_that_hides_its_size_is_not_called_empty() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let moved = stage(
+        What::File,
+        Path::new("/proc/cpuinfo"),
+        &scratch.path().join("out"),
+    );
+    assert_eq!(moved.failures.len(), 1);
+    assert!(
+        moved.failures[0].reason.contains("more than its size says"),
+        "{moved:?}"
+    );
+}
+
+#[test]
+fn a_tree_with_closed_directories_can_be_staged_twice() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir_all(source.join("closed")).expect("mkdir");
+    fs::write(source.join("closed/x"), "x").expect("write");
+    fs::set_permissions(source.join("closed"), fs::Permissions::from_mode(0o555)).expect("chmod");
+    for _ in 0..2 {
+        assert_eq!(stage(What::Directory, &source, &target).failures, []);
+        let mode = target.join("closed").metadata().expect("stat").mode();
+        assert_eq!(mode & 0o7777, 0o555);
+    }
+}

@@ -1,0 +1,84 @@
+//! The job's own directory: it reserves the id, and holds a copy of the script and the launchers
+//! that stand first in the job's PATH where there is no scheduler.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use forebay_host::{clock, files};
+
+use crate::{Error, JobScript};
+
+/// Names the directory of the stand-ins, for what is started by the job.
+pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
+
+/// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
+pub(crate) struct JobDirectory {
+    id: String,
+    path: PathBuf,
+}
+
+impl JobDirectory {
+    /// The id is the time in milliseconds, or the next number that is free: digits only, as
+    /// Slurm's, and no id comes twice even if one job ends before the next begins.
+    pub(crate) fn make() -> Result<Self, Error> {
+        const TRIES: u128 = 100;
+        let parent = std::env::temp_dir();
+        let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
+        if parent.as_os_str().as_bytes().contains(&b':') {
+            return Err(Error::TemporaryDirectory(parent)); // it could not stand in PATH
+        }
+        let first = clock::unix_milliseconds();
+        let mut id = first;
+        let path = loop {
+            let path = parent.join(format!("forebay-{id}"));
+            match files::make_directory(&path, 0o700) {
+                Err(error) if error.already_exists() && id < first + TRIES => id += 1,
+                made => break made.map(|()| path)?,
+            }
+        };
+        let id = id.to_string();
+        Ok(Self { id, path })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Directory of the launchers.
+    pub(crate) fn launchers(&self) -> PathBuf {
+        self.path.join("bin")
+    }
+
+    /// Links to our own program, each named as a launcher.
+    pub(crate) fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
+        let launchers = self.launchers();
+        files::make_directory(&launchers, 0o700)?;
+        for name in names {
+            files::make_link(program, &launchers.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// The script as it was read, so that a change of the original does not reach a job half way.
+    pub(crate) fn add_script(&self, script: &JobScript) -> forebay_host::Result<PathBuf> {
+        let name = script
+            .path
+            .file_name()
+            .map_or_else(|| OsString::from("script"), OsString::from);
+        let path = self.path.join("script");
+        files::make_directory(&path, 0o700)?;
+        let path = path.join(name);
+        let mut file = files::make_file(&path, 0o700)?;
+        let written = std::io::Write::write_all(&mut file, script.text.as_bytes());
+        files::named(written, "write", &path).map(|()| path)
+    }
+
+    /// A job may have cleared the folder for temporary files itself.
+    pub(crate) fn remove(self) -> forebay_host::Result<()> {
+        match files::remove_tree(&self.path) {
+            Err(error) if error.is_not_found() => Ok(()),
+            removed => removed,
+        }
+    }
+}
