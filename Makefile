@@ -7,7 +7,7 @@ CARGO  ?= cargo
 VENV   := $(BUILD)/venv
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
-C_FILES     = $(wildcard kernels/*/*.c kernels/*/*.h)
+C_FILES     = $(wildcard kernels/*/*.[ch] crates/*/tests/*/*.[ch])
 SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh) .ci/run
 
 .PHONY: build run test check install clean format
