@@ -3,15 +3,11 @@
 mod arguments;
 mod compare;
 mod emulation;
-mod launch;
+mod launchers;
 mod lfs;
 mod messages;
-mod outputs;
 mod progress;
-mod rank;
 mod run;
-mod srun;
-mod table;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,13 +16,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Verb};
+use launchers::{mpiexec, rank, srun};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let name = words.first().map(Path::new).and_then(Path::file_name);
     let rest = words.get(1..).unwrap_or_default();
     let status = match name.and_then(|name| name.to_str()) {
-        Some("mpiexec" | "mpirun") => launch::mpiexec(rest),
+        Some("mpiexec" | "mpirun") => mpiexec::mpiexec(rest),
         Some("srun") => srun::srun(rest),
         Some("lfs") => lfs::main(rest),
         _ => verb(),

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use forebay_host::{files, machine};
 use lexopt::prelude::*;
 
-use crate::launch::{Launcher, no_program};
+use super::{Launcher, no_program, rank};
 use crate::messages::{data, fail, warn};
-use crate::rank;
 
 /// Options with a value that mean nothing on one machine without a scheduler: placement, limits,
 /// accounting (srun(1) of Slurm 22.05).

@@ -3,7 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;
 
-use crate::compare::{Block, Measured, Row};
+use super::figures::{Block, Measured, Row};
 
 /// All blocks, each a table and what it means.
 pub fn text(blocks: &[Block]) -> String {
@@ -168,7 +168,7 @@ fn why_it_loses(file_system: &Row, burst_buffer: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Way;
+    use crate::compare::figures::Way;
 
     fn block(file_system: &[f64], burst_buffer: &[f64], stage_out_s: f64) -> Block {
         let run = |job_s: f64, stage_out_s: f64| Measured {

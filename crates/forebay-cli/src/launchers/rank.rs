@@ -7,7 +7,7 @@ use std::process::Command;
 use forebay_host::files;
 use forebay_host::process::{command, replace_by};
 
-use crate::launch::first_variable;
+use super::first_variable;
 use crate::messages::fail;
 
 /// File that each task reads as its standard input.

@@ -1,16 +1,9 @@
-//! Starting ranks on this machine: the `mpiexec` stand-in, and what it shares with `srun`'s.
+//! The `mpiexec` and `mpirun` stand-in: its options, as far as they have a meaning on one machine.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use forebay_host::machine;
-use forebay_host::process::{command, replace_by};
-
-use crate::messages::{fail, warn};
-
-/// Exit code when no rank was started, as a shell gives it for a command it cannot run.
-const CANNOT_LAUNCH: i32 = 127;
+use super::{Launcher, no_program};
+use crate::messages::warn;
 
 /// How many values follow an option, and what becomes of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,14 +144,6 @@ const QUESTIONS: &[&str] = &[
     "-info",
 ];
 
-/// The MPI whose launcher stands behind us.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flavour {
-    OpenMpi,
-    Hydra,
-    Unknown,
-}
-
 /// `mpiexec` and `mpirun` of a job that runs without a scheduler.
 pub fn mpiexec(words: &[OsString]) -> i32 {
     let launcher = match Launcher::find() {
@@ -189,15 +174,6 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
         return no_program("mpiexec -n 4 ./a.out");
     }
     launcher.start(&adapted, |_| {})
-}
-
-/// Complains that there is nothing to start.
-pub fn no_program(example: &str) -> i32 {
-    fail(
-        "no program to start",
-        Some(&format!("write for example: {example}")),
-        2,
-    )
 }
 
 /// Options to hand on, and the program with all behind it. Without a number of ranks the job's
@@ -248,89 +224,6 @@ fn option_name(word: &OsStr) -> Option<(&str, &str)> {
     let text = word.to_str()?;
     let name = text.strip_prefix('-')?;
     Some((text, name.strip_prefix('-').unwrap_or(name)))
-}
-
-/// The real mpiexec behind us.
-pub struct Launcher {
-    path: PathBuf,
-    flavour: Flavour,
-}
-
-impl Launcher {
-    /// Finds it; if there is none, complains and returns the exit code.
-    pub fn find() -> Result<Self, i32> {
-        let names = ["mpiexec", "mpirun"];
-        let Some(path) = names.into_iter().find_map(machine::find_other_program) else {
-            let hint = "install an MPI, for example: apt-get install openmpi-bin";
-            let message = "no mpiexec in PATH to start ranks with";
-            return Err(fail(message, Some(hint), CANNOT_LAUNCH));
-        };
-        let flavour = flavour(&path);
-        Ok(Self { path, flavour })
-    }
-
-    /// An option as this launcher spells it.
-    pub fn spell<'a>(&self, option: &'a OsStr) -> &'a OsStr {
-        match (self.flavour, option.to_str()) {
-            (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
-            (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
-            _ => option,
-        }
-    }
-
-    /// Becomes it. `prepare` may set directory, environment and output.
-    pub fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
-        let mut process = command(&self.path);
-        adapt(&mut process, self.flavour);
-        process.args(words);
-        prepare(&mut process);
-        let error = replace_by(process);
-        fail(&error.to_string(), None, CANNOT_LAUNCH)
-    }
-}
-
-fn flavour(launcher: &Path) -> Flavour {
-    let Ok(said) = command(launcher).arg("--version").output() else {
-        return Flavour::Unknown;
-    };
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    if said.contains("Open MPI") || said.contains("OpenRTE") {
-        Flavour::OpenMpi
-    } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
-        Flavour::Hydra
-    } else {
-        Flavour::Unknown
-    }
-}
-
-/// Makes the launcher start all ranks here: as many as asked for, whatever the number of
-/// processors, and although the environment looks like a Slurm job's.
-fn adapt(process: &mut Command, flavour: Flavour) {
-    match flavour {
-        Flavour::OpenMpi => {
-            process.arg("--oversubscribe");
-            // 4.x and 5.x have different names for the parts that would look for Slurm.
-            for prefix in ["OMPI_MCA_", "PRTE_MCA_"] {
-                for part in ["plm", "ras"] {
-                    process.env(format!("{prefix}{part}"), "^slurm");
-                }
-            }
-            if machine::user_id() == 0 {
-                for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
-                    process.env(name, "1").env(format!("{name}_CONFIRM"), "1");
-                }
-            }
-        }
-        Flavour::Hydra => {
-            process.args(["-launcher", "fork"]).env("HYDRA_RMK", "user");
-        }
-        Flavour::Unknown => {}
-    }
-}
-
-/// First of these variables that is set.
-pub fn first_variable(names: &[&str]) -> Option<OsString> {
-    names.iter().map(OsStr::new).find_map(std::env::var_os)
 }
 
 #[cfg(test)]

@@ -1,0 +1,117 @@
+//! Starting ranks on this machine: what the launchers' stand-ins share.
+
+pub mod mpiexec;
+pub mod rank;
+pub mod srun;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use forebay_host::machine;
+use forebay_host::process::{command, replace_by};
+
+use crate::messages::fail;
+
+/// Exit code when no rank was started, as a shell gives it for a command it cannot run.
+const CANNOT_LAUNCH: i32 = 127;
+
+/// The MPI whose launcher stands behind us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    OpenMpi,
+    Hydra,
+    Unknown,
+}
+
+/// The real mpiexec behind us.
+struct Launcher {
+    path: PathBuf,
+    flavour: Flavour,
+}
+
+impl Launcher {
+    /// Finds it; if there is none, complains and returns the exit code.
+    fn find() -> Result<Self, i32> {
+        let names = ["mpiexec", "mpirun"];
+        let Some(path) = names.into_iter().find_map(machine::find_other_program) else {
+            let hint = "install an MPI, for example: apt-get install openmpi-bin";
+            let message = "no mpiexec in PATH to start ranks with";
+            return Err(fail(message, Some(hint), CANNOT_LAUNCH));
+        };
+        let flavour = flavour(&path);
+        Ok(Self { path, flavour })
+    }
+
+    /// An option as this launcher spells it.
+    fn spell<'a>(&self, option: &'a OsStr) -> &'a OsStr {
+        match (self.flavour, option.to_str()) {
+            (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
+            (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
+            _ => option,
+        }
+    }
+
+    /// Becomes it. `prepare` may set directory, environment and output.
+    fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
+        let mut process = command(&self.path);
+        adapt(&mut process, self.flavour);
+        process.args(words);
+        prepare(&mut process);
+        let error = replace_by(process);
+        fail(&error.to_string(), None, CANNOT_LAUNCH)
+    }
+}
+
+fn flavour(launcher: &Path) -> Flavour {
+    let Ok(said) = command(launcher).arg("--version").output() else {
+        return Flavour::Unknown;
+    };
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    if said.contains("Open MPI") || said.contains("OpenRTE") {
+        Flavour::OpenMpi
+    } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
+        Flavour::Hydra
+    } else {
+        Flavour::Unknown
+    }
+}
+
+/// Makes the launcher start all ranks here: as many as asked for, whatever the number of
+/// processors, and although the environment looks like a Slurm job's.
+fn adapt(process: &mut Command, flavour: Flavour) {
+    match flavour {
+        Flavour::OpenMpi => {
+            process.arg("--oversubscribe");
+            // 4.x and 5.x have different names for the parts that would look for Slurm.
+            for prefix in ["OMPI_MCA_", "PRTE_MCA_"] {
+                for part in ["plm", "ras"] {
+                    process.env(format!("{prefix}{part}"), "^slurm");
+                }
+            }
+            if machine::user_id() == 0 {
+                for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
+                    process.env(name, "1").env(format!("{name}_CONFIRM"), "1");
+                }
+            }
+        }
+        Flavour::Hydra => {
+            process.args(["-launcher", "fork"]).env("HYDRA_RMK", "user");
+        }
+        Flavour::Unknown => {}
+    }
+}
+
+/// First of these variables that is set.
+fn first_variable(names: &[&str]) -> Option<OsString> {
+    names.iter().map(OsStr::new).find_map(std::env::var_os)
+}
+
+/// Complains that there is nothing to start.
+fn no_program(example: &str) -> i32 {
+    fail(
+        "no program to start",
+        Some(&format!("write for example: {example}")),
+        2,
+    )
+}
