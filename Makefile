@@ -19,7 +19,7 @@ build:
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
-	$(BUILD)/bin/forebay __man > $(BUILD)/share/man/man1/forebay.1
+	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1
 	install -m 755 $(BUILD)/kernels/btio examples/btio/
 
 # The example, on the file system and through the burst buffer: emulated, then on the real disk.
@@ -49,7 +49,7 @@ install: build
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
-	install -m 644 $(BUILD)/share/man/man1/forebay.1 $(PREFIX)/share/man/man1/
+	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 
 clean:

@@ -23,6 +23,7 @@ need gcc command -v gcc
 case ${1:-build} in
 build) ;;
 test)
+    need procps command -v pgrep
     need python3-venv python3 -c 'import ensurepip, venv'
     ;;
 check)

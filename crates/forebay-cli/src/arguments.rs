@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
@@ -34,9 +34,9 @@ pub enum Verb {
         it prints, as Forebay's own kernels do; of other programs it is not known."
     )]
     Compare(CompareArguments),
-    /// Print the manual page
+    /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
-    Man,
+    Man { directory: PathBuf },
     /// Become one task of srun
     #[command(name = "__rank", hide = true)]
     Rank {
@@ -98,11 +98,15 @@ pub struct CompareArguments {
     pub emulation: EmulationArguments,
 }
 
-/// Writes the manual page, made from the same descriptions as `--help`.
-pub fn print_manual() -> i32 {
-    let page = clap_mangen::Man::new(Arguments::command().disable_help_subcommand(true));
-    match page.render(&mut std::io::stdout()) {
+/// Writes the manual pages, made from the same descriptions as `--help`.
+pub fn write_manual(directory: &Path) -> i32 {
+    let command = Arguments::command().disable_help_subcommand(true);
+    match clap_mangen::generate_to(command, directory) {
         Ok(()) => 0,
-        Err(error) => messages::fail(&format!("cannot write the manual page: {error}"), None, 1),
+        Err(error) => {
+            let directory = directory.display();
+            let message = format!("cannot write the manual pages to {directory}: {error}");
+            messages::fail(&message, None, 1)
+        }
     }
 }

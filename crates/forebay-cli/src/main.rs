@@ -36,7 +36,7 @@ fn verb() -> i32 {
     match Arguments::parse().verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
-        Verb::Man => arguments::print_manual(),
+        Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Rank { program } => rank::become_program(&program),
     }
 }
