@@ -5,6 +5,7 @@ BUILD  := $(CURDIR)/build
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 VENV   := $(BUILD)/venv
+export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 C_FILES     = $(wildcard kernels/*/*.[ch] crates/*/tests/*/*.[ch])

@@ -2,10 +2,16 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
 from job import Job
+
+
+# A shell starts what it runs in the background with these ignored, and so would be all we start.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

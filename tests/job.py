@@ -44,12 +44,16 @@ class Job:
     def stop_when(self, process: subprocess.Popen, reached, number: int) -> tuple[int, str]:
         """Sends a signal once `reached()` holds; returns exit status and standard error."""
         deadline = time.monotonic() + 60
-        while not reached():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline, "the moment to interrupt never came"
-            time.sleep(0.005)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        try:
+            while not reached():
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < deadline, "the moment to interrupt never came"
+                time.sleep(0.005)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        except BaseException:
+            process.kill()
+            raise
         if number == KILL:  # what the killed process could not take away itself
             for state in pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"):
                 state.unlink()

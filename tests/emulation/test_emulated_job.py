@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 
 import pytest
 
@@ -61,6 +62,21 @@ def test_lfs_sets_layouts_that_new_files_get(job, data):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["1", "8", str(2 << 20)]
     assert "lmm_stripe_count" in done.stderr and "emulated" in done.stderr
+
+
+def test_a_store_in_what_is_emulated_is_refused(job, data):
+    job.script("touch started", DW)
+    (data / "store").mkdir()
+    command = [job.forebay, "run", "--store", data / "store", "--pfs-model", LUSTRE, "job.sh"]
+    done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert done.returncode == 125 and "lies in what is emulated" in done.stderr
+    assert not (job.directory / "started").exists()
+
+
+def test_lfs_refuses_what_is_not_emulated_by_name(job, data):
+    job.script("lfs getstripe -r .; lfs migrate x; exit 0")
+    done = job.run("--pfs-model", str(LUSTRE))
+    assert "-r is not emulated" in done.stderr and "migrate" in done.stderr
 
 
 def test_lfs_outside_an_emulation_says_so(job, data):

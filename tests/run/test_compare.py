@@ -78,9 +78,29 @@ def test_ctrl_c_ends_the_run_in_hand_and_leaves_nothing(job):
 def test_what_was_not_written_in_a_run_is_not_called_the_same(job):
     (job.directory / "out").mkdir()
     (job.directory / "out" / "old").write_text("from another day")
-    job.script('mkdir -p "${DW_JOB_STRIPED:-/tmp}/out"', DW, STAGE_OUT)
+    job.script('mkdir -p "${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/elsewhere}/out"', DW, STAGE_OUT)
     done = compare(job, "--repeat", "1")
     assert done.returncode == 0 and "Output: not compared" in done.stdout, done.stderr
+
+
+def test_old_files_beside_the_results_do_not_hide_a_difference(job):
+    (job.directory / "out").mkdir()
+    (job.directory / "out" / "old").write_text("from another day")
+    job.script(WRITE + 'echo $SLURM_JOB_ID > "$out/id"', DW, STAGE_OUT)
+    assert "THE RUNS DIFFER" in compare(job, "--repeat", "1").stdout
+
+
+def test_a_file_staged_into_a_directory_is_found_there(job):
+    job.script('out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}; echo same > "${out}result"', DW,
+               "#DW stage_out type=file source=$DW_JOB_STRIPED/result destination=%d/")
+    done = compare(job, "--repeat", "1")
+    assert "Output: the same in all runs, 1 file(s), 5 bytes." in done.stdout, done.stdout + done.stderr
+
+
+def test_what_the_emulation_cannot_see_is_said(job):
+    job.script('out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}out; mkdir -p "$out"; LD_PRELOAD= head -c 1000000 /dev/zero > "$out/x"', DW, STAGE_OUT)
+    done = compare(job, "--repeat", "1", "--no-real", "--pfs-model", str(LUSTRE))
+    assert "NOT COMPARABLE: the emulation saw only 0 of the 1000000 bytes" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_destination_may_hold_the_jobs_id(job):

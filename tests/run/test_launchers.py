@@ -61,9 +61,9 @@ def test_without_an_mpi_the_remedy_is_named(job):
 
 
 def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
-    job.script("command -v srun || echo no srun; echo $SLURM_JOB_ID", "#SBATCH -J x")
+    job.script("echo $PATH; type -P srun mpiexec; echo ${BASH_ENV-none}; echo $SLURM_JOB_ID", "#SBATCH -J x")
     done = job.run(SLURM_JOB_ID="77")
-    assert done.stdout.splitlines()[-1] == "77"
+    assert done.stdout.splitlines()[-2:] == ["none", "77"]
     assert str(job.temporary) not in done.stdout
 
 
@@ -74,9 +74,16 @@ def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
 
 
 def test_a_login_shell_finds_the_launchers_too(job):
-    (job.directory / "job.sh").write_text("#!/bin/bash -l\nPATH=/usr/local/bin:/usr/bin:/bin\nsrun -n 2 echo x\n")
+    (job.directory / "job.sh").write_text("#!/bin/bash -l\necho $own; exec srun -n 2 echo x\n")
+    (job.directory / "own").write_text("own=mine\n")
+    done = job.run(BASH_ENV=str(job.directory / "own"))
+    assert (done.returncode, done.stdout.split()) == (0, ["mine", "x", "x"]), done.stderr
+
+
+def test_srun_in_the_background_is_one_process_to_be_ended(job):
+    job.script("srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0")
     done = job.run()
-    assert (done.returncode, done.stdout.split()) == (0, ["x", "x"]), done.stderr
+    assert done.returncode == 0 and "left behind" not in done.stderr, done.stderr
 
 
 def test_the_launchers_say_who_they_are(job):
@@ -92,11 +99,15 @@ def test_the_streams_of_tasks(job):
         "echo from the file > in\n"
         "srun -n 2 -i in -o out.%t bash -c 'cat; echo error of $SLURM_PROCID >&2'\n"
         "cat out.0 out.1\n"
-        "srun -n 1 -o both -e both bash -c 'echo one; echo two >&2'; cat both\n"
+        "srun -n 1 -o both -e both bash -c 'echo one; echo two >&2'; sort both\n"
+        "srun -n 1 -o none echo nothing\n"
+        "srun -n 1 -D /no/such true; echo $?\n"
         "srun -n 1 -c 2 bash -c 'echo $SLURM_CPUS_PER_TASK'; srun -n 1 --export=NONE true"
     )
     done = job.run()
     assert done.stdout.splitlines() == [
-        "from the file", "error of 0", "from the file", "error of 1", "one", "two", "2",
+        "from the file", "error of 0", "from the file", "error of 1", "one", "two", "1", "2",
     ], done.stderr
     assert "warning: srun: --export=NONE is not honoured" in done.stderr
+    assert "srun: --chdir=/no/such is not a directory" in done.stderr
+    assert not (job.directory / "none").exists()

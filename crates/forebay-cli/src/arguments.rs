@@ -52,8 +52,8 @@ pub struct RunArguments {
     /// Words for the script, behind --
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
-    /// Directory for allocations [default: memory, in /dev/shm]
-    #[arg(long, value_name = "DIR", env = "FOREBAY_STORE")]
+    /// Directory for allocations [default: $FOREBAY_STORE, else memory, in /dev/shm]
+    #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// Take the #DW lines for comments, as a machine without a burst buffer does
     #[arg(long)]
@@ -82,8 +82,8 @@ pub struct EmulationArguments {
 pub struct CompareArguments {
     /// The job script
     pub script: PathBuf,
-    /// Directory for allocations [default: memory, in /dev/shm]
-    #[arg(long, value_name = "DIR", env = "FOREBAY_STORE")]
+    /// Directory for allocations [default: $FOREBAY_STORE, else memory, in /dev/shm]
+    #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// How often each way is run; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -96,6 +96,12 @@ pub struct CompareArguments {
     pub json: bool,
     #[command(flatten)]
     pub emulation: EmulationArguments,
+}
+
+/// The store named on the command line, else by the site in `FOREBAY_STORE`.
+pub fn store(given: Option<&PathBuf>) -> Option<PathBuf> {
+    let of_site = || std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
+    given.cloned().or_else(|| of_site().map(PathBuf::from))
 }
 
 /// Writes the manual pages, made from the same descriptions as `--help`.

@@ -7,12 +7,14 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use forebay_control::JobScript;
+use forebay_directive::{Stage, StageKind};
+use forebay_host::files::{self, Kind};
 use forebay_host::process::{Ended, Events, command, start_job};
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, machine};
 use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::arguments::CompareArguments;
+use crate::arguments::{CompareArguments, store};
 use crate::messages::{self, fail};
 
 use figures::{Block, Measured, Row, Way};
@@ -115,7 +117,12 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
     bench.destinations(None)?; // what is wrong in the script is said before anything runs
-    files::make_directory(&bench.scratch, 0o700)?;
+    files::make_directory(&bench.scratch, 0o700).map_err(|error| {
+        Failure::new(
+            error.to_string(),
+            "set TMPDIR to a directory you may write in",
+        )
+    })?;
     let blocks: Result<Vec<_>, _> = models
         .into_iter()
         .map(|model| block(&bench, model))
@@ -137,8 +144,21 @@ impl Bench<'_> {
                 "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
             ));
         }
-        let stages = request.stage_out.iter();
-        Ok(stages.map(|stage| PathBuf::from(&stage.pfs_path)).collect())
+        Ok(request.stage_out.iter().map(destination).collect())
+    }
+}
+
+/// The file or directory that a stage-out makes.
+fn destination(stage: &Stage) -> PathBuf {
+    let path = PathBuf::from(&stage.pfs_path);
+    let is_directory = files::status(&path).is_ok_and(|status| status.kind == Kind::Directory);
+    match Path::new(&stage.inner_path).file_name() {
+        Some(name)
+            if stage.kind == StageKind::File && (is_directory || stage.pfs_path.ends_with('/')) =>
+        {
+            path.join(name)
+        }
+        _ => path,
     }
 }
 
@@ -162,17 +182,15 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
             bench.bar.inc(1);
         }
     }
-    let all: Option<Vec<Vec<Fingerprint>>> = fingerprints.into_iter().collect();
-    let first = all.iter().flatten().next();
+    let first = &fingerprints[0];
+    let all_wrote = fingerprints.iter().all(|files| !files.is_empty());
     Ok(Block {
         label,
         emulated: model.is_some(),
         rows,
-        same_output: all
-            .as_ref()
-            .map(|all| all.iter().all(|files| Some(files) == first)),
-        output_files: first.map_or(0, Vec::len),
-        output_bytes: first.map_or(0, |files| files.iter().map(|file| file.size_bytes).sum()),
+        same_output: all_wrote.then(|| fingerprints.iter().all(|files| files == first)),
+        output_files: first.len(),
+        output_bytes: first.iter().map(|file| file.size_bytes).sum(),
     })
 }
 
@@ -192,7 +210,7 @@ fn one_run(
     bench: &Bench,
     model: Option<&Path>,
     way: Way,
-) -> Result<(Measured, Option<Vec<Fingerprint>>), Failure> {
+) -> Result<(Measured, Vec<Fingerprint>), Failure> {
     let before = outputs::times(&bench.destinations(None)?)?;
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(machine::this_program()?);
@@ -200,7 +218,7 @@ fn one_run(
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
-    if let Some(store) = &bench.arguments.store {
+    if let Some(store) = store(bench.arguments.store.as_ref()) {
         process.arg("--store").arg(store);
     }
     if let Some(model) = model {
@@ -238,14 +256,7 @@ fn one_run(
         outputs::sync(&destinations)?;
         measured.safe_s += started.elapsed().as_secs_f64();
     }
-    let after = outputs::times(&destinations)?;
     // What this run did not write tells nothing of it.
-    let fresh = !after.is_empty()
-        && after
-            .iter()
-            .all(|(path, time)| before.get(path) != Some(time));
-    let fingerprints = fresh
-        .then(|| outputs::fingerprints(&destinations))
-        .transpose()?;
+    let fingerprints = outputs::fingerprints(&destinations, &before)?;
     Ok((measured, fingerprints))
 }

@@ -3,8 +3,10 @@
 //! The command starts itself anew under the preload library, so that all it does on the emulated
 //! directories, its own staging included, is delayed as the job's I/O is.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use forebay_control::DEFAULT_STORE;
 use forebay_host::process::{command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
@@ -36,6 +38,19 @@ pub struct Emulation {
 impl Emulation {
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The burst buffer itself must not be slow.
+    pub fn check_store(&self, store: Option<PathBuf>) -> Result<(), Failure> {
+        let store = store.unwrap_or_else(|| PathBuf::from(DEFAULT_STORE));
+        let store = files::real_path(&store).map_err(|error| (error.to_string(), None))?;
+        if !self.state.covers(store.as_os_str().as_bytes()) {
+            return Ok(());
+        }
+        let hint =
+            "choose a store elsewhere with --store, or name what is emulated with --pfs-root";
+        let message = format!("the store {} lies in what is emulated", store.display());
+        Err((message, Some(hint.to_owned())))
     }
 
     pub fn report(&self) -> Emulated {

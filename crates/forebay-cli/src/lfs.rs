@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use forebay_pfsmodel::{Layout, LayoutError, STATE_ENV, Shown, State, Striping};
 
@@ -92,6 +93,16 @@ pub fn main(words: &[OsString]) -> i32 {
     let named = std::iter::once(OsString::from("lfs")).chain(words.iter().cloned());
     let action = match Words::try_parse_from(named) {
         Ok(words) => words.action,
+        Err(error) if error.kind() == ErrorKind::UnknownArgument => {
+            let option = error.get(ContextKind::InvalidArg);
+            let option = option.map_or_else(String::new, ToString::to_string);
+            let message = format!("lfs: {option} is not emulated");
+            return fail(
+                &message,
+                Some("lfs setstripe --help and lfs getstripe --help list what is"),
+                EXIT_USAGE,
+            );
+        }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
             error.print().ok();

@@ -46,6 +46,8 @@ pub fn data(text: &str, exit_code: i32) -> i32 {
     let mut output = std::io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
         Ok(()) => exit_code,
+        // The reader has seen enough, as in `| head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit_code,
         Err(error) => {
             let message = format!("cannot write to standard output: {error}");
             fail(&message, None, exit_code.max(1))

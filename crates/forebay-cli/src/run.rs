@@ -4,7 +4,7 @@ use forebay_control::{FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output};
 use forebay_host::process::Events;
 use serde::Serialize;
 
-use crate::arguments::RunArguments;
+use crate::arguments::{RunArguments, store};
 use crate::emulation::{self, Emulated, Emulation};
 use crate::messages::{self, fail, say};
 use crate::progress::Progress;
@@ -28,6 +28,9 @@ pub fn run(arguments: &RunArguments) -> i32 {
         Err((message, hint)) => return fail(&message, hint.as_deref(), FAILED_BEFORE_THE_JOB),
     };
     if let Some(emulation) = &emulation {
+        if let Err((message, hint)) = emulation.check_store(store(arguments.store.as_ref())) {
+            return fail(&message, hint.as_deref(), FAILED_BEFORE_THE_JOB);
+        }
         let model = &emulation.model().name;
         say(&format!("the parallel file system is emulated: {model}"));
     }
@@ -56,10 +59,11 @@ fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, foreba
         None if arguments.json => Output::Error,
         None => Output::Inherit,
     };
+    let store = store(arguments.store.as_ref());
     let order = Order {
         script: &script,
         arguments: &arguments.arguments,
-        store: arguments.store.as_deref(),
+        store: store.as_deref(),
         burst_buffer: !arguments.no_burst_buffer,
         output,
         shims: if emulated {

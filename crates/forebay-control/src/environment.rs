@@ -61,9 +61,17 @@ pub(crate) fn slurm(script: &JobScript, id: &str, submitted_in: &Path) -> Vec<Va
     variables
 }
 
-/// What makes the stand-ins be found: first in PATH, and as functions of bash, because a login
-/// shell (`#!/bin/bash -l`) and `module` set PATH anew.
-pub(crate) fn launchers(directory: &Path, names: &[&str]) -> Vec<Variable> {
+/// The user's own start-up file of bash, while `BASH_ENV` names ours.
+const BASH_ENV_OF_USER: &str = "FOREBAY_BASH_ENV";
+
+/// Start-up file of bash scripts: a login shell (`#!/bin/bash -l`) has set PATH anew before it is
+/// read, so it puts the stand-ins in front again.
+pub(crate) const BASH_START_UP: &str = r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
+case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SHIMS:}$PATH ;; esac
+"#;
+
+/// What makes the stand-ins be found: first in PATH, and put there again where bash starts.
+pub(crate) fn launchers(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
     let mut path = directory.as_os_str().to_owned();
     path.push(":");
     let default = || OsString::from("/usr/local/bin:/usr/bin:/bin");
@@ -71,11 +79,13 @@ pub(crate) fn launchers(directory: &Path, names: &[&str]) -> Vec<Variable> {
     let mut variables = vec![
         ("PATH".to_owned(), path),
         (SHIMS_VARIABLE.to_owned(), directory.into()),
+        ("BASH_ENV".to_owned(), bash_start_up.into()),
     ];
-    variables.extend(names.iter().map(|name| {
-        let function = format!("() {{ \"${SHIMS_VARIABLE}/{name}\" \"$@\"; }}");
-        (format!("BASH_FUNC_{name}%%"), function.into())
-    }));
+    // Within an outer job BASH_ENV is the outer job's, and the user's own is kept already.
+    let within_a_job = std::env::var_os(SHIMS_VARIABLE).is_some();
+    if let Some(own) = std::env::var_os("BASH_ENV").filter(|_| !within_a_job) {
+        variables.push((BASH_ENV_OF_USER.to_owned(), own));
+    }
     variables
 }
 

@@ -1,7 +1,7 @@
 //! The job's own directory: it reserves the id, and holds a copy of the script and the launchers
 //! that stand first in the job's PATH where there is no scheduler.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -62,16 +62,15 @@ impl JobDirectory {
 
     /// The script as it was read, so that a change of the original does not reach a job half way.
     pub(crate) fn add_script(&self, script: &JobScript) -> forebay_host::Result<PathBuf> {
-        let name = script
-            .path
-            .file_name()
-            .map_or_else(|| OsString::from("script"), OsString::from);
-        let path = self.path.join("script");
-        files::make_directory(&path, 0o700)?;
-        let path = path.join(name);
-        let mut file = files::make_file(&path, 0o700)?;
-        let written = std::io::Write::write_all(&mut file, script.text.as_bytes());
-        files::named(written, "write", &path).map(|()| path)
+        let directory = self.path.join("script");
+        files::make_directory(&directory, 0o700)?;
+        let name = script.path.file_name().unwrap_or(OsStr::new("script"));
+        write_new(&directory.join(name), &script.text)
+    }
+
+    /// A file that bash reads when it starts.
+    pub(crate) fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
+        write_new(&self.path.join("bash_env"), text)
     }
 
     /// A job may have cleared the folder for temporary files itself.
@@ -81,4 +80,10 @@ impl JobDirectory {
             removed => removed,
         }
     }
+}
+
+fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+    let mut file = files::make_file(path, 0o700)?;
+    let written = std::io::Write::write_all(&mut file, text.as_bytes());
+    files::named(written, "write", path).map(|()| path.to_owned())
 }

@@ -9,6 +9,7 @@ mod outcome;
 mod script;
 
 pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE};
+pub use forebay_store::DEFAULT_STORE;
 pub use header::Header;
 pub use job_directory::SHIMS_VARIABLE;
 pub use life::{Direction, Order, Output, Watcher, run};

@@ -216,7 +216,7 @@ impl<'a> Life<'a> {
                 .as_ref()
                 .map(|space| space.allocation.root().to_owned()),
         })?;
-        if leftovers.found > 0 {
+        if leftovers != Leftovers::default() {
             self.watcher.leftovers(&leftovers);
         }
         let outcome = Outcome {
@@ -318,10 +318,13 @@ impl<'a> Life<'a> {
             }
         }
         if !self.under_scheduler {
-            let names = self.order.shims;
+            let launchers = self.directory.launchers();
             self.directory
-                .add_launchers(&machine::this_program()?, names)?;
-            process.envs(environment::launchers(&self.directory.launchers(), names));
+                .add_launchers(&machine::this_program()?, self.order.shims)?;
+            let start_up = self
+                .directory
+                .add_bash_start_up(environment::BASH_START_UP)?;
+            process.envs(environment::launchers(&launchers, &start_up));
             process.envs(environment::slurm(
                 script,
                 self.directory.id(),

@@ -36,6 +36,8 @@ pub struct Status {
     pub accessed: (i64, i64),
     /// Time of last modification: seconds, nanoseconds.
     pub modified: (i64, i64),
+    /// Time of the last change of content, mode or name, which nobody can set: seconds, nanoseconds.
+    pub changed: (i64, i64),
 }
 
 impl From<&fs::Metadata> for Status {
@@ -52,6 +54,7 @@ impl From<&fs::Metadata> for Status {
             mode: found.mode() & 0o7777,
             accessed: (found.atime(), found.atime_nsec()),
             modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
         }
     }
 }

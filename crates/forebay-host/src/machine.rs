@@ -106,7 +106,11 @@ pub fn user_name() -> String {
 /// # Errors
 /// If the current directory was removed.
 pub fn current_directory() -> Result<PathBuf> {
-    let real = on(std::env::current_dir(), "find", Path::new("."))?;
+    let real = on(
+        std::env::current_dir(),
+        "find",
+        Path::new("the current directory"),
+    )?;
     let shown = std::env::var_os("PWD").map(PathBuf::from);
     let same = |path: &PathBuf| path.is_absolute() && path.canonicalize().is_ok_and(|p| p == real);
     Ok(shown.filter(same).unwrap_or(real))

@@ -314,29 +314,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the directories that are missing, and opens those that their owner had closed to
-    /// himself, while they are filled. Returns the indices of both.
+    /// Makes the directories that are missing, open to us while they are filled. Returns their
+    /// indices. One that was there keeps its mode: if we may not write in it, that is a failure.
     fn make_directories(&self) -> Vec<usize> {
-        const OWNER_MAY_ADD: u32 = 0o300;
-        let mut touched = Vec::new();
+        let mut made = Vec::new();
         for (index, entry) in self.plan.directories.iter().enumerate() {
-            let ready = match files::status(&entry.target) {
-                Ok(there) if there.kind != Kind::Directory => {
-                    Err("it is in the way: not a directory".to_owned())
-                }
-                Ok(there) if there.mode & OWNER_MAY_ADD == OWNER_MAY_ADD => continue,
-                Ok(there) => files::set_mode(&entry.target, there.mode | OWNER_MAY_ADD)
-                    .map_err(|error| error.to_string()),
-                Err(_) => self
-                    .make_directory(&entry.target)
-                    .map_err(|error| error.to_string()),
-            };
-            match ready {
-                Ok(()) => touched.push(index),
-                Err(reason) => self.fail(&entry.target, reason),
+            match files::status(&entry.target) {
+                Ok(status) if status.kind == Kind::Directory => {}
+                Ok(_) => self.fail(&entry.target, "it is in the way: not a directory".into()),
+                Err(_) => match self.make_directory(&entry.target) {
+                    Ok(()) => made.push(index),
+                    Err(error) => self.fail(&entry.target, error.to_string()),
+                },
             }
         }
-        touched
+        made
     }
 
     /// Gives the directories that were made their modes and times, children before parents, and

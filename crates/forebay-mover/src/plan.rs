@@ -59,8 +59,10 @@ pub struct Plan {
     pub(crate) directories: Vec<Entry>,
     pub(crate) files: Vec<Entry>,
     pub(crate) links: Vec<Entry>,
-    /// Which source each target gets its bytes from.
+    /// Which source each target gets its bytes from. Targets stand here with links resolved.
     claimed: HashMap<PathBuf, PathBuf>,
+    /// Directories of targets, with links resolved.
+    resolved: HashMap<PathBuf, PathBuf>,
     /// What was found but cannot be copied: sockets, devices, directories closed to us.
     pub failures: Vec<Failure>,
 }
@@ -162,18 +164,31 @@ impl Plan {
             let reason = "it is a fifo, socket or device, which cannot be staged";
             return self.failures.push(refuse(reason.to_owned()));
         }
-        if let Some(other) = self.claimed.get(&entry.target) {
+        let place = self.place(&entry.target);
+        if let Some(other) = self.claimed.get(&place) {
             let (target, other) = (entry.target.display(), other.display());
             let reason = format!("it would go to {target}, where {other} goes already");
             return self.failures.push(refuse(reason));
         }
-        self.claimed
-            .insert(entry.target.clone(), entry.source.clone());
+        self.claimed.insert(place, entry.source.clone());
         if entry.status.kind == Kind::Link {
             self.links.push(entry);
         } else {
             self.files.push(entry);
         }
+    }
+
+    /// The target with the links that lead to it resolved, as far as its directories exist.
+    fn place(&mut self, target: &Path) -> PathBuf {
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+            return target.to_owned();
+        };
+        if !self.resolved.contains_key(parent) {
+            self.resolved.insert(parent.to_owned(), resolve(parent));
+        }
+        self.resolved
+            .get(parent)
+            .map_or_else(|| target.to_owned(), |real| real.join(name))
     }
 
     fn target_of_file(&self, transfer: &Transfer) -> PathBuf {
@@ -194,4 +209,13 @@ impl Plan {
             reason: error.to_string(),
         });
     }
+}
+
+/// The real path of the nearest ancestor that exists, and the rest as written.
+fn resolve(directory: &Path) -> PathBuf {
+    let found = directory.ancestors().find_map(|ancestor| {
+        let real = files::real_path(ancestor).ok()?;
+        Some(real.join(directory.strip_prefix(ancestor).ok()?))
+    });
+    found.unwrap_or_else(|| directory.to_owned())
 }

@@ -351,15 +351,36 @@ fn a_file_that_hides_its_size_is_not_called_empty() {
 }
 
 #[test]
-fn a_tree_with_closed_directories_can_be_staged_twice() {
+fn a_directory_that_was_there_keeps_its_mode() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
-    fs::create_dir_all(source.join("closed")).expect("mkdir");
-    fs::write(source.join("closed/x"), "x").expect("write");
-    fs::set_permissions(source.join("closed"), fs::Permissions::from_mode(0o555)).expect("chmod");
-    for _ in 0..2 {
-        assert_eq!(stage(What::Directory, &source, &target).failures, []);
-        let mode = target.join("closed").metadata().expect("stat").mode();
-        assert_eq!(mode & 0o7777, 0o555);
+    fs::create_dir(&source).expect("mkdir");
+    fs::write(source.join("x"), "x").expect("write");
+    fs::create_dir(&target).expect("mkdir");
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o710)).expect("chmod");
+    assert_eq!(stage(What::Directory, &source, &target).failures, []);
+    assert_eq!(target.metadata().expect("stat").mode() & 0o7777, 0o710);
+}
+
+#[test]
+fn two_names_of_one_directory_are_one_target() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    fs::create_dir(scratch.path().join("real")).expect("mkdir");
+    symlink("real", scratch.path().join("link")).expect("link");
+    let mut plan = Plan::default();
+    for (name, to) in [("a", "real/deep"), ("b", "link/deep")] {
+        fs::create_dir(scratch.path().join(name)).expect("mkdir");
+        fs::write(scratch.path().join(name).join("f"), name).expect("write");
+        let source = scratch.path().join(name);
+        let target = scratch.path().join(to);
+        let what = What::Directory;
+        plan.add(&Transfer {
+            what,
+            source,
+            target,
+        })
+        .expect("planned");
     }
+    assert_eq!(plan.failures.len(), 1);
+    assert!(plan.failures[0].reason.contains("goes already"));
 }

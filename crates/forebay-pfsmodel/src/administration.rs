@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::kernel;
 use crate::layout::Layout;
 use crate::machine::STRIPE_SIZE_MULTIPLE_BYTES;
 use crate::state::State;
 use crate::striping::Striping;
-use crate::{STATE_ENV, kernel};
 
 /// Lustre's limit for the stripes of one file; more than there are targets means all of them.
 const STRIPE_COUNT_MAX: i32 = 2000;
@@ -88,9 +88,7 @@ impl LayoutError {
                 "to stripe it anew, set the striping of a new file and copy the data".to_owned(),
             ),
             Self::System { source, .. } if source.raw_os_error() == Some(libc::ENOTSUP) => {
-                Some(format!(
-                    "the directory behind {STATE_ENV} needs user extended attributes (ext4, xfs, tmpfs since Linux 6.6)"
-                ))
+                Some("emulate a directory on a file system with user extended attributes (ext4, xfs, tmpfs since Linux 6.6): --pfs-root DIR".to_owned())
             }
             _ => None,
         }

@@ -12,6 +12,9 @@ use forebay_host::{files, machine};
 const USABLE_MEMORY_PERCENT: u64 = 50;
 const USABLE_DISK_PERCENT: u64 = 90;
 
+/// The store where none is named: memory.
+pub const DEFAULT_STORE: &str = "/dev/shm";
+
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -48,12 +51,12 @@ pub struct Grant {
 }
 
 impl Store {
-    /// Takes the directory the user or the site named; without one, memory (`/dev/shm`).
+    /// Takes the directory the user or the site named; without one, [`DEFAULT_STORE`].
     ///
     /// # Errors
     /// If the directory named does not exist or is none.
     pub fn choose(named: Option<&Path>) -> Result<Self, Error> {
-        let directory = files::real_path(named.unwrap_or(Path::new("/dev/shm")))?;
+        let directory = files::real_path(named.unwrap_or(Path::new(DEFAULT_STORE)))?;
         if files::status(&directory)?.kind != files::Kind::Directory {
             return Err(Error::NotADirectory(directory));
         }

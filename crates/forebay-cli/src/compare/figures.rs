@@ -32,8 +32,8 @@ pub struct Measured {
     pub stage_out_s: f64,
     /// Bytes as the application tells them, else as they were staged out.
     pub bytes: Option<u64>,
-    /// Time the emulation made processes wait, all added up.
-    pub emulated_wait_s: Option<f64>,
+    /// Bytes that were written to the emulated file system as the emulation saw it.
+    pub emulated_bytes: Option<u64>,
 }
 
 /// All runs of one way.
@@ -78,14 +78,13 @@ impl Measured {
         let staged_out = account["stage_out"]["bytes"].as_u64();
         let job_s = account["job_s"].as_f64().unwrap_or(f64::NAN);
         let stage_out_s = account["stage_out"]["seconds"].as_f64().unwrap_or(0.0);
-        let wait_ns = account["emulated"]["counters"]["slept_ns"].as_f64();
         Measured {
             job_s,
             io_s: number("io_s"),
             safe_s: job_s + stage_out_s,
             stage_out_s,
             bytes: written.reduce(|a, b| a + b).or(staged_out),
-            emulated_wait_s: wait_ns.map(|ns| ns * 1e-9),
+            emulated_bytes: account["emulated"]["counters"]["bytes_written"].as_u64(),
         }
     }
 }

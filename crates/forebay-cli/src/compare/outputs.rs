@@ -13,11 +13,14 @@ pub struct Fingerprint {
     content: blake3::Hash,
 }
 
-/// Every file below these paths, sorted; a path that does not exist has none.
-pub fn fingerprints(paths: &[PathBuf]) -> forebay_host::Result<Vec<Fingerprint>> {
+/// The files below these paths that were changed since `before`, sorted.
+pub fn fingerprints(paths: &[PathBuf], before: &Times) -> forebay_host::Result<Vec<Fingerprint>> {
     let mut found = Vec::new();
     for root in paths {
         each_file(root, &mut |path, status| {
+            if before.get(path) == Some(&status.changed) {
+                return Ok(());
+            }
             let mut hasher = blake3::Hasher::new();
             let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
             files::named(read, "read", path)?;
@@ -32,15 +35,15 @@ pub fn fingerprints(paths: &[PathBuf]) -> forebay_host::Result<Vec<Fingerprint>>
     Ok(found)
 }
 
-/// Seconds and nanoseconds.
-type Time = (i64, i64);
+/// When each file was last changed: seconds, nanoseconds.
+pub type Times = HashMap<PathBuf, (i64, i64)>;
 
-/// When every file below these paths was last written.
-pub fn times(paths: &[PathBuf]) -> forebay_host::Result<HashMap<PathBuf, Time>> {
+/// When every file below these paths was last changed.
+pub fn times(paths: &[PathBuf]) -> forebay_host::Result<Times> {
     let mut found = HashMap::new();
     for root in paths {
         each_file(root, &mut |path, status| {
-            found.insert(path.to_owned(), status.modified);
+            found.insert(path.to_owned(), status.changed);
             Ok(())
         })?;
     }

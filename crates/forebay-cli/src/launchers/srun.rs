@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 
-use forebay_host::{files, machine};
+use forebay_host::files::{self, Kind};
+use forebay_host::machine;
 use lexopt::prelude::*;
 
 use super::{Launcher, no_program, rank};
@@ -254,6 +255,13 @@ fn start(step: &Step) -> i32 {
     if step.program.is_empty() {
         return no_program("srun -n 4 ./a.out");
     }
+    if let Some(directory) = &step.directory {
+        let found = files::status(directory);
+        if !found.is_ok_and(|status| status.kind == Kind::Directory) {
+            let message = format!("srun: --chdir={} is not a directory", directory.display());
+            return fail(&message, None, 1);
+        }
+    }
     let launcher = match Launcher::find() {
         Ok(launcher) => launcher,
         Err(status) => return status,
@@ -301,11 +309,12 @@ impl Streams {
     fn of(step: &Step) -> forebay_host::Result<Self> {
         let job = std::env::var("SLURM_JOB_ID").unwrap_or_default();
         let named = |path: &PathBuf| {
-            let text = path
-                .to_string_lossy()
-                .replace("%j", &job)
-                .replace("%J", &job);
-            PathBuf::from(text)
+            let text = path.to_string_lossy();
+            if text == "none" {
+                return PathBuf::from("/dev/null");
+            }
+            let text = text.replace("%j", &job).replace("%J", &job);
+            PathBuf::from(text.replace("%N", &machine::hostname()))
         };
         let mut streams = Self::default();
         if let Some(path) = &step.input {
