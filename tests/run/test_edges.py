@@ -185,3 +185,42 @@ def test_a_closed_terminal_does_not_lose_the_data(job):
     assert done.returncode == 1  # the account could not be written
     assert (job.directory / "results" / "x").read_text() == "x\n"
     job.leaves_nothing()
+
+
+# Another user's process cannot be ended by an ordinary one.
+FOREIGN = """
+#include <unistd.h>
+int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "120", (char *)0); }
+"""
+
+
+def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a program that runs as another user")
+    top = pathlib.Path("/tmp") / f"forebay-test-foreign-{os.getpid()}"
+    home, store = top / "ada", top / "store"
+    for directory in (home, store):
+        directory.mkdir(parents=True)
+        os.chown(directory, 65534, 65534)
+    foreign = top / "foreign"
+    (top / "foreign.c").write_text(FOREIGN)
+    subprocess.run(["cc", "-o", foreign, top / "foreign.c"], check=True)
+    foreign.chmod(0o4755)
+    program = top / "forebay"
+    program.write_bytes((build / "bin" / "forebay").read_bytes())
+    program.chmod(0o755)
+    body = f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; {foreign} >/dev/null 2>&1 & echo $! > pid; until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
+    (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\n{body}\n")
+    try:
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "run", "--store", store, "job.sh"]
+        done = subprocess.run(command, cwd=home, env={"PATH": os.environ["PATH"], "TMPDIR": str(store)}, capture_output=True, text=True, timeout=120)
+        pid = (home / "pid").read_text().strip()
+        assert done.returncode == 123, done.stderr
+        assert f"these could not be ended and may still write: {pid}" in done.stderr
+        assert (home / "results" / "x").read_text() == "x\n"
+        (kept,) = store.iterdir()
+        assert f"nothing was deleted: the data are in {kept}" in done.stderr
+    finally:
+        if (home / "pid").exists():
+            os.kill(int((home / "pid").read_text()), signal.SIGKILL)
+        subprocess.run(["rm", "-rf", top], check=True)

@@ -64,6 +64,7 @@ def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
     job.script("echo $PATH; type -P srun mpiexec; echo ${BASH_ENV-none}; echo $SLURM_JOB_ID", "#SBATCH -J x")
     done = job.run(SLURM_JOB_ID="77")
     assert done.stdout.splitlines()[-2:] == ["none", "77"]
+    assert "job 77 ended with status 0" in done.stderr
     assert str(job.temporary) not in done.stdout
 
 

@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::arguments::{CompareArguments, store};
 use crate::messages::{self, fail};
 
-use figures::{Block, Measured, Row, Way};
+use figures::{Account, Block, Measured, Row, Way};
 use outputs::Fingerprint;
 
 /// Why there is no table.
@@ -128,7 +128,9 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
         .map(|model| block(&bench, model))
         .collect();
     bench.bar.finish_and_clear();
-    files::remove_tree(&bench.scratch)?;
+    if let Err(error) = files::remove_tree(&bench.scratch) {
+        messages::warn(&error.to_string());
+    }
     blocks
 }
 
@@ -243,11 +245,9 @@ fn one_run(
             "see that forebay run JOB works first",
         ));
     }
-    let account: Result<serde_json::Value, _> =
-        serde_json::from_str(&files::read_to_string(&account)?);
-    let account =
-        account.map_err(|error| Failure::from(format!("forebay run gave no account: {error}")))?;
-    let destinations = bench.destinations(account["job_id"].as_str())?;
+    let account: Account = serde_json::from_str(&files::read_to_string(&account)?)
+        .map_err(|error| Failure::from(format!("forebay run gave no account: {error}")))?;
+    let destinations = bench.destinations(Some(&account.job_id))?;
     let mut measured = Measured::of(&account, &files::read_lossy(&said)?);
     if way == Way::FileSystem && model.is_none() {
         // A job that did not sync its results left them in the page cache: not safe yet. In the

@@ -104,6 +104,8 @@ struct Life<'a> {
     request: Request,
     submitted_in: PathBuf,
     works_in: PathBuf,
+    /// Slurm's where there is one, else our own.
+    job_id: String,
     under_scheduler: bool,
 }
 
@@ -144,6 +146,7 @@ impl<'a> Life<'a> {
             request,
             submitted_in,
             works_in,
+            job_id,
             under_scheduler: slurm_id.is_some(),
         })
     }
@@ -153,8 +156,8 @@ impl<'a> Life<'a> {
         match self.until_the_script_runs(space.as_ref()) {
             Ok((stage_in, job)) => self.until_the_end(stage_in, job, space),
             Err(error) => {
-                if let Some(space) = space {
-                    space.allocation.free()?;
+                if let Some(Err(second)) = space.map(|space| space.allocation.free()) {
+                    self.watcher.warning(&second.to_string());
                 }
                 Err(error)
             }
@@ -207,7 +210,7 @@ impl<'a> Life<'a> {
                 (Ended::Signal(_), Some(signal)) => 128 + signal,
                 _ => ended.shell_status(),
             };
-            self.watcher.ended(self.directory.id(), status, job_s);
+            self.watcher.ended(&self.job_id, status, job_s);
             Ok((status, job_s, self.events.end_leftovers(LEFTOVER_GRACE)?))
         });
         let (job_status, job_s, leftovers) = ended.map_err(|error| Error::LostSight {
@@ -220,7 +223,7 @@ impl<'a> Life<'a> {
             self.watcher.leftovers(&leftovers);
         }
         let outcome = Outcome {
-            job_id: self.directory.id().to_owned(),
+            job_id: self.job_id.clone(),
             script: self.order.script.path.clone(),
             store: space.as_ref().map(|space| space.used.clone()),
             stage_in,
@@ -325,11 +328,7 @@ impl<'a> Life<'a> {
                 .directory
                 .add_bash_start_up(environment::BASH_START_UP)?;
             process.envs(environment::launchers(&launchers, &start_up));
-            process.envs(environment::slurm(
-                script,
-                self.directory.id(),
-                &self.submitted_in,
-            ));
+            process.envs(environment::slurm(script, &self.job_id, &self.submitted_in));
         }
         // A job within a job must not take the outer one's allocation for its own.
         for mode in [AccessMode::Striped, AccessMode::Private] {
@@ -341,7 +340,7 @@ impl<'a> Life<'a> {
                 process.env(mode.variable(), environment::with_slash(&root));
             }
         }
-        self.watcher.running(self.directory.id());
+        self.watcher.running(&self.job_id);
         Ok(start_job(process)?)
     }
 

@@ -57,7 +57,7 @@ pub struct Leftovers {
     pub remaining: Vec<i32>,
 }
 
-/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP).
+/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
 #[derive(Debug, Clone, Default)]
 pub struct Stops(Arc<AtomicUsize>);
 
@@ -203,8 +203,8 @@ impl Events {
                 self.signal_all(Signal::KILL)?;
             }
             if waited >= grace * 10 {
-                let left = self.descendants()?;
-                let remaining = left.iter().map(|pid| pid.as_raw_pid()).collect();
+                // All of them, also one that only looks ended: the kernel says that it is not.
+                let remaining = children_of(us(), &self.others, &processes()?);
                 return Ok(Leftovers { found, remaining });
             }
             // The end of a descendant that is no child of ours makes no event: look again.

@@ -17,15 +17,27 @@ fn options() -> Options {
     }
 }
 
-fn stage(what: What, source: &Path, target: &Path) -> Moved {
+/// A plan of transfers, each what, from where and to where.
+fn plan_of(transfers: &[(What, &Path, &Path)]) -> Plan {
     let mut plan = Plan::default();
-    let transfer = Transfer {
-        what,
-        source: source.to_owned(),
-        target: target.to_owned(),
-    };
-    plan.add(&transfer).expect("planned");
-    carry_out(&plan, &options(), &|_| {}, &|| false)
+    for &(what, source, target) in transfers {
+        let (source, target) = (source.to_owned(), target.to_owned());
+        let transfer = Transfer {
+            what,
+            source,
+            target,
+        };
+        plan.add(&transfer).expect("planned");
+    }
+    plan
+}
+
+fn done(plan: &Plan) -> Moved {
+    carry_out(plan, &options(), &|_| {}, &|| false)
+}
+
+fn stage(what: What, source: &Path, target: &Path) -> Moved {
+    done(&plan_of(&[(what, source, target)]))
 }
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -196,14 +208,7 @@ fn a_stopped_copy_leaves_nothing_behind() {
     for name in ["a", "b"] {
         fs::write(source.join(name), bytes(8 << 20)).expect("write");
     }
-    let mut plan = Plan::default();
-    let (what, source, to) = (What::Directory, source, target.clone());
-    plan.add(&Transfer {
-        what,
-        source,
-        target: to,
-    })
-    .expect("planned");
+    let plan = plan_of(&[(What::Directory, &source, &target)]);
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let moved = carry_out(&plan, &options(), &|_| {}, &stop);
@@ -224,13 +229,11 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
     for (name, length_after) in [("touched", 4 << 20), ("cut", 100)] {
         let (source, target) = (scratch.path().join(name), scratch.path().join("out"));
         fs::write(&source, bytes(4 << 20)).expect("write");
-        let mut plan = Plan::default();
-        let transfer = Transfer {
-            what: What::File,
-            source: source.clone(),
-            target: target.clone(),
-        };
-        plan.add(&transfer).expect("planned");
+        // Long ago, so that the change shows however coarse the clock of the file system is.
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
+        let file = fs::File::options().write(true).open(&source).expect("open");
+        file.set_modified(old).expect("aged");
+        let plan = plan_of(&[(What::File, &source, &target)]);
         let meddle = |_| {
             let file = fs::File::options().write(true).open(&source).expect("open");
             file.set_len(length_after).expect("cut");
@@ -251,15 +254,7 @@ fn progress_adds_up_to_the_bytes() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let source = scratch.path().join("in");
     fs::write(&source, bytes(3 * (1 << 20) + 1)).expect("write");
-    let mut plan = Plan::default();
-    let target = scratch.path().join("out");
-    let what = What::File;
-    plan.add(&Transfer {
-        what,
-        source,
-        target,
-    })
-    .expect("planned");
+    let plan = plan_of(&[(What::File, &source, &scratch.path().join("out"))]);
     let seen = AtomicU64::new(0);
     let count = |bytes| {
         seen.fetch_add(bytes, Ordering::Relaxed);
@@ -272,21 +267,16 @@ fn progress_adds_up_to_the_bytes() {
 #[test]
 fn two_sources_for_one_target_are_not_silently_one() {
     let scratch = tempfile::tempdir().expect("tempdir");
-    let mut plan = Plan::default();
-    for name in ["a", "b"] {
-        fs::create_dir(scratch.path().join(name)).expect("mkdir");
-        fs::write(scratch.path().join(name).join("log"), name).expect("write");
-        let source = scratch.path().join(name).join("log");
-        let target = scratch.path().join("out/");
-        let what = What::File;
-        plan.add(&Transfer {
-            what,
-            source,
-            target,
-        })
-        .expect("planned");
+    let [a, b] = ["a", "b"].map(|name| scratch.path().join(name).join("log"));
+    for source in [&a, &b] {
+        fs::create_dir(source.parent().expect("parent")).expect("mkdir");
+        fs::write(source, if source == &a { "a" } else { "b" }).expect("write");
     }
-    let moved = carry_out(&plan, &options(), &|_| {}, &|| false);
+    let target = scratch.path().join("out/");
+    let moved = done(&plan_of(&[
+        (What::File, &a, &target),
+        (What::File, &b, &target),
+    ]));
     assert_eq!(
         fs::read(scratch.path().join("out/log")).expect("read"),
         b"a"
@@ -304,18 +294,11 @@ fn a_file_follows_a_directory_that_the_same_plan_makes() {
     let scratch = tempfile::tempdir().expect("tempdir");
     fs::create_dir(scratch.path().join("in")).expect("mkdir");
     fs::write(scratch.path().join("extra"), "x").expect("write");
-    let mut plan = Plan::default();
-    for (what, source) in [(What::Directory, "in"), (What::File, "extra")] {
-        let source = scratch.path().join(source);
-        let target = scratch.path().join("out");
-        plan.add(&Transfer {
-            what,
-            source,
-            target,
-        })
-        .expect("planned");
-    }
-    let moved = carry_out(&plan, &options(), &|_| {}, &|| false);
+    let [directory, file, target] = ["in", "extra", "out"].map(|name| scratch.path().join(name));
+    let moved = done(&plan_of(&[
+        (What::Directory, &directory, &target),
+        (What::File, &file, &target),
+    ]));
     assert_eq!(moved.failures, []);
     assert_eq!(
         fs::read(scratch.path().join("out/extra")).expect("read"),
@@ -367,20 +350,13 @@ fn two_names_of_one_directory_are_one_target() {
     let scratch = tempfile::tempdir().expect("tempdir");
     fs::create_dir(scratch.path().join("real")).expect("mkdir");
     symlink("real", scratch.path().join("link")).expect("link");
-    let mut plan = Plan::default();
-    for (name, to) in [("a", "real/deep"), ("b", "link/deep")] {
-        fs::create_dir(scratch.path().join(name)).expect("mkdir");
-        fs::write(scratch.path().join(name).join("f"), name).expect("write");
-        let source = scratch.path().join(name);
-        let target = scratch.path().join(to);
-        let what = What::Directory;
-        plan.add(&Transfer {
-            what,
-            source,
-            target,
-        })
-        .expect("planned");
+    let [a, b] = ["a", "b"].map(|name| scratch.path().join(name));
+    for source in [&a, &b] {
+        fs::create_dir(source).expect("mkdir");
+        fs::write(source.join("f"), "f").expect("write");
     }
+    let [real, link] = ["real/deep", "link/deep"].map(|name| scratch.path().join(name));
+    let plan = plan_of(&[(What::Directory, &a, &real), (What::Directory, &b, &link)]);
     assert_eq!(plan.failures.len(), 1);
     assert!(plan.failures[0].reason.contains("goes already"));
 }

@@ -77,7 +77,7 @@ impl State {
     ///
     /// # Errors
     /// [`StateError`]: the file exists or cannot be made, a root is missing, no directory, `/`, too long or one
-    /// too many. After an error no file is left behind.
+    /// too many. After an error the file is removed.
     pub fn create(path: &Path, model: &Model, roots: &[PathBuf]) -> Result<Self, StateError> {
         let roots = canonical_roots(roots)?;
         check_model(model)?;
@@ -89,7 +89,8 @@ impl State {
             .and_then(|()| kernel::map_shared(Some(descriptor), size_of::<Block>()));
         kernel::close(descriptor);
         let state = mapped.and_then(Self::from_mapping).map_err(|source| {
-            let _ = std::fs::remove_file(path);
+            // That making it failed is what counts; an empty file may stay if this fails too.
+            std::fs::remove_file(path).ok();
             file_error("size and map", path, source)
         })?;
         state.fill(model, &roots, kernel::now_ns());

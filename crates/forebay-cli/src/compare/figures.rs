@@ -1,6 +1,6 @@
 //! What is measured.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One way of running the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -58,33 +58,93 @@ pub struct Block {
     pub output_bytes: u64,
 }
 
+/// What is wanted of the account that `forebay run --json` gives.
+#[derive(Debug, Deserialize)]
+pub struct Account {
+    pub job_id: String,
+    job_s: f64,
+    stage_out: Option<StageOut>,
+    emulated: Option<Emulated>,
+}
+
+#[derive(Debug, Deserialize)]
+struct StageOut {
+    bytes: u64,
+    seconds: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Emulated {
+    counters: Counters,
+}
+
+#[derive(Debug, Deserialize)]
+struct Counters {
+    bytes_written: u64,
+}
+
+/// What is wanted of the line that an application prints on what it did.
+#[derive(Debug, Deserialize)]
+struct Said {
+    io_s: Option<f64>,
+    bytes: Option<u64>,
+}
+
 impl Measured {
-    /// From the account of `forebay run --json` and what the job said on its standard output.
-    pub fn of(account: &serde_json::Value, said: &str) -> Self {
-        let results: Vec<serde_json::Value> = said
+    /// From the account of `forebay run --json` and what the job said on its standard output. Lines
+    /// that are no results are passed over; several results are added up.
+    pub fn of(account: &Account, output: &str) -> Self {
+        let said: Vec<Said> = output
             .lines()
+            .filter(|line| line.starts_with('{'))
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        let number = |key: &str| {
-            let found: Vec<f64> = results
-                .iter()
-                .filter_map(|line| line.get(key)?.as_f64())
-                .collect();
-            (!found.is_empty()).then(|| found.iter().sum::<f64>())
-        };
-        let written = results
+        let stage_out_s = account
+            .stage_out
+            .as_ref()
+            .map_or(0.0, |staged| staged.seconds);
+        let written = said
             .iter()
-            .filter_map(|line| line.get("bytes")?.as_u64());
-        let staged_out = account["stage_out"]["bytes"].as_u64();
-        let job_s = account["job_s"].as_f64().unwrap_or(f64::NAN);
-        let stage_out_s = account["stage_out"]["seconds"].as_f64().unwrap_or(0.0);
+            .filter_map(|said| said.bytes)
+            .reduce(|a, b| a + b);
         Measured {
-            job_s,
-            io_s: number("io_s"),
-            safe_s: job_s + stage_out_s,
+            job_s: account.job_s,
+            io_s: said
+                .iter()
+                .filter_map(|said| said.io_s)
+                .reduce(|a, b| a + b),
+            safe_s: account.job_s + stage_out_s,
             stage_out_s,
-            bytes: written.reduce(|a, b| a + b).or(staged_out),
-            emulated_bytes: account["emulated"]["counters"]["bytes_written"].as_u64(),
+            bytes: written.or(account.stage_out.as_ref().map(|staged| staged.bytes)),
+            emulated_bytes: account.emulated.as_ref().map(|e| e.counters.bytes_written),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_and_the_applications_lines_make_figures() {
+        let account = r#"{"job_id": "7", "job_s": 2.0, "emulated": null,
+            "stage_out": {"bytes": 5, "seconds": 0.5, "files": 1}}"#;
+        let account: Account = serde_json::from_str(account).expect("account");
+        let output =
+            "step 1\n{\"io_s\": 0.25, \"bytes\": 3}\n{\"io_s\": 0.5, \"bytes\": 4}\n17\n[9.0, 9]\n";
+        let figures = Measured::of(&account, output);
+        assert_eq!(
+            (figures.safe_s, figures.io_s, figures.bytes),
+            (2.5, Some(0.75), Some(7))
+        );
+        let silent = Measured::of(&account, "no result\n");
+        assert_eq!((silent.io_s, silent.bytes), (None, Some(5)));
+    }
+
+    #[test]
+    fn an_account_that_lacks_something_is_an_error_not_a_zero() {
+        let lacking = r#"{"job_id": "7", "stage_out": null, "emulated": null}"#;
+        let error = serde_json::from_str::<Account>(lacking).expect_err("no job_s");
+        assert!(error.to_string().contains("job_s"), "{error}");
     }
 }
