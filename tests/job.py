@@ -17,8 +17,11 @@ class Job:
         self.directory = scratch / "submit dir"
         self.store = scratch / "store"
         self.temporary = scratch / "tmp"
-        for directory in (self.directory, self.store, self.temporary):
+        self.state = scratch / "state"
+        for directory in (self.directory, self.store, self.temporary, self.state):
             directory.mkdir()
+        self.where = ["--store", self.store]
+        self.user = None
 
     def script(self, body: str, *directives: str) -> None:
         """Writes job.sh: directives in the header, then the body."""
@@ -26,20 +29,43 @@ class Job:
         (self.directory / "job.sh").write_text("\n".join(lines))
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "FOREBAY", "DW_"))}
-        return kept | {"TMPDIR": str(self.temporary), "USER": "ada"} | more
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "LSB_", "PBS_", "FLUX_", "FOREBAY", "DW_"))}
+        return kept | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"} | more
 
     def start(self, *options: str, **environment: str) -> subprocess.Popen:
-        command = [self.forebay, "run", "--store", self.store, *options, "job.sh"]
+        return self.forebay_starts("run", *self.where, *options, "job.sh", **environment)
+
+    def forebay_starts(self, *words: str, **environment: str) -> subprocess.Popen:
+        """Starts any command of forebay beside the job."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            command, cwd=self.directory, env=self.environment(**environment), stdout=pipe, stderr=pipe, text=True
+            [self.forebay, *words],
+            cwd=self.directory,
+            env=self.environment(**environment),
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            user=self.user,
+            group=self.user,
+            extra_groups=None if self.user is None else [],
         )
 
+    def command(self, *words: str, **environment: str) -> subprocess.CompletedProcess:
+        """Any command of forebay beside the job, to its end."""
+        return finished(self.forebay_starts(*words, **environment))
+
+    def in_memory(self, *more: str) -> None:
+        """From here on the job has the default store, in memory, and these options."""
+        self.where = list(more)
+
+    def as_nobody(self) -> None:
+        """From here on the job is an ordinary user's."""
+        self.user = NOBODY
+        for directory in (self.directory, self.store, self.temporary, self.state):
+            os.chown(directory, NOBODY, NOBODY)
+
     def run(self, *options: str, **environment: str) -> subprocess.CompletedProcess:
-        process = self.start(*options, **environment)
-        out, err = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return finished(self.start(*options, **environment))
 
     def stop_when(self, process: subprocess.Popen, reached, number: int) -> tuple[int, str]:
         """Sends a signal once `reached()` holds; returns exit status and standard error."""
@@ -65,7 +91,14 @@ class Job:
     def leaves_nothing(self) -> None:
         assert self.allocations() == []
         assert list(self.temporary.iterdir()) == []
+        assert list(self.state.iterdir()) == []
 
 
+def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+NOBODY = 65534
 INTERRUPT = signal.SIGINT
 KILL = signal.SIGKILL

@@ -19,7 +19,14 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
     pages = prefix / "share" / "man" / "man1"
-    assert sorted(page.name for page in pages.iterdir()) == ["forebay-compare.1", "forebay-run.1", "forebay.1"]
+    assert sorted(page.name for page in pages.iterdir()) == [
+        "forebay-clean.1",
+        "forebay-compare.1",
+        "forebay-doctor.1",
+        "forebay-run.1",
+        "forebay-status.1",
+        "forebay.1",
+    ]
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
 
 
@@ -37,7 +44,7 @@ def test_a_place_where_the_preload_cannot_be_loaded_from_is_refused(build, tmp_p
 
 
 def test_every_command_has_help_with_an_example(build):
-    for verb in ("run", "compare"):
+    for verb in ("run", "compare", "doctor"):
         done = subprocess.run([build / "bin" / "forebay", verb, "--help"], capture_output=True, text=True)
         assert done.returncode == 0 and "Example:" in done.stdout and "--json" in done.stdout
 

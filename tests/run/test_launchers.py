@@ -1,4 +1,6 @@
-"""`mpiexec`, `mpirun` and `srun` in a script start local ranks where there is no scheduler."""
+"""The launchers in a script start local ranks where there is no scheduler."""
+
+import pytest
 
 RANKS = "bash -c 'echo $SLURM_PROCID/$SLURM_NTASKS/$SLURM_LOCALID'"
 
@@ -110,5 +112,108 @@ def test_the_streams_of_tasks(job):
         "from the file", "error of 0", "from the file", "error of 1", "one", "two", "1", "2",
     ], done.stderr
     assert "warning: srun: --export=NONE is not honoured" in done.stderr
-    assert "srun: --chdir=/no/such is not a directory" in done.stderr
+    assert "srun: /no/such is not a directory" in done.stderr
     assert not (job.directory / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("jsrun -n 1 -a 4 -c 4 -r 1 echo x", 4),
+        ("jsrun -n2 -a3 -g0 -c1 -l gpu-cpu -d packed -b packed:1 --smpiargs=-gpu -X 1 -k err echo x", 6),
+        ("jsrun -p 3 echo x", 3),
+        ("jsrun echo x", 2),
+        ("aprun -n 3 -N 2 -d 1 -S 1 -cc cpu -ss -j 1 echo x", 3),
+        ("aprun -B -q echo x", 2),
+        ("aprun echo x", 1),
+        ("flux run -n 3 -N 1 -c 1 -t 5m -o mpibind=off echo x", 3),
+        ("flux mini run -N2 --tasks-per-node=2 echo x", 4),
+        ("flux run echo x", 1),
+    ],
+)
+def test_each_launcher_starts_as_many_tasks_as_its_options_say(job, line, count):
+    job.script(line)
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["x"] * count), done.stderr
+    assert "warning" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("launcher", "names"),
+    [
+        ("jsrun -p 2", "$JSM_NAMESPACE_RANK/$JSM_NAMESPACE_SIZE/$JSM_NAMESPACE_LOCAL_RANK"),
+        ("flux run -n 2", "$FLUX_TASK_RANK/$FLUX_JOB_SIZE/$FLUX_TASK_LOCAL_ID"),
+        ("aprun -n 2", "$ALPS_APP_PE/2/$ALPS_APP_PE"),
+    ],
+)
+def test_each_launcher_tells_a_task_its_rank_under_its_own_names(job, launcher, names):
+    job.script(f"{launcher} bash -c 'echo {names}$FOREBAY_NAMES_OF_RANK'")
+    done = job.run()
+    assert sorted(done.stdout.split()) == ranks(2), done.stderr
+    job.script(f"{launcher} bash -c 'echo $SLURM_LOCALID'")  # the batch script's own
+    assert job.run().stdout.split() == ["0", "0"]
+
+
+def test_a_program_without_mpi_runs_under_jsrun(job):
+    job.script("echo data > a; jsrun -n 1 cp a b; cat b; jsrun -n 1 false; echo $?")
+    done = job.run()
+    assert done.stdout.split() == ["data", "1"], done.stderr
+
+
+def test_jsrun_directory_variables_and_streams(job):
+    job.script(
+        "echo input > in\n"
+        "jsrun -n 2 -h /tmp -E COLOUR=green -o \"$PWD\"/out.%h.%t -t \"$PWD\"/in bash -c 'cat; echo $PWD $COLOUR; echo bad >&2'\n"
+        "cat out.$HOSTNAME.0 out.$HOSTNAME.1\n"
+        "jsrun -p 1 -o both.%j -k both.%j bash -c 'echo one; echo two >&2'; sort both.$FOREBAY_JOB_ID"
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == ["input", "/tmp green"] * 2 + ["one", "two"], done.stderr
+    assert done.stderr.count("bad") == 2
+
+
+def test_aprun_and_flux_variables_and_streams(job):
+    job.script(
+        "aprun -n 1 -e COLOUR=red -e SIZE=a,b bash -c 'echo $COLOUR $SIZE'\n"
+        "flux run -n 1 --env=COLOUR=blue --cwd=/tmp bash -c 'echo $COLOUR $PWD'\n"
+        "flux run -n 2 --output=out.{{id}} bash -c 'echo said; echo complained >&2'; sort out.$FOREBAY_JOB_ID\n"
+        "flux run -l -n 1 echo labelled"
+    )
+    done = job.run()
+    lines = done.stdout.splitlines()
+    assert lines[:6] == ["red a,b", "blue /tmp", "complained", "complained", "said", "said"], done.stderr
+    assert lines[6].endswith("labelled") and lines[6] != "labelled"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("jsrun --erf_input layout ./a", "error: jsrun: --erf_input is not supported"),
+        ("jsrun -n many ./a", "error: jsrun: "),
+        ("jsrun -n 2", "no program to start"),
+        ("aprun -n 1 ./a : -n 2 ./b", "error: aprun: several programs in one step"),
+        ("flux submit -n 1 ./a", "there is only flux run"),
+        ("flux run --dry-run ./a", "error: flux run: --dry-run is not supported"),
+    ],
+)
+def test_what_a_launcher_cannot_do_is_an_error(job, line, message):
+    job.script(line)
+    done = job.run()
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_unknown_options_of_each_launcher_are_named(job):
+    job.script("jsrun -p 1 -Y true; aprun -n 1 -cq --never true; flux run --ever=3 true; jsrun --help | head -1; flux run --version")
+    done = job.run()
+    for option in ("jsrun: unknown option -Y", "aprun: unknown option -cq", "aprun: unknown option --never", "flux run: unknown option --ever"):
+        assert f"warning: {option} has no effect" in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("usage: jsrun") and lines[1].startswith("flux run of forebay")
+
+
+def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
+    job.script("set -e; module load gcc/12 hdf5; module purge; module() { echo real $*; }; module load x")
+    done = job.run()
+    assert (done.returncode, done.stdout) == (0, "real load x\n"), done.stderr
+    said = [line for line in done.stderr.splitlines() if "there are no modules here" in line]
+    assert [line.split(":")[1] for line in said] == [" module load gcc/12 hdf5", " module purge"]

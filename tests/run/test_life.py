@@ -80,11 +80,11 @@ def test_a_wrong_directive_is_named_with_line_and_column(job):
 
 def test_what_does_not_fit_is_refused_with_both_numbers(job):
     with open(job.directory / "in.dat", "wb") as large:
-        large.truncate((64 << 20) + 1)
+        large.truncate(65 << 20)
     job.script("touch started", DW, STAGE_IN)
     done = job.run()
     assert done.returncode == 125
-    assert f"stage-in needs {(64 << 20) + 1} bytes, the allocation in {job.store} has {64 << 20}" in done.stderr
+    assert f"stage-in needs 65.00 MiB, the allocation in {job.store} has 64.00 MiB" in done.stderr
     assert not (job.directory / "started").exists()
     job.leaves_nothing()
 
@@ -164,7 +164,7 @@ def test_json_is_one_object_and_the_jobs_output_stands_aside(job):
     assert "from the job" in done.stderr
     assert account["exit_code"] == account["job_status"] == 0
     assert account["store"] == {
-        "directory": str(job.store), "in_memory": False, "capacity_bytes": 64 << 20, "asked_bytes": 64 << 20,
+        "store": str(job.store), "in_memory": False, "enforced": False, "capacity_bytes": 64 << 20, "asked_bytes": 64 << 20,
     }
     assert (account["stage_in"]["files"], account["stage_in"]["bytes"]) == (1, 5)
     assert (account["stage_out"]["files"], account["stage_out"]["bytes"]) == (1, 6)

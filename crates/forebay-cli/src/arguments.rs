@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use forebay_control::{Map, Wishes, parse_time};
+use forebay_directive::parse_size;
+use forebay_host::files;
 
 use crate::messages;
 
@@ -11,6 +15,7 @@ const EXIT_CODES: &str = "\
 Exit codes of run:
   the job's own, if it was started (128 + N if signal N ended it)
   123  the job succeeded, but not all of its data were staged out
+  124  the job was ended at its time limit
   125  the job was not started: script, allocation or stage-in failed
   2    the command line is wrong";
 
@@ -25,8 +30,19 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a job script with its #DW directives obeyed
-    #[command(after_help = "Example:\n  forebay run --store /nvme/me job.sh")]
+    #[command(
+        after_help = "Example:\n  forebay run --dry-run job.sh\n  forebay run --store /nvme/me job.sh"
+    )]
     Run(RunArguments),
+    /// Show jobs that run, and what killed ones have left
+    #[command(after_help = "Example:\n  forebay status")]
+    Status(StatusArguments),
+    /// Stage out what killed jobs have left, and remove it
+    #[command(
+        after_help = "Example:\n  forebay clean\n  forebay clean --discard 1763761234567\n\n\
+        Exit codes of clean:\n  123  not all data arrived; nothing of that job was removed"
+    )]
+    Clean(CleanArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
@@ -34,9 +50,19 @@ pub enum Verb {
         it prints, as Forebay's own kernels do; of other programs it is not known."
     )]
     Compare(CompareArguments),
+    /// Look at this machine: what Forebay finds, what it means for jobs, and what to do about it
+    #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
+        Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]
+    Doctor(DoctorArguments),
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },
+    /// Try to mount memory privately
+    #[command(name = "__probe-namespace", hide = true)]
+    ProbeNamespace {
+        #[arg(long)]
+        huge: bool,
+    },
     /// Become one task of srun
     #[command(name = "__rank", hide = true)]
     Rank {
@@ -52,12 +78,32 @@ pub struct RunArguments {
     /// Words for the script, behind --
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
-    /// Directory for allocations [default: $FOREBAY_STORE, else memory, in /dev/shm]
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
+    #[command(flatten)]
+    pub space: SpaceArguments,
     /// Take the #DW lines for comments, as a machine without a burst buffer does
     #[arg(long)]
     pub no_burst_buffer: bool,
+    /// Keep the allocation at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Say what would happen, with sizes; do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Say why each thing is decided as it is
+    #[arg(long)]
+    pub explain: bool,
+    /// End the job after TIME instead of the script's limit: minutes, h:m:s, d-h:m:s; 0: no limit
+    #[arg(short, long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Burst buffer of a job without directives, as for sbatch: capacity=1G access=striped type=scratch
+    #[arg(long, value_name = "TEXT")]
+    pub bb: Option<String>,
+    /// The same: a file of #DW lines
+    #[arg(long, value_name = "FILE", conflicts_with = "bb")]
+    pub bbf: Option<PathBuf>,
+    /// Show the job the directory DIR as PATH, which need not exist; may be repeated
+    #[arg(long, value_name = "PATH=DIR", value_parser = map)]
+    pub map: Vec<Map>,
     /// Write the job's standard output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -66,6 +112,56 @@ pub struct RunArguments {
     pub json: bool,
     #[command(flatten)]
     pub emulation: EmulationArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct SpaceArguments {
+    /// Where allocations lie: a directory, memory, or memory:huge (huge pages, for few large files)
+    /// [default: $FOREBAY_STORE, else local NVMe, else memory]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Capacity instead of the script's, for example 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub capacity: Option<u64>,
+    /// Do not start with less capacity than is asked for
+    #[arg(long)]
+    pub strict_capacity: bool,
+    /// Do without user namespaces: memory is then a directory in /dev/shm, its size not enforced
+    #[arg(long)]
+    pub no_userns: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CleanArguments {
+    /// Jobs to clean [default: all that left something on this machine]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+    /// Delete without staging out
+    #[arg(long)]
+    pub discard: bool,
+    /// End processes of the job that are still alive
+    #[arg(long)]
+    pub kill: bool,
+    /// Print a JSON object for each job
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// The store to look at [default: the one a job would get]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Print a JSON list of what was found
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -82,9 +178,8 @@ pub struct EmulationArguments {
 pub struct CompareArguments {
     /// The job script
     pub script: PathBuf,
-    /// Directory for allocations [default: $FOREBAY_STORE, else memory, in /dev/shm]
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
+    #[command(flatten)]
+    pub space: SpaceArguments,
     /// How often each way is run; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
@@ -98,10 +193,70 @@ pub struct CompareArguments {
     pub emulation: EmulationArguments,
 }
 
-/// The store named on the command line, else by the site in `FOREBAY_STORE`.
-pub fn store(given: Option<&PathBuf>) -> Option<PathBuf> {
-    let of_site = || std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
-    given.cloned().or_else(|| of_site().map(PathBuf::from))
+impl RunArguments {
+    /// The burst buffer that is asked for beside the script.
+    pub fn burst_buffer(&self) -> Result<Option<String>, forebay_host::Error> {
+        match &self.bbf {
+            Some(file) => files::read_to_string(file).map(Some),
+            None => Ok(self.bb.clone()),
+        }
+    }
+}
+
+impl SpaceArguments {
+    /// What the options ask for; `maps` may be empty.
+    pub fn wishes<'a>(&'a self, site_store: Option<&'a Path>, maps: &'a [Map]) -> Wishes<'a> {
+        Wishes {
+            store: self.store.as_deref(),
+            site_store,
+            capacity_bytes: self.capacity,
+            strict_capacity: self.strict_capacity,
+            no_view: self.no_userns.then_some("--no-userns"),
+            maps,
+        }
+    }
+
+    /// The same options for a process of ours.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = Vec::new();
+        if let Some(store) = &self.store {
+            words.extend(["--store".into(), store.into()]);
+        }
+        if let Some(bytes) = self.capacity {
+            words.extend(["--capacity".into(), bytes.to_string().into()]);
+        }
+        let flags = [
+            ("--strict-capacity", self.strict_capacity),
+            ("--no-userns", self.no_userns),
+        ];
+        let given = flags.into_iter().filter(|(_, given)| *given);
+        words.extend(given.map(|(flag, _)| OsString::from(flag)));
+        words
+    }
+}
+
+/// The store that the site names in `FOREBAY_STORE`.
+pub fn site_store() -> Option<PathBuf> {
+    let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
+    named.map(PathBuf::from)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| error.to_string())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
+}
+
+fn map(text: &str) -> Result<Map, String> {
+    let (at, from) = text.split_once('=').ok_or("write PATH=DIR")?;
+    let at = PathBuf::from(at);
+    if !at.is_absolute() || from.is_empty() {
+        return Err("PATH must be absolute, DIR not empty".into());
+    }
+    let from = std::path::absolute(from).map_err(|error| error.to_string())?;
+    Ok(Map { at, from })
 }
 
 /// Writes the manual pages, made from the same descriptions as `--help`.

@@ -6,15 +6,15 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use forebay_control::JobScript;
+use forebay_control::{JobScript, expanded_out};
 use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{Ended, Events, command, start_job};
+use forebay_host::process::{Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
 use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::arguments::{CompareArguments, store};
+use crate::arguments::CompareArguments;
 use crate::messages::{self, fail};
 
 use figures::{Account, Block, Measured, Row, Way};
@@ -112,7 +112,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
         script: JobScript::read(&arguments.script)?,
         scratch: std::env::temp_dir()
             .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
-        events: Events::listen()?,
+        events: Caught::listen()?.watch(None),
         bar: ProgressBar::new(runs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
@@ -146,7 +146,10 @@ impl Bench<'_> {
                 "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
             ));
         }
-        Ok(request.stage_out.iter().map(destination).collect())
+        // A list may be the job's own work and not be there yet.
+        let stages = request.stage_out.iter();
+        let stages = stages.flat_map(|stage| expanded_out(stage).unwrap_or_default());
+        Ok(stages.map(|stage| destination(&stage)).collect())
     }
 }
 
@@ -220,9 +223,7 @@ fn one_run(
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
-    if let Some(store) = store(bench.arguments.store.as_ref()) {
-        process.arg("--store").arg(store);
-    }
+    process.args(bench.arguments.space.words());
     if let Some(model) = model {
         process.arg("--pfs-model").arg(model);
         for root in &bench.arguments.emulation.pfs_root {

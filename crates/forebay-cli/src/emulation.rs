@@ -6,10 +6,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::DEFAULT_STORE;
+use forebay_control::Wishes;
 use forebay_host::process::{command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
+use forebay_store::{SHARED_MEMORY, Store};
 use serde::Serialize;
 
 use crate::arguments::EmulationArguments;
@@ -40,16 +41,30 @@ impl Emulation {
         &self.model
     }
 
+    /// The state that must not outlive the process.
+    pub fn state_path(&self) -> &Path {
+        &self.path
+    }
+
     /// The burst buffer itself must not be slow.
-    pub fn check_store(&self, store: Option<PathBuf>) -> Result<(), Failure> {
-        let store = store.unwrap_or_else(|| PathBuf::from(DEFAULT_STORE));
-        let store = files::real_path(&store).map_err(|error| (error.to_string(), None))?;
-        if !self.state.covers(store.as_os_str().as_bytes()) {
+    pub fn check_store(&self, wishes: &Wishes) -> Result<(), Failure> {
+        let plain = |error: String| (error, None);
+        let chosen = Store::choose(wishes.store, wishes.site_store);
+        let (store, _) = chosen.map_err(|error| plain(error.to_string()))?;
+        let place = match store {
+            Store::Directory { path, .. } => path,
+            Store::Memory { .. } if wishes.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
+            // It is mounted there.
+            Store::Memory { .. } => {
+                files::real_path(&std::env::temp_dir()).map_err(|error| plain(error.to_string()))?
+            }
+        };
+        if !self.state.covers(place.as_os_str().as_bytes()) {
             return Ok(());
         }
-        let hint =
-            "choose a store elsewhere with --store, or name what is emulated with --pfs-root";
-        let message = format!("the store {} lies in what is emulated", store.display());
+        let hint = "choose a store elsewhere with --store (memory lies below TMPDIR), or name what is \
+                    emulated with --pfs-root";
+        let message = format!("the store {} lies in what is emulated", place.display());
         Err((message, Some(hint.to_owned())))
     }
 
@@ -130,7 +145,7 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
 }
 
 /// Beside the program as cargo builds it, or in the library folder as it is installed.
-fn preload_library() -> Result<PathBuf, Failure> {
+pub fn preload_library() -> Result<PathBuf, Failure> {
     let beside = machine::program_directory().map_err(|error| (error.to_string(), None))?;
     let places = [
         beside.join(PRELOAD_LIBRARY),

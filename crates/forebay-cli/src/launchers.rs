@@ -1,27 +1,77 @@
-//! Starting ranks on this machine: what the launchers' stand-ins share.
+//! Programs of other machines that we stand in for, and what those that start ranks share.
 
-pub mod mpiexec;
+mod aprun;
+mod flux;
+mod jsrun;
+mod module;
+mod mpiexec;
+mod options;
 pub mod rank;
-pub mod srun;
+mod srun;
+mod step;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use forebay_control::TASKS_VARIABLE;
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
 
+use crate::lfs;
 use crate::messages::fail;
+
+/// Called with the words behind its name; returns the exit code.
+type Main = fn(&[OsString]) -> i32;
+
+/// All stand-ins.
+const STAND_INS: &[(&str, Main)] = &[
+    ("mpiexec", mpiexec::mpiexec),
+    ("mpirun", mpiexec::mpiexec),
+    ("srun", |words| step::launch(&srun::SRUN, words)),
+    ("jsrun", |words| step::launch(&jsrun::JSRUN, words)),
+    ("aprun", |words| step::launch(&aprun::APRUN, words)),
+    ("flux", flux::flux),
+    ("module", module::module),
+    (LFS, lfs::main),
+];
+/// There is striping to set on the emulated file system only.
+const LFS: &str = "lfs";
+
+/// Names of the stand-ins that a job has.
+pub fn names(emulated: bool) -> Vec<&'static str> {
+    let names = STAND_INS.iter().map(|(name, _)| *name);
+    names.filter(|name| emulated || *name != LFS).collect()
+}
+
+/// The stand-in of this name.
+pub fn stand_in(name: &str) -> Option<Main> {
+    let found = STAND_INS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, main)| *main)
+}
 
 /// Exit code when no rank was started, as a shell gives it for a command it cannot run.
 const CANNOT_LAUNCH: i32 = 127;
 
 /// The MPI whose launcher stands behind us.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flavour {
+pub enum Flavour {
     OpenMpi,
     Hydra,
     Unknown,
+}
+
+impl Flavour {
+    /// From what its launcher says of its version.
+    pub fn of(said: &str) -> Self {
+        if said.contains("Open MPI") || said.contains("OpenRTE") {
+            Self::OpenMpi
+        } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
+            Self::Hydra
+        } else {
+            Self::Unknown
+        }
+    }
 }
 
 /// The real mpiexec behind us.
@@ -67,28 +117,23 @@ fn flavour(launcher: &Path) -> Flavour {
     let Ok(said) = command(launcher).arg("--version").output() else {
         return Flavour::Unknown;
     };
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    if said.contains("Open MPI") || said.contains("OpenRTE") {
-        Flavour::OpenMpi
-    } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
-        Flavour::Hydra
-    } else {
-        Flavour::Unknown
-    }
+    Flavour::of(&String::from_utf8_lossy(&said.stdout))
 }
 
 /// Makes the launcher start all ranks here: as many as asked for, whatever the number of
-/// processors, and although the environment looks like a Slurm job's.
+/// processors, and although the environment looks like that of a scheduler's job.
 fn adapt(process: &mut Command, flavour: Flavour) {
     match flavour {
         Flavour::OpenMpi => {
             process.arg("--oversubscribe");
-            // 4.x and 5.x have different names for the parts that would look for Slurm.
+            // 4.x and 5.x have different names for the parts that would look for a scheduler.
             for prefix in ["OMPI_MCA_", "PRTE_MCA_"] {
                 for part in ["plm", "ras"] {
-                    process.env(format!("{prefix}{part}"), "^slurm");
+                    process.env(format!("{prefix}{part}"), "^slurm,tm,lsf");
                 }
             }
+            // The tasks of flux run have FLUX_JOB_ID, at which 4.x would seek Flux, and crash.
+            process.env("OMPI_MCA_pmix", "^flux");
             if machine::user_id() == 0 {
                 for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
                     process.env(name, "1").env(format!("{name}_CONFIRM"), "1");
@@ -105,6 +150,11 @@ fn adapt(process: &mut Command, flavour: Flavour) {
 /// First of these variables that is set.
 fn first_variable(names: &[&str]) -> Option<OsString> {
     names.iter().map(OsStr::new).find_map(std::env::var_os)
+}
+
+/// Tasks of the job, as its script asks for or has set since.
+fn tasks_of_the_job() -> Option<OsString> {
+    first_variable(&["SLURM_NTASKS", TASKS_VARIABLE])
 }
 
 /// Complains that there is nothing to start.

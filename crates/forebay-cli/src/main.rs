@@ -1,13 +1,17 @@
 //! The command `forebay`. Under the name of a launcher it stands in for that launcher.
 
 mod arguments;
+mod clean;
 mod compare;
+mod doctor;
 mod emulation;
 mod launchers;
 mod lfs;
 mod messages;
+mod preview;
 mod progress;
 mod run;
+mod status;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,17 +20,16 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Verb};
-use launchers::{mpiexec, rank, srun};
+use launchers::rank;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let name = words.first().map(Path::new).and_then(Path::file_name);
     let rest = words.get(1..).unwrap_or_default();
-    let status = match name.and_then(|name| name.to_str()) {
-        Some("mpiexec" | "mpirun") => mpiexec::mpiexec(rest),
-        Some("srun") => srun::srun(rest),
-        Some("lfs") => lfs::main(rest),
-        _ => verb(),
+    let name = name.and_then(|name| name.to_str());
+    let status = match name.and_then(launchers::stand_in) {
+        Some(stand_in) => stand_in(rest),
+        None => verb(),
     };
     // Beyond 255 the shell sees the lowest byte only; a failure must not become a success.
     ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
@@ -36,6 +39,10 @@ fn verb() -> i32 {
     match Arguments::parse().verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
+        Verb::Status(arguments) => status::status(&arguments),
+        Verb::Clean(arguments) => clean::clean(&arguments),
+        Verb::Doctor(arguments) => doctor::doctor(&arguments),
+        Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Rank { program } => rank::become_program(&program),
     }

@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use forebay_control::Failure;
+
 /// Writes one line to standard error.
 fn line(text: &str) {
     // Nobody is left to be told that nobody is left.
@@ -40,6 +42,21 @@ pub fn say(message: &str) {
     line(&format!("forebay: {message}"));
 }
 
+/// Failures named one by one; `--json` has all.
+const FAILURES_SHOWN: usize = 10;
+
+/// Prints what did not arrive.
+pub fn failures<'a>(all: impl Iterator<Item = &'a Failure> + Clone) {
+    let count = all.clone().count();
+    for failure in all.take(FAILURES_SHOWN) {
+        let (path, reason) = (failure.path.display(), &failure.reason);
+        error(&format!("stage out: {path}: {reason}"));
+    }
+    if count > FAILURES_SHOWN {
+        error(&format!("stage out: and {} more", count - FAILURES_SHOWN));
+    }
+}
+
 /// Writes data to standard output; returns the exit code given, but 1 instead of 0 if they cannot
 /// be written.
 pub fn data(text: &str, exit_code: i32) -> i32 {
@@ -52,5 +69,17 @@ pub fn data(text: &str, exit_code: i32) -> i32 {
             let message = format!("cannot write to standard output: {error}");
             fail(&message, None, exit_code.max(1))
         }
+    }
+}
+
+/// Writes one JSON value to standard output; returns the exit code given, or 1 as [`data`] does.
+pub fn json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
+    match serde_json::to_string(value) {
+        Ok(line) => data(&line, exit_code),
+        Err(error) => fail(
+            &format!("cannot write JSON: {error}"),
+            None,
+            exit_code.max(1),
+        ),
     }
 }

@@ -12,6 +12,8 @@ use crate::messages::{say, warn};
 #[derive(Default)]
 pub struct Progress {
     bar: Mutex<Option<ProgressBar>>,
+    /// Tell the reasons too?
+    explains: bool,
 }
 
 fn name(direction: Direction) -> &'static str {
@@ -28,6 +30,14 @@ fn counted(number: u64, what: &str) -> String {
 }
 
 impl Progress {
+    /// Tells the reasons too, if wanted.
+    pub fn explaining(explains: bool) -> Self {
+        Self {
+            explains,
+            ..Self::default()
+        }
+    }
+
     fn with_bar(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
         // A poisoned lock holds a bar as good as any.
         act(&mut self
@@ -40,15 +50,12 @@ impl Progress {
 impl Watcher for Progress {
     fn allocated(&self, used: &StoreUsed) {
         let kind = if used.in_memory {
-            ", in memory: lost if this machine goes down"
+            ": lost if this machine goes down"
         } else {
             ""
         };
         let capacity = HumanBytes(used.capacity_bytes);
-        say(&format!(
-            "allocated {capacity} in {}{kind}",
-            used.directory.display()
-        ));
+        say(&format!("allocated {capacity} in {}{kind}", used.store));
         if used.capacity_bytes < used.asked_bytes {
             let asked = HumanBytes(used.asked_bytes);
             warn(&format!(
@@ -124,5 +131,11 @@ impl Watcher for Progress {
 
     fn warning(&self, text: &str) {
         warn(text);
+    }
+
+    fn explain(&self, text: &str) {
+        if self.explains {
+            say(&format!("because: {text}"));
+        }
     }
 }

@@ -1,18 +1,15 @@
 //! `forebay run`.
 
-use forebay_control::{FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output};
-use forebay_host::process::Events;
+use forebay_control::{Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output, Preview};
+use forebay_host::process::Caught;
 use serde::Serialize;
 
-use crate::arguments::{RunArguments, store};
+use crate::arguments::{RunArguments, site_store};
 use crate::emulation::{self, Emulated, Emulation};
+use crate::launchers;
 use crate::messages::{self, fail, say};
 use crate::progress::Progress;
-
-/// Failures named one by one; `--json` has all.
-const FAILURES_SHOWN: usize = 10;
-const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
-const LAUNCHERS_AND_LFS: [&str; 4] = ["mpiexec", "mpirun", "srun", "lfs"];
+use crate::{preview, status};
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -22,79 +19,112 @@ struct Account<'a> {
     emulated: Option<Emulated>,
 }
 
+/// The same of a job that was not started.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+    hint: Option<&'a str>,
+    exit_code: i32,
+}
+
+/// What became of the command.
+enum Done {
+    Ran(Box<(Outcome, Option<Emulation>)>),
+    Foreseen(Box<Preview>),
+}
+
+/// Message, hint and exit code.
+type Refused = (String, Option<String>, i32);
+
 pub fn run(arguments: &RunArguments) -> i32 {
-    let emulation = match emulation::enter(&arguments.emulation) {
-        Ok(emulation) => emulation,
-        Err((message, hint)) => return fail(&message, hint.as_deref(), FAILED_BEFORE_THE_JOB),
-    };
-    if let Some(emulation) = &emulation {
-        if let Err((message, hint)) = emulation.check_store(store(arguments.store.as_ref())) {
-            return fail(&message, hint.as_deref(), FAILED_BEFORE_THE_JOB);
+    match carry_out(arguments) {
+        Ok(Done::Ran(ran)) => account(arguments, &ran.0, ran.1.as_ref()),
+        Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments.json),
+        Err((message, hint, exit_code)) => {
+            fail(&message, hint.as_deref(), exit_code);
+            let refusal = Refusal {
+                error: &message,
+                hint: hint.as_deref(),
+                exit_code,
+            };
+            if arguments.json {
+                return messages::json(&refusal, exit_code);
+            }
+            exit_code
         }
-        let model = &emulation.model().name;
-        say(&format!("the parallel file system is emulated: {model}"));
-    }
-    match carry_out(arguments, emulation.is_some()) {
-        Ok(outcome) => account(arguments, &outcome, emulation.as_ref()),
-        Err(error) => fail(
-            &error.to_string(),
-            error.hint().as_deref(),
-            error.exit_code(),
-        ),
     }
 }
 
-fn carry_out(arguments: &RunArguments, emulated: bool) -> Result<Outcome, forebay_control::Error> {
-    let events = Events::listen()?;
-    let script = JobScript::read(&arguments.script)?;
-    let unused = &script.header.without_effect;
-    if !unused.is_empty() {
-        say(&format!(
-            "#SBATCH options without effect here: {}",
-            unused.join(" ")
-        ));
+fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
+    let refused = |(message, hint)| (message, hint, FAILED_BEFORE_THE_JOB);
+    let site_store = site_store();
+    let wishes = arguments
+        .space
+        .wishes(site_store.as_deref(), &arguments.map);
+    let emulation = emulation::enter(&arguments.emulation).map_err(refused)?;
+    if let Some(emulation) = &emulation {
+        emulation.check_store(&wishes).map_err(refused)?;
+        let model = &emulation.model().name;
+        say(&format!("the parallel file system is emulated: {model}"));
     }
+    let refused = |error: Error| (error.to_string(), error.hint(), error.exit_code());
+    let caught = Caught::listen().map_err(Error::from).map_err(refused)?;
+    let mut script = JobScript::read(&arguments.script).map_err(refused)?;
+    if let Some(given) = arguments
+        .burst_buffer()
+        .map_err(Error::from)
+        .map_err(refused)?
+    {
+        script.burst_buffer = Some(given);
+    }
+    script.header.notes().iter().for_each(|note| say(note));
+    let own_limit = arguments.time.or(script.header.time_limit);
+    let time_limit = own_limit.filter(|limit| !limit.is_zero());
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
         None => Output::Inherit,
     };
-    let store = store(arguments.store.as_ref());
     let order = Order {
         script: &script,
         arguments: &arguments.arguments,
-        store: store.as_deref(),
+        wishes,
         burst_buffer: !arguments.no_burst_buffer,
+        keep: arguments.keep,
+        time_limit,
         output,
-        shims: if emulated {
-            &LAUNCHERS_AND_LFS
-        } else {
-            &LAUNCHERS
-        },
+        shims: &launchers::names(emulation.is_some()),
+        emulation: emulation.as_ref().map(Emulation::state_path),
     };
-    forebay_control::run(&order, &events, &Progress::default())
+    let progress = Progress::explaining(arguments.explain);
+    if arguments.dry_run {
+        return order
+            .preview(&progress)
+            .map(|preview| Done::Foreseen(Box::new(preview)))
+            .map_err(refused);
+    }
+    status::warn_of_leftovers();
+    let outcome = forebay_control::run(&order, caught, &progress).map_err(refused)?;
+    Ok(Done::Ran(Box::new((outcome, emulation))))
 }
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
     if let Some(kept) = &outcome.kept {
-        let failures = outcome.stage_out.iter().flat_map(|staged| &staged.failures);
-        let count = failures.clone().count();
-        for (path, reason) in failures.take(FAILURES_SHOWN) {
-            messages::error(&format!("stage out: {path}: {reason}"));
-        }
-        if count > FAILURES_SHOWN {
-            messages::error(&format!("stage out: and {} more", count - FAILURES_SHOWN));
-        }
+        messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
         let kept = kept.display();
-        let text = "nothing was deleted: the data are in";
-        messages::hint(&format!("{text} {kept}; copy them, then rm -r {kept}"));
+        let id = &outcome.run_id;
+        let why = if outcome.undelivered {
+            "nothing was deleted"
+        } else {
+            "the allocation is kept"
+        };
+        messages::hint(&format!(
+            "{why}: the data are in {kept}; forebay clean {id} stages out what is missing and removes them"
+        ));
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);
-        return match serde_json::to_string(&Account { outcome, emulated }) {
-            Ok(line) => messages::data(&line, outcome.exit_code),
-            Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
-        };
+        return messages::json(&Account { outcome, emulated }, outcome.exit_code);
     }
     outcome.exit_code
 }

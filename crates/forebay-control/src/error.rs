@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use forebay_directive::Problem;
 use forebay_mover::Failure;
+use indicatif::HumanBytes;
 
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
+/// Exit code when the job was ended at its time limit, as of timeout(1).
+pub const TIME_LIMIT_REACHED: i32 = 124;
 /// Exit code when the job succeeded but its data did not all arrive.
 pub const STAGE_OUT_INCOMPLETE: i32 = 123;
 
@@ -46,8 +49,8 @@ pub enum Error {
     /// The directory for temporary files cannot be used.
     #[error("the directory for temporary files, {}, does not exist or has a colon in its name", .0.display())]
     TemporaryDirectory(PathBuf),
-    /// `--chdir` of the script names no directory.
-    #[error("the directory {} that the script names with --chdir does not exist", .0.display())]
+    /// The script's header names no directory.
+    #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
     /// Directives cannot name it.
     #[error("the working directory {} is not valid UTF-8", .0.display())]
@@ -73,15 +76,46 @@ pub enum Error {
         message: String,
     },
     /// What is to be staged in is larger than the allocation.
-    #[error("stage-in needs {needed_bytes} bytes, the allocation in {} has {capacity_bytes}", store.display())]
+    #[error("stage-in needs {}, the allocation in {store} has {}", HumanBytes(*needed_bytes), HumanBytes(*capacity_bytes))]
     DoesNotFit {
         /// Bytes of all files to be staged in.
         needed_bytes: u64,
         /// What the allocation holds.
         capacity_bytes: u64,
         /// Where.
-        store: PathBuf,
+        store: String,
     },
+    /// There is less than asked for, and the user wants all or nothing.
+    #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
+    LessThanAsked {
+        /// Bytes asked for.
+        asked_bytes: u64,
+        /// Bytes to be had.
+        usable_bytes: u64,
+        /// Where.
+        store: String,
+    },
+    /// Something needs a private view of the file system, and there shall be none.
+    #[error("this needs a private view of the file system: {0}")]
+    NoView(String),
+    /// The machine does not allow a private view of the file system.
+    #[error("no private view of the file system: {0}")]
+    View(forebay_host::Error),
+    /// There is no place to write down what the job has.
+    #[error("there is no state directory")]
+    NoState,
+    /// A job that is running is not cleaned.
+    #[error("job {0} is running")]
+    IsRunning(String),
+    /// Another machine's leftovers can be judged there only.
+    #[error("the job ran on {0}")]
+    Elsewhere(String),
+    /// Processes of a job whose `forebay run` was killed.
+    #[error("processes of the job are still alive: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
+    HasProcesses(Vec<i32>),
+    /// Two at once would be in each other's way.
+    #[error("job {0} is being cleaned by another process")]
+    IsBeingCleaned(String),
     /// Some files could not be staged in.
     #[error("stage-in failed for {} of the files, so the job was not started:\n{}", .0.len(), list(.0))]
     StageIn(Vec<Failure>),
@@ -125,7 +159,7 @@ impl Error {
             Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",
             Self::NotText(_) => "run the job from a directory with an ordinary name",
             Self::StageOutInside { .. } => "choose a destination on the file system",
-            Self::NoDirectory(_) => "make it, or correct the #SBATCH line",
+            Self::NoDirectory(_) => "make it, or correct the line in the header",
             Self::NoInterpreter(_) => "make the first line #!/bin/bash",
             Self::Host(error) if error.is_not_found() => "check the path",
             Self::StageInSource { .. } => {
@@ -133,6 +167,24 @@ impl Error {
             }
             Self::DoesNotFit { .. } => {
                 "ask for more with capacity=, choose a larger store with --store DIR, or stage less"
+            }
+            Self::LessThanAsked { .. } => {
+                "leave out --strict-capacity, or choose a larger store with --store DIR"
+            }
+            Self::NoView(_) | Self::View(_) => {
+                "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"
+            }
+            Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
+            Self::Elsewhere(_) => "run forebay clean on that machine",
+            Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
+            Self::IsBeingCleaned(_) => "wait for it",
+            Self::NoState => "set FOREBAY_STATE to a directory of yours",
+            Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. }) => {
+                return Some(format!(
+                    "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
+                     or with --store DIR on a disk",
+                    usable_bytes >> 20
+                ));
             }
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"

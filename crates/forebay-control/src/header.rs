@@ -1,32 +1,160 @@
-//! The `#SBATCH` options of a script.
+//! The lines in which a script speaks to its scheduler: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
+
+mod flux;
+mod lsf;
+mod pbs;
+mod quantity;
+mod slurm;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// A scheduler that scripts are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Slurm: `#SBATCH`.
+    Slurm,
+    /// IBM Spectrum LSF: `#BSUB`.
+    Lsf,
+    /// PBS Professional, OpenPBS, Torque: `#PBS`.
+    Pbs,
+    /// Flux: `# flux:` and what else RFC 36 allows.
+    Flux,
+}
+
+impl Scheduler {
+    /// What its lines begin with.
+    #[must_use]
+    pub fn sentinel(self) -> &'static str {
+        match self {
+            Self::Slurm => "#SBATCH",
+            Self::Lsf => "#BSUB",
+            Self::Pbs => "#PBS",
+            Self::Flux => "# flux:",
+        }
+    }
+
+    fn dialect(self) -> &'static Dialect {
+        match self {
+            Self::Slurm => &slurm::DIALECT,
+            Self::Lsf => &lsf::DIALECT,
+            Self::Pbs => &pbs::DIALECT,
+            Self::Flux => &flux::DIALECT,
+        }
+    }
+
+    /// Whose line this is, and the options in it.
+    fn of_line(line: &str) -> Option<(Self, &str)> {
+        let plain = [Self::Slurm, Self::Lsf, Self::Pbs];
+        let found = plain.into_iter().find_map(|scheduler| {
+            let rest = line.strip_prefix(scheduler.sentinel())?;
+            let is_longer_word = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            (!is_longer_word).then_some((scheduler, rest))
+        });
+        found.or_else(|| Some((Self::Flux, flux::options_of_line(line)?)))
+    }
+}
 
 /// What the header asks of the scheduler, as far as it matters without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
-    /// `-J`, `--job-name`.
+    /// Whose lines were read; none if the script has no such lines.
+    pub scheduler: Option<Scheduler>,
+    /// Name of the job.
     pub job_name: Option<String>,
-    /// `-n`, `--ntasks`.
+    /// Tasks of the job, all nodes together.
     pub tasks: Option<u32>,
-    /// `-N`, `--nodes`; the least number of a range.
+    /// Nodes; the least number of a range.
     pub nodes: Option<u32>,
-    /// `--ntasks-per-node`.
+    /// Tasks on each node.
     pub tasks_per_node: Option<u32>,
-    /// `-c`, `--cpus-per-task`.
+    /// Processors for each task.
     pub cpus_per_task: Option<u32>,
-    /// `-D`, `--chdir`.
+    /// Directory the job works in, as written.
     pub directory: Option<PathBuf>,
-    /// `-p`, `--partition`.
+    /// Partition or queue.
     pub partition: Option<String>,
-    /// `-A`, `--account`.
+    /// Account, project or bank.
     pub account: Option<String>,
+    /// File for standard output, symbols such as `%j` as written.
+    pub output: Option<PathBuf>,
+    /// File for standard error, likewise.
+    pub error: Option<PathBuf>,
+    /// Time the script may run; none if it may run as long as it likes.
+    pub time_limit: Option<Duration>,
+    /// Memory of the job (PBS) or of each node (Slurm); none for all there is.
+    pub memory_bytes: Option<u64>,
+    /// `--bb` of sbatch: a burst-buffer directive without `#DW`.
+    pub bb: Option<String>,
+    /// `--bbf` of sbatch: a file of directives.
+    pub bbf: Option<PathBuf>,
+    /// Does the job ask for the node's own storage, `/mnt/bb/$USER`?
+    pub node_local: bool,
     /// Options that have no effect here, as written.
     pub without_effect: Vec<String>,
+    /// Schedulers whose lines were left alone, because another one's were read.
+    pub left_alone: Vec<Scheduler>,
+}
+
+/// What an option says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    JobName,
+    /// A name, with a job array behind it in brackets.
+    JobNameAndArray,
+    Tasks,
+    Nodes,
+    TasksPerNode,
+    CpusPerTask,
+    Directory,
+    Partition,
+    Account,
+    Output,
+    Error,
+    TimeLimit,
+    Memory,
+    Bb,
+    Bbf,
+    /// Words among which `nvme` asks for the node's own storage.
+    Features,
+    /// The resource list of PBS, a language of its own.
+    Resources,
+}
+
+/// Read, so that whoever needs it finds it, but not acted upon.
+const ONLY_RECORDED: &[Meaning] = &[Meaning::Output, Meaning::Error, Meaning::Memory];
+
+/// Names of options, with their dashes, and what they say.
+type Options = &'static [(&'static [&'static str], Meaning)];
+
+/// How one scheduler writes its options.
+struct Dialect {
+    options: Options,
+    /// An option and the value attached to it; the value is none if it is the next word.
+    split: fn(&str) -> (&str, Option<&str>),
+    /// A limit of time; zero is no limit.
+    time: fn(&str) -> Option<Duration>,
+    /// How a limit of time is written, for the user.
+    time_form: &'static str,
+    /// What a size without a unit is in.
+    memory_unit_bytes: u64,
+}
+
+fn meaning(options: Options, name: &str) -> Option<Meaning> {
+    let found = options.iter().find(|(names, _)| names.contains(&name));
+    found.map(|(_, meaning)| *meaning)
+}
+
+/// A limit of time as sbatch takes it; zero is no limit. `None` if it is none.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Duration> {
+    (slurm::DIALECT.time)(text)
 }
 
 impl Header {
-    /// Number of tasks the job asks for: `--ntasks`, else nodes times tasks per node, else 1 for
+    /// Number of tasks the job asks for: as it says, else nodes times tasks per node, else 1 for
     /// each node (sbatch's own rule).
     #[must_use]
     pub fn task_count(&self) -> u32 {
@@ -35,139 +163,142 @@ impl Header {
         self.tasks.unwrap_or_else(|| nodes.saturating_mul(per_node))
     }
 
+    /// What the user should know of lines that have no effect.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let Some(scheduler) = self.scheduler else {
+            return Vec::new();
+        };
+        let read = scheduler.sentinel();
+        let mut notes = Vec::new();
+        if !self.without_effect.is_empty() {
+            let options = self.without_effect.join(" ");
+            notes.push(format!("{read} options without effect here: {options}"));
+        }
+        notes.extend(self.left_alone.iter().map(|other| {
+            let other = other.sentinel();
+            format!("{other} lines have no effect, since the script has {read} lines too")
+        }));
+        notes
+    }
+
     /// Reads the header block, which ends at the first line that is neither a comment nor blank.
+    /// Slurm's lines count where there are any, else those of the scheduler that comes first.
     ///
     /// # Errors
     /// Line number and what is wrong with an option's value.
     pub fn read(script: &str) -> Result<Self, (usize, String)> {
-        let mut header = Self::default();
+        let mut lines = Vec::new();
         for (index, line) in script.lines().enumerate() {
-            let Some(options) = line.strip_prefix("#SBATCH") else {
-                if line.trim().is_empty() || line.starts_with('#') {
-                    continue;
-                }
-                break;
-            };
+            match Scheduler::of_line(line) {
+                Some((scheduler, options)) => lines.push((index + 1, scheduler, options)),
+                None if line.trim().is_empty() || line.starts_with('#') => {}
+                None => break,
+            }
+        }
+        let mut found: Vec<Scheduler> = Vec::new();
+        for (_, scheduler, _) in &lines {
+            if !found.contains(scheduler) {
+                found.push(*scheduler);
+            }
+        }
+        found.sort_by_key(|scheduler| *scheduler != Scheduler::Slurm);
+        let Some((&scheduler, others)) = found.split_first() else {
+            return Ok(Self::default());
+        };
+        let mut header = Self {
+            scheduler: Some(scheduler),
+            left_alone: others.to_owned(),
+            ..Self::default()
+        };
+        for (number, _, options) in lines.iter().filter(|line| line.1 == scheduler) {
             header
-                .take_line(options)
-                .map_err(|message| (index + 1, message))?;
+                .take_line(scheduler.dialect(), options)
+                .map_err(|message| (*number, message))?;
         }
         Ok(header)
     }
 
-    fn take_line(&mut self, options: &str) -> Result<(), String> {
-        // Quotes and comments are those of a shell, as in sbatch.
+    fn take_line(&mut self, dialect: &Dialect, options: &str) -> Result<(), String> {
+        // Quotes and comments are those of a shell, as the schedulers have it.
         let words = shlex::split(options).ok_or("a quote is not closed")?;
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
-            let (name, mut value) = split_option(word);
-            if value.is_none() && words.peek().is_some_and(|next| !next.starts_with('-')) {
-                value = words.next();
+            let (name, mut value) = (dialect.split)(word);
+            if value.is_none() {
+                value = words.next_if(|next| !next.starts_with('-'));
             }
-            self.take(word, name, value)?;
+            match meaning(dialect.options, name) {
+                Some(meaning) => self.take(dialect, meaning, name, value)?,
+                None => self.without_effect.push(word.to_owned()),
+            }
         }
         Ok(())
     }
 
-    fn take(&mut self, word: &str, name: &str, value: Option<&str>) -> Result<(), String> {
-        let text = || {
-            value
-                .map(str::to_owned)
-                .ok_or(format!("{name} needs a value"))
-        };
-        match name {
-            "-J" | "--job-name" => self.job_name = Some(text()?),
-            "-n" | "--ntasks" => self.tasks = Some(count(name, value)?),
-            "-N" | "--nodes" => {
-                let least = value.and_then(|range| range.split('-').next());
-                self.nodes = Some(count(name, least)?);
+    fn take(
+        &mut self,
+        dialect: &Dialect,
+        meaning: Meaning,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<(), String> {
+        use Meaning as M;
+        let text = || value.ok_or(format!("{name} needs a value"));
+        match meaning {
+            M::JobName => self.job_name = Some(text()?.to_owned()),
+            M::JobNameAndArray => {
+                let (job_name, array) = text()?.split_once('[').unwrap_or((text()?, ""));
+                self.job_name = Some(job_name.to_owned()).filter(|name| !name.is_empty());
+                if !array.is_empty() {
+                    self.without_effect.push(format!("{name} [{array}"));
+                }
             }
-            "--ntasks-per-node" => self.tasks_per_node = Some(count(name, value)?),
-            "-c" | "--cpus-per-task" => self.cpus_per_task = Some(count(name, value)?),
-            "-D" | "--chdir" => self.directory = Some(text()?.into()),
-            "-p" | "--partition" => self.partition = Some(text()?),
-            "-A" | "--account" => self.account = Some(text()?),
-            _ => self.without_effect.push(word.to_owned()),
+            M::Tasks => self.tasks = Some(quantity::count(name, value)?),
+            M::Nodes => self.nodes = Some(quantity::count(name, value)?),
+            M::TasksPerNode => self.tasks_per_node = Some(quantity::count(name, value)?),
+            M::CpusPerTask => self.cpus_per_task = Some(quantity::count(name, value)?),
+            M::Directory => self.directory = Some(text()?.into()),
+            M::Partition => self.partition = Some(text()?.to_owned()),
+            M::Account => self.account = Some(text()?.to_owned()),
+            M::Output => self.output = Some(text()?.into()),
+            M::Error => self.error = Some(text()?.into()),
+            M::Bb => self.bb = Some(text()?.to_owned()),
+            M::Bbf => self.bbf = Some(text()?.into()),
+            M::TimeLimit => {
+                let (text, form) = (text()?, dialect.time_form);
+                let limit = (dialect.time)(text)
+                    .ok_or_else(|| format!("{name} needs a time, {form}, not \"{text}\""))?;
+                self.time_limit = Some(limit).filter(|limit| !limit.is_zero());
+            }
+            M::Memory => {
+                let bytes =
+                    quantity::bytes(text()?, dialect.memory_unit_bytes).ok_or_else(|| {
+                        format!(
+                            "{name} needs a size such as 4G, not \"{}\"",
+                            value.unwrap_or("")
+                        )
+                    })?;
+                self.memory_bytes = Some(bytes).filter(|bytes| *bytes > 0);
+            }
+            M::Features => self.take_features(name, text()?),
+            M::Resources => self.take_resources(dialect, text()?)?,
+        }
+        if ONLY_RECORDED.contains(&meaning) {
+            self.without_effect.push(name.to_owned());
         }
         Ok(())
     }
-}
 
-/// `--name=value` or `-nVALUE` in two; the value is none if it is the next word.
-fn split_option(word: &str) -> (&str, Option<&str>) {
-    if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
-        return (name, Some(value));
-    }
-    match word.char_indices().nth(2) {
-        Some((at, _)) if word.starts_with('-') && !word.starts_with("--") => {
-            (&word[..at], Some(&word[at..]))
-        }
-        _ => (word, None),
-    }
-}
-
-fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
-    let value = value.unwrap_or("");
-    match value.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!(
-            "{name} needs a whole number above 0, not \"{value}\""
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read_in_every_spelling_sbatch_takes() {
-        let script = "#!/bin/bash\n#SBATCH --partition=workq\n#SBATCH -t 10\n#SBATCH -A k1267\n\
-                      #SBATCH --ntasks=1024 --ntasks-per-node=32\n\n# a comment\n#SBATCH -J btio # x\n\
-                      #SBATCH -c2 -N 2-4\n#SBATCH --chdir \"/tmp/a b\"\n#SBATCH --exclusive\necho\n#SBATCH -n 7\n";
-        let header = Header::read(script).expect("header");
-        let expected = Header {
-            job_name: Some("btio".into()),
-            tasks: Some(1024),
-            nodes: Some(2),
-            tasks_per_node: Some(32),
-            cpus_per_task: Some(2),
-            directory: Some("/tmp/a b".into()),
-            partition: Some("workq".into()),
-            account: Some("k1267".into()),
-            without_effect: vec!["-t".into(), "--exclusive".into()],
-        };
-        assert_eq!(header, expected);
-    }
-
-    #[test]
-    fn tasks_follow_from_nodes_where_they_are_not_given() {
-        for (options, tasks) in [
-            ("", 1),
-            ("-n 4", 4),
-            ("-N 3", 3),
-            ("-N 2 --ntasks-per-node=8", 16),
-            ("--ntasks-per-node=8", 8),
-        ] {
-            let header = Header::read(&format!("#SBATCH {options}\n")).expect(options);
-            assert_eq!(header.task_count(), tasks, "{options}");
-        }
-    }
-
-    #[test]
-    fn bad_numbers_are_named_with_their_line() {
-        for (line, message) in [
-            (
-                "--ntasks=four",
-                "--ntasks needs a whole number above 0, not \"four\"",
-            ),
-            ("-n0", "-n needs a whole number above 0, not \"0\""),
-            ("-N", "-N needs a whole number above 0, not \"\""),
-            ("-J", "-J needs a value"),
-            ("-J \"x", "a quote is not closed"),
-        ] {
-            let script = format!("#!/bin/sh\n#SBATCH {line}\n");
-            assert_eq!(Header::read(&script), Err((2, message.to_owned())));
+    /// `nvme` asks for the node's own storage; other words choose nodes or set them up.
+    fn take_features(&mut self, name: &str, value: &str) {
+        let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        let words = value.split(|c| !is_part(c)).filter(|word| !word.is_empty());
+        let (nvme, others): (Vec<_>, Vec<_>) = words.partition(|w| w.eq_ignore_ascii_case("nvme"));
+        self.node_local |= !nvme.is_empty();
+        if !others.is_empty() {
+            let others = others.join(" ");
+            self.without_effect.push(format!("{name} {others}"));
         }
     }
 }

@@ -12,6 +12,9 @@ use crate::{Error, JobScript};
 /// Names the directory of the stand-ins, for what is started by the job.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
 
+/// Id of the run that a process belongs to: the job's own, also where a scheduler has given another.
+pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
+
 /// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
 pub(crate) struct JobDirectory {
     id: String,
@@ -45,6 +48,25 @@ impl JobDirectory {
         &self.id
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where an allocation in memory is mounted. Nothing else is ever in it.
+    pub(crate) fn mount_point(&self) -> forebay_host::Result<PathBuf> {
+        self.empty("allocation")
+    }
+
+    /// Where a view is built.
+    pub(crate) fn scratch(&self) -> forebay_host::Result<PathBuf> {
+        self.empty("view")
+    }
+
+    fn empty(&self, name: &str) -> forebay_host::Result<PathBuf> {
+        let path = self.path.join(name);
+        files::make_directory(&path, 0o700).map(|()| path)
+    }
+
     /// Directory of the launchers.
     pub(crate) fn launchers(&self) -> PathBuf {
         self.path.join("bin")
@@ -71,6 +93,11 @@ impl JobDirectory {
     /// A file that bash reads when it starts.
     pub(crate) fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
         write_new(&self.path.join("bash_env"), text)
+    }
+
+    /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
+    pub(crate) fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
+        write_new(&self.path.join("nodes"), lines)
     }
 
     /// A job may have cleared the folder for temporary files itself.

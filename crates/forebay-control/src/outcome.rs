@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved};
 use serde::{Serialize, Serializer};
 
-use crate::STAGE_OUT_INCOMPLETE;
+use crate::{Error, STAGE_OUT_INCOMPLETE};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// Id of the job.
+    /// Id of the job: the scheduler's, where there is one.
     pub job_id: String,
+    /// Our own id of it.
+    pub run_id: String,
     /// The script as named.
     #[serde(serialize_with = "lossy")]
     pub script: PathBuf,
@@ -29,7 +31,9 @@ pub struct Outcome {
     pub leftover_processes: usize,
     /// Processes that could not be ended: stage-out may have missed what they wrote later.
     pub unended_processes: Vec<i32>,
-    /// The allocation that was kept because data in it did not arrive.
+    /// Not all that was to be staged out arrived, or may have.
+    pub undelivered: bool,
+    /// The allocation that was kept, because of that or because the user wants it.
     #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
     /// Exit code of `forebay run`.
@@ -39,19 +43,34 @@ pub struct Outcome {
 /// Where the allocation lay.
 #[derive(Debug, Clone, Serialize)]
 pub struct StoreUsed {
-    /// The store's directory.
-    #[serde(serialize_with = "lossy")]
-    pub directory: PathBuf,
+    /// The store's directory, or `memory`, or `memory:huge`.
+    pub store: String,
     /// Held in memory?
     pub in_memory: bool,
+    /// Is the capacity a hard limit?
+    pub enforced: bool,
     /// Capacity given.
     pub capacity_bytes: u64,
     /// Capacity asked for.
     pub asked_bytes: u64,
 }
 
+impl StoreUsed {
+    /// Checks that so much can be staged in.
+    pub(crate) fn must_hold(&self, needed_bytes: u64) -> Result<(), Error> {
+        if needed_bytes <= self.capacity_bytes {
+            return Ok(());
+        }
+        Err(Error::DoesNotFit {
+            needed_bytes,
+            capacity_bytes: self.capacity_bytes,
+            store: self.store.clone(),
+        })
+    }
+}
+
 /// One staging.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Staged {
     /// Files and links that arrived.
     pub files: u64,
@@ -60,18 +79,17 @@ pub struct Staged {
     /// How long it took.
     pub seconds: f64,
     /// What did not arrive: path and reason.
-    pub failures: Vec<(String, String)>,
+    #[serde(serialize_with = "pairs")]
+    pub failures: Vec<Failure>,
 }
 
 impl Staged {
     pub(crate) fn new(moved: &Moved, seconds: f64) -> Self {
-        let failures = moved.failures.iter();
-        let text = |f: &Failure| (f.path.to_string_lossy().into_owned(), f.reason.clone());
         Self {
             files: moved.files,
             bytes: moved.bytes,
             seconds,
-            failures: failures.map(text).collect(),
+            failures: moved.failures.clone(),
         }
     }
 }
@@ -79,6 +97,11 @@ impl Staged {
 /// JSON is text: what is not UTF-8 in a path is replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+fn pairs<S: Serializer>(failures: &[Failure], serializer: S) -> Result<S::Ok, S::Error> {
+    let text = |f: &Failure| (f.path.to_string_lossy().into_owned(), f.reason.clone());
+    serializer.collect_seq(failures.iter().map(text))
 }
 
 #[allow(clippy::ref_option)] // serde hands the field over so

@@ -16,8 +16,10 @@ pub struct JobScript {
     pub text: String,
     /// From the `#!` line: program and its arguments.
     pub interpreter: Vec<String>,
-    /// `#SBATCH` options.
+    /// What it says to its scheduler.
     pub header: Header,
+    /// `--bb`, or what the file of `--bbf` holds: of `$SBATCH_BURST_BUFFER`, else of the header.
+    pub burst_buffer: Option<String>,
 }
 
 impl JobScript {
@@ -43,15 +45,17 @@ impl JobScript {
             line,
             message,
         })?;
+        let burst_buffer = burst_buffer(&header)?;
         Ok(Self {
             path: path.to_owned(),
             text,
             interpreter,
             header,
+            burst_buffer,
         })
     }
 
-    /// `--job-name`, else the file's name, as sbatch does.
+    /// As the header says, else the file's name, as sbatch does.
     #[must_use]
     pub fn job_name(&self) -> String {
         let file_name = || {
@@ -63,7 +67,7 @@ impl JobScript {
         given.or_else(file_name).unwrap_or_default()
     }
 
-    /// The directory the job works in: `--chdir`, else that of submission.
+    /// The directory the job works in: the header's, else that of submission.
     #[must_use]
     pub fn works_in(&self, submitted_in: &Path) -> PathBuf {
         let named = self.header.directory.as_deref();
@@ -79,12 +83,14 @@ impl JobScript {
         let directory = self.works_in(submitted_in);
         let symbols = Symbols {
             job_id: job_id.to_owned(),
+            array_job_id: std::env::var("SLURM_ARRAY_JOB_ID").unwrap_or_default(),
             job_name: self.job_name(),
             user: machine::user_name(),
             directory: directory.to_string_lossy().into_owned(),
             array_task: std::env::var("SLURM_ARRAY_TASK_ID").unwrap_or_default(),
         };
-        let parsed = forebay_directive::parse(&self.text, &symbols);
+        let option = self.burst_buffer.as_deref().unwrap_or_default();
+        let parsed = forebay_directive::parse_with_option(&self.text, option, &symbols);
         let request = parsed.map_err(|problems| Error::Directives {
             script: self.path.clone(),
             problems,
@@ -93,5 +99,18 @@ impl JobScript {
             return Err(Error::NotText(directory));
         }
         Ok(request)
+    }
+}
+
+/// Slurm's own order: the environment counts more than the script (sbatch(1), INPUT ENVIRONMENT
+/// VARIABLES).
+fn burst_buffer(header: &Header) -> Result<Option<String>, Error> {
+    if let Ok(given) = std::env::var("SBATCH_BURST_BUFFER") {
+        return Ok(Some(given));
+    }
+    match (&header.bb, &header.bbf) {
+        (Some(bb), _) => Ok(Some(bb.clone())),
+        (None, Some(file)) => Ok(Some(files::read_to_string(file)?)),
+        (None, None) => Ok(None),
     }
 }

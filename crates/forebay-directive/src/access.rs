@@ -1,5 +1,9 @@
 //! Access modes of an allocation.
 
+use crate::rules::{Key, MODES, MODIFIERS, Value, Word};
+use crate::token::Token;
+use crate::{Finding, values};
+
 /// How the job's processes see the allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AccessMode {
@@ -20,39 +24,93 @@ impl AccessMode {
     }
 }
 
-/// Parses `striped`, `private` or `striped,private`.
-pub(crate) fn parse(text: &str) -> Result<Vec<AccessMode>, (String, String)> {
+/// The modes that a value names, and what is to be said of it.
+pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
     let mut modes = Vec::new();
-    for word in text.split(',') {
-        let mode = match word {
-            "striped" => AccessMode::Striped,
-            "private" => AccessMode::Private,
-            _ => return Err(unknown(word)),
+    let mut named: Vec<&str> = Vec::new();
+    let mut findings = Vec::new();
+    for part in value.split_at_commas() {
+        let word = match read_mode(&part, &mut findings) {
+            Ok(word) => word,
+            Err(finding) => {
+                findings.push(finding);
+                continue;
+            }
         };
-        if modes.contains(&mode) {
-            return Err((
-                format!("access_mode names {word} twice"),
-                "name each mode once".into(),
-            ));
+        if named.contains(&word.name) {
+            let message = format!("access_mode names {} twice", word.name);
+            findings.push(Finding::wrong(part.start, message, "name each mode once"));
         }
-        modes.push(mode);
+        named.push(word.name);
+        match word.name {
+            "striped" => modes.push(AccessMode::Striped),
+            "private" => modes.push(AccessMode::Private),
+            _ => {}
+        }
     }
-    Ok(modes)
+    (modes, findings)
 }
 
-fn unknown(word: &str) -> (String, String) {
-    let hint = "write access_mode=striped, access_mode=private or access_mode=striped,private";
-    if word.contains('(') {
-        return (
-            format!("the modifiers in access_mode={word} are not supported yet"),
-            "drop the parentheses and what is in them".into(),
-        );
+/// One mode with its modifiers.
+fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word, Finding> {
+    let (name, inside) = match part.text.split_once('(') {
+        None => (part.text.as_str(), None),
+        Some((name, rest)) if rest.ends_with(')') => {
+            let inside = part.part(name.len() + 1..part.text.len() - 1);
+            (name, Some(inside))
+        }
+        Some(_) => {
+            let message = format!("\"{}\" is no access mode with modifiers", part.text);
+            let hint =
+                "write for example access_mode=striped(MFS=10GiB,client_cache), without blanks";
+            return Err(Finding::wrong(part.start, message, hint));
+        }
+    };
+    let Some(word) = MODES.iter().find(|word| word.name == name) else {
+        return Err(Finding::wrong(
+            part.start,
+            format!("unknown access_mode \"{name}\""),
+            "write access_mode=striped, access_mode=private or access_mode=striped,private",
+        ));
+    };
+    if let Some(inside) = inside {
+        read_modifiers(&inside, findings);
     }
-    if word == "ldbalance" {
-        return (
-            "access_mode=ldbalance is not supported".into(),
-            "it replicates files that are only read; use access_mode=striped".into(),
-        );
+    let what = format!("access_mode={name}");
+    findings.extend(Finding::of_support(word.support, part.start, &what));
+    Ok(word)
+}
+
+fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
+    let mut written = Vec::new();
+    for part in inside.split_at_commas() {
+        let (name, value) = match part.pair() {
+            Some((name, value)) => (name, Some(value)),
+            None => (part.text.as_str(), None),
+        };
+        let Some(key) = MODIFIERS.iter().find(|key| key.is_written(name)) else {
+            findings.push(Finding::wrong(
+                part.start,
+                format!("unknown modifier \"{name}\""),
+                format!("known are {}", names(MODIFIERS)),
+            ));
+            continue;
+        };
+        if written.contains(&key.name) {
+            let message = format!("{name} is given twice");
+            findings.push(Finding::wrong(part.start, message, "keep one of them"));
+        }
+        written.push(key.name);
+        match value {
+            Some(value) => findings.extend(values::check(name, key, &value)),
+            None if matches!(key.value, Value::Switch) => {}
+            None => findings.push(values::no_value(name, key, part.start)),
+        }
     }
-    (format!("unknown access_mode \"{word}\""), hint.into())
+}
+
+/// The keys as they are written.
+pub(crate) fn names(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name)).collect();
+    names.join(" ")
 }

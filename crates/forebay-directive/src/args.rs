@@ -1,207 +1,213 @@
-//! `key=value` tokens of one directive, checked against its rules.
+//! The words of one directive, checked against its rules.
 
-use crate::lines::{Byte, Logical};
-use crate::rules::{COMMANDS, Command, Key, Support, Value};
-use crate::{Place, Problem, access, parse_size};
+use crate::access::names;
+use crate::dialect::Dialect;
+use crate::lines::Line;
+use crate::rules::{Command, FOREIGN, Key, Need};
+use crate::token::Token;
+use crate::{Finding, Place, Problem, Weight, values};
 
-/// One blank-separated token.
-pub(crate) struct Token {
-    pub(crate) text: String,
-    pub(crate) place: Place,
-    /// A `$` was written in it; one that a symbol brought in does not count.
-    pub(crate) has_variable: bool,
-}
-
-/// A token as written, with the place of each of its bytes.
-struct Word {
-    text: String,
-    bytes: Vec<Byte>,
-    place: Place,
-}
-
-/// A directive whose command and keys are known and whose values have the right shape.
+/// A directive whose command is known, and what is to be said of the rest.
+#[derive(Debug)]
 pub(crate) struct Directive {
     pub(crate) command: &'static Command,
     pub(crate) start: Place,
-    values: Vec<(&'static str, Token)>,
-    /// Keys that were written, with a good value or a bad one.
-    written: Vec<&'static str>,
+    pub(crate) findings: Vec<Finding>,
+    values: Vec<(String, Token)>,
 }
 
 impl Directive {
-    /// The value of a key, with the place where the value begins.
+    /// The value of a key.
     pub(crate) fn value(&self, key: &str) -> Option<&Token> {
-        self.values.iter().find(|(k, _)| *k == key).map(|(_, t)| t)
+        self.values.iter().find(|(k, _)| k == key).map(|(_, t)| t)
     }
-}
 
-fn words(line: &Logical) -> Vec<Word> {
-    let blank = |byte: &Byte| !byte.from_symbol && byte.value.is_ascii_whitespace();
-    let words = line.bytes.split(blank).filter(|word| !word.is_empty());
-    words
-        .map(|word| {
-            let text: Vec<u8> = word.iter().map(|byte| byte.value).collect();
-            Word {
-                text: String::from_utf8_lossy(&text).into_owned(),
-                bytes: word.to_vec(),
-                place: word[0].place,
+    fn type_is(&self, name: &str) -> bool {
+        self.value("type").is_some_and(|value| value.text == name)
+    }
+
+    /// Warnings, if nothing weighs more; else what is wrong; else what is refused.
+    pub(crate) fn settle(findings: Vec<Finding>) -> Result<Vec<Problem>, Vec<Problem>> {
+        for weight in [Weight::Wrong, Weight::Refused] {
+            if findings.iter().any(|finding| finding.weight == weight) {
+                let heavy = findings.into_iter().filter(|f| f.weight == weight);
+                return Err(heavy.map(|finding| finding.problem).collect());
             }
-        })
-        .collect()
+        }
+        Ok(findings.into_iter().map(|f| f.problem).collect())
+    }
 }
 
-/// Checks one logical line against the table of rules.
-pub(crate) fn check(line: &Logical) -> Result<Directive, Vec<Problem>> {
-    let mut words = words(line).into_iter();
-    let Some(word) = words.next() else {
-        return Err(vec![Problem::new(
+/// Checks one line against the table of rules of a dialect.
+///
+/// # Errors
+/// If its command is none.
+pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem> {
+    let Some((word, arguments)) = line.words.split_first() else {
+        return Err(Problem::new(
             line.start,
-            format!("{} without a command", line.prefix.text()),
-            format!("known commands: {}", known_commands()),
-        )]);
+            format!("{} without a command", line.prefix),
+            known_commands(dialect),
+        ));
     };
-    let command = find_command(&word, line).map_err(|problem| vec![problem])?;
     let mut directive = Directive {
-        command,
-        start: word.place,
+        command: find_command(word, line, dialect)?,
+        start: word.start,
+        findings: Vec::new(),
         values: Vec::new(),
-        written: Vec::new(),
     };
-    let mut problems = Vec::new();
-    for word in words {
-        if let Err(problem) = take(&mut directive, &word) {
-            problems.push(problem);
-        }
+    for argument in arguments {
+        let findings = directive.take(argument);
+        directive.findings.extend(findings);
     }
-    for key in command.keys.iter().filter(|key| key.required) {
-        if !directive.written.contains(&key.name) {
-            problems.push(Problem::new(
-                directive.start,
-                format!("{} needs {}=", command.name, key.name),
-                format!("for example: {}", command.example),
-            ));
-        }
-    }
-    if problems.is_empty() {
-        Ok(directive)
-    } else {
-        Err(problems)
-    }
+    directive.check_needs();
+    let command = directive.command;
+    directive.findings.extend(Finding::of_support(
+        command.support,
+        directive.start,
+        command.name,
+    ));
+    Ok(directive)
 }
 
-fn known_commands() -> String {
-    let names: Vec<_> = COMMANDS.iter().map(|c| c.name).collect();
-    names.join(", ")
+fn known_commands(dialect: Dialect) -> String {
+    let names: Vec<_> = dialect.commands().iter().map(|c| c.name).collect();
+    format!("known commands: {}", names.join(", "))
 }
 
-fn find_command(word: &Word, line: &Logical) -> Result<&'static Command, Problem> {
-    let prefix = line.prefix.text();
-    let Some(command) = COMMANDS.iter().find(|c| c.name == word.text) else {
+fn find_command(word: &Token, line: &Line, dialect: Dialect) -> Result<&'static Command, Problem> {
+    let Some(command) = dialect.command(&word.text) else {
+        let foreign = FOREIGN.iter().find(|(name, _)| *name == word.text);
         return Err(Problem::new(
-            word.place,
+            word.start,
             format!("unknown command \"{}\"", word.text),
-            format!("known commands: {}", known_commands()),
+            foreign.map_or_else(|| known_commands(dialect), |(_, hint)| (*hint).to_owned()),
         ));
     };
-    if command.prefix != prefix {
+    if command.prefix != line.prefix {
+        let Command { name, prefix, .. } = command;
         return Err(Problem::new(
             line.start,
-            format!(
-                "{} is written with {}, not {prefix}",
-                command.name, command.prefix
-            ),
-            format!("write {} {} ...", command.prefix, command.name),
+            format!("{name} is written with {prefix}, not {}", line.prefix),
+            format!("write {prefix} {name} ..."),
         ));
     }
-    match command.support {
-        Support::Yes => Ok(command),
-        Support::Refused(why) => Err(Problem::new(
-            word.place,
-            format!("{} is refused: {why}", command.name),
-            "remove the line; a job allocation (#DW jobdw) is what can be had",
-        )),
-    }
+    Ok(command)
 }
 
-/// Takes one `key=value` token into the directive.
-fn take(directive: &mut Directive, token: &Word) -> Result<(), Problem> {
-    let command = directive.command;
-    let names = || {
-        let names: Vec<_> = command
-            .keys
-            .iter()
-            .map(|k| format!("{}=", k.name))
-            .collect();
-        format!("{} knows {}", command.name, names.join(" "))
-    };
-    let Some((name, value)) = token.text.split_once('=') else {
-        let message = format!("\"{}\" is not of the form key=value", token.text);
-        return Err(Problem::new(token.place, message, names()));
-    };
-    // Slurm's own command line writes `access=`; scripts copied from there do too.
-    let name = if name == "access" {
-        "access_mode"
-    } else {
-        name
-    };
-    let Some(key) = command.keys.iter().find(|k| k.name == name) else {
-        return Err(Problem::new(
-            token.place,
-            format!("unknown key \"{name}\""),
-            names(),
-        ));
-    };
-    if directive.written.contains(&key.name) {
-        let message = format!("{name} is given twice");
-        return Err(Problem::new(token.place, message, "keep one of them"));
-    }
-    directive.written.push(key.name);
-    let bytes = &token.bytes[token.text.len() - value.len()..];
-    let place = bytes.first().map_or(token.place, |byte| byte.place);
-    let has_variable = bytes
-        .iter()
-        .any(|byte| byte.value == b'$' && !byte.from_symbol);
-    check_value(key, value, command)
-        .map_err(|(message, hint)| Problem::new(place, message, hint))?;
-    let text = value.to_owned();
-    let token = Token {
-        text,
-        place,
-        has_variable,
-    };
-    directive.values.push((key.name, token));
-    Ok(())
-}
-
-fn check_value(key: &Key, value: &str, command: &Command) -> Result<(), (String, String)> {
-    if value.is_empty() {
-        let hint = format!("for example: {}", command.example);
-        return Err((format!("{}= has no value", key.name), hint));
-    }
-    let one_of = |words: &[&str]| {
-        let message = format!("{}={value} is not known", key.name);
-        (
-            message,
-            format!("write {}={}", key.name, words.join(" or ")),
-        )
-    };
-    match key.value {
-        Value::Size => parse_size(value).map(|_| ()).map_err(|error| {
-            let message = format!("{}={value} is no size: {error}", key.name);
-            (message, format!("write for example {}=10GiB", key.name))
-        }),
-        Value::Word(words, _) if words.contains(&value) => Ok(()),
-        Value::Word(words, refused) => {
-            let refusal = refused.iter().find(|(word, _)| *word == value);
-            Err(refusal.map_or_else(
-                || one_of(words),
-                |(_, remedy)| {
-                    let message = format!("{}={value} is refused", key.name);
-                    (message, (*remedy).to_owned())
-                },
-            ))
+impl Directive {
+    /// Takes one word behind the command.
+    fn take(&mut self, word: &Token) -> Vec<Finding> {
+        let command = self.command;
+        let Some((name, value)) = word.pair() else {
+            return self.take_alone(word);
+        };
+        let Some(key) = command.key(name) else {
+            let message = format!("unknown key \"{name}\"");
+            return vec![Finding::wrong(word.start, message, knows(command))];
+        };
+        // A key that stands for many keeps the name that is written.
+        let name = if key.name.ends_with('*') {
+            name
+        } else {
+            key.name
+        };
+        if self.value(name).is_some() {
+            let message = format!("{name} is given twice");
+            return vec![Finding::wrong(word.start, message, "keep one of them")];
         }
-        Value::AccessModes => access::parse(value).map(|_| ()),
-        Value::Text | Value::Path => Ok(()),
+        let quoted = value.text.starts_with(['"', '\'']);
+        let findings = if quoted {
+            let message = format!("{name}={} begins with a quote", value.text);
+            let hint = "directives have no quotes: write the value bare; a blank ends it";
+            vec![Finding::wrong(value.start, message, hint)]
+        } else {
+            values::check(name, key, &value)
+        };
+        // Nothing more is to be said of what is quoted.
+        let value = if quoted { value.part(0..0) } else { value };
+        self.values.push((name.to_owned(), value));
+        findings
     }
+
+    /// Takes a word without `=`.
+    fn take_alone(&mut self, word: &Token) -> Vec<Finding> {
+        let command = self.command;
+        if command.flags.contains(&word.text.as_str()) {
+            return Vec::new();
+        }
+        let positional = command
+            .positional
+            .filter(|key| self.value(key.name).is_none());
+        let Some(key) = positional else {
+            let message = format!("\"{}\" is not of the form key=value", word.text);
+            let hint = if word.text == "\\" {
+                "a line goes on in the next one if the backslash is its last character".into()
+            } else {
+                knows(command)
+            };
+            return vec![Finding::wrong(word.start, message, hint)];
+        };
+        self.values.push((key.name.to_owned(), word.clone()));
+        let fault = values::fault(key.value, &word.text);
+        fault
+            .map(|(what, _)| {
+                let message = format!("{} {} {what}", command.name, word.text);
+                Finding::wrong(word.start, message, for_example(command))
+            })
+            .into_iter()
+            .collect()
+    }
+
+    /// Is there what must be, and nothing that must not?
+    fn check_needs(&mut self) {
+        let command = self.command;
+        let needed = |what: String| Finding::wrong(self.start, what, for_example(command));
+        let mut findings = Vec::new();
+        if let Some(key) = command.positional
+            && self.value(key.name).is_none()
+        {
+            findings.push(needed(format!("{} needs {}", command.name, key.name)));
+        }
+        for key in command.keys {
+            match (key.need, self.value(key.name)) {
+                (Need::Required, None) => {
+                    findings.push(needed(format!("{} needs {}=", command.name, key.name)));
+                }
+                (Need::RequiredUnless(kind), None) if !self.type_is(kind) => {
+                    findings.push(needed(format!("{} needs {}=", command.name, key.name)));
+                }
+                (Need::RequiredWith(kind), None) if self.type_is(kind) => {
+                    findings.push(needed(format!("type={kind} needs {}=", key.name)));
+                }
+                (Need::RequiredWith(kind) | Need::OptionalWith(kind), Some(value))
+                    if !self.type_is(kind) =>
+                {
+                    findings.push(misplaced(key, kind, value));
+                }
+                _ => {}
+            }
+        }
+        self.findings.extend(findings);
+    }
+}
+
+fn misplaced(key: &Key, kind: &str, value: &Token) -> Finding {
+    Finding::wrong(
+        value.start,
+        format!("{}= belongs to type={kind}", key.name),
+        format!("remove it, or write type={kind}"),
+    )
+}
+
+fn knows(command: &Command) -> String {
+    let positional = command.positional.map(|key| format!(" {}", key.name));
+    let flags: String = command.flags.iter().map(|f| format!(" {f}")).collect();
+    let positional = positional.unwrap_or_default();
+    let keys = names(command.keys);
+    format!("{} knows{positional} {keys}{flags}", command.name)
+}
+
+fn for_example(command: &Command) -> String {
+    format!("for example: {}", command.example)
 }

@@ -1,35 +1,74 @@
 //! Reads the burst-buffer directives of a job script.
 //!
-//! Pure text: no file is opened and no environment is read. The caller gives the script's text
-//! and the job's [`Symbols`]; it gets a [`Request`], or every [`Problem`] that was found, each with
-//! line, column and remedy. The grammar is DataWarp's as Slurm reads it: see
-//! `docs/directives.md`.
+//! Pure text: no file is opened and no environment is read. The caller gives the script's text,
+//! what was given as `--bb`, and the job's [`Symbols`]; it gets a [`Request`], or every [`Problem`]
+//! that was found, each with line, column and remedy. The grammar is DataWarp's as Slurm reads it:
+//! see `docs/directives.md`.
+//!
+//! The way of a script: [`parse`] has `lines` find the directive lines and cut them into tokens,
+//! `dialect` tell whose rules they follow, `args` and `values` check each against the table in
+//! `rules`, and `request` put together what they ask for.
 
 mod access;
 mod args;
+mod behind;
+mod dialect;
 mod lines;
+mod list;
+mod option;
+mod paths;
 mod request;
 mod rules;
 mod size;
+mod token;
+mod values;
 
 pub use access::AccessMode;
 pub use lines::Symbols;
-pub use request::{JobDw, Request, Stage, StageKind, parse};
-pub use rules::{COMMANDS, Command, Key, Support, Value};
+pub use list::stages_of_list;
+pub use option::directives_of_bb;
+pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};
+pub use rules::{
+    COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Need, Support, Value, Word,
+};
 pub use size::{SizeError, parse_size};
 
-/// Where something stands in the script. Both count from 1; the column counts bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use serde::{Deserialize, Serialize};
+
+/// Which text a [`Place`] is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Origin {
+    /// What was given as `--bb`.
+    Option,
+    /// The script.
+    Script,
+    /// A list of files, which the caller names.
+    List,
+}
+
+/// Where something stands. Line and column count from 1; the column counts bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
-    /// Line number in the script.
+    /// The text.
+    pub origin: Origin,
+    /// Line number in the text.
     pub line: usize,
     /// Column of the first byte.
     pub column: usize,
 }
 
-/// Something in the script that stops the job from being started.
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        if self.origin == Origin::Option {
+            f.write_str("--bb, ")?;
+        }
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Something that stops the job from being started or, as a warning, that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {}, column {}: {message}", place.line, place.column)]
+#[error("{place}: {message}")]
 pub struct Problem {
     /// Where it stands.
     pub place: Place,
@@ -46,5 +85,48 @@ impl Problem {
             message: message.into(),
             hint: hint.into(),
         }
+    }
+}
+
+/// How a [`Problem`] weighs. What is wrong is said first; what is right but not carried out is
+/// refused only when nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Wrong,
+    Refused,
+    Warning,
+}
+
+/// A problem found by a check.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    pub(crate) weight: Weight,
+    pub(crate) problem: Problem,
+}
+
+impl Finding {
+    pub(crate) fn wrong(place: Place, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            weight: Weight::Wrong,
+            problem: Problem::new(place, message, hint),
+        }
+    }
+
+    /// What the table says of something that is written rightly: `what` names it.
+    pub(crate) fn of_support(support: Support, place: Place, what: &str) -> Option<Self> {
+        let (weight, message, hint) = match support {
+            Support::Yes => return None,
+            Support::NoEffect(why) => {
+                let message = format!("{what} has no effect here: {why}");
+                (Weight::Warning, message, "it may stay for other machines")
+            }
+            Support::Refused { why, instead } => (
+                Weight::Refused,
+                format!("{what} is refused: {why}"),
+                instead,
+            ),
+        };
+        let problem = Problem::new(place, message, hint);
+        Some(Self { weight, problem })
     }
 }

@@ -1,28 +1,35 @@
-//! The header block of a script, and the logical directive lines in it.
+//! The header block of a script, and the directive lines in it.
 
-use crate::{Place, Problem};
+use crate::behind::behind_the_header;
+use crate::rules::COMMANDS;
+use crate::token::{Byte, Token, words};
+use crate::{Origin, Place, Problem};
 
 /// Values of the `%` symbols that Slurm replaces in directives before a back end sees them.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// `%j`: job id. Also `%A` (array master) of a job that is no array.
+    /// `%j`: job id.
     pub job_id: String,
+    /// `%A`: id of the array's master job; empty for a job that is no array, where `%A` is `%j`.
+    pub array_job_id: String,
+    /// `%a`: array task id, whose last digit is `%b`; empty for a job that is no array.
+    pub array_task: String,
     /// `%x`: job name.
     pub job_name: String,
     /// `%u`: user name.
     pub user: String,
-    /// `%d`: directory in which the job was submitted.
+    /// `%d`: directory in which the job works.
     pub directory: String,
-    /// `%a`: array task id; empty for a job that is no array.
-    pub array_task: String,
 }
 
 impl Symbols {
     fn value(&self, symbol: u8) -> Option<&str> {
         match symbol {
             b'%' => Some("%"),
+            b'A' if !self.array_job_id.is_empty() => Some(&self.array_job_id),
             b'j' | b'A' => Some(&self.job_id),
             b'a' => Some(&self.array_task),
+            b'b' => Some(last_digit(&self.array_task)),
             b'd' => Some(&self.directory),
             b'u' => Some(&self.user),
             b'x' => Some(&self.job_name),
@@ -31,145 +38,221 @@ impl Symbols {
     }
 }
 
+/// The task id modulo 10.
+fn last_digit(number: &str) -> &str {
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    let start = number.len().saturating_sub(1);
+    if is_number { &number[start..] } else { "" }
+}
+
 /// One directive after continuation lines were joined and symbols replaced.
-pub(crate) struct Logical {
-    pub(crate) prefix: Prefix,
-    pub(crate) bytes: Vec<Byte>,
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// `#DW` or `#BB`.
+    pub(crate) prefix: &'static str,
     pub(crate) start: Place,
+    pub(crate) words: Vec<Token>,
 }
 
-/// One byte of a logical line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Byte {
-    pub(crate) value: u8,
-    /// It came out of a `%` symbol: a blank in it does not end the value.
-    pub(crate) from_symbol: bool,
-    pub(crate) place: Place,
+/// What was found in one text.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prefix {
-    Dw,
-    Bb,
+/// The directive prefix in the first three columns. What follows may touch it, as in `#DWjobdw`.
+pub(crate) fn prefix_of(line: &str) -> Option<&'static str> {
+    ["#DW", "#BB"]
+        .into_iter()
+        .find(|prefix| line.starts_with(prefix))
 }
 
-impl Prefix {
-    fn of(line: &str) -> Option<Self> {
-        match line.get(..3) {
-            Some("#DW") => Some(Self::Dw),
-            Some("#BB") => Some(Self::Bb),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Dw => "#DW",
-            Self::Bb => "#BB",
-        }
-    }
-}
-
-/// The directive lines of the header block, which ends at the first line that does not begin
+/// Reads the directive lines of the header block, which ends at the first line that does not begin
 /// with `#`. Empty lines do not end it; a line of blanks does (Slurm's own rule).
-pub(crate) fn logical_lines(script: &str, symbols: &Symbols) -> (Vec<Logical>, Vec<Problem>) {
-    let mut found: Vec<Logical> = Vec::new();
-    let mut problems = Vec::new();
-    let in_header = |line: &&str| line.is_empty() || line.starts_with('#');
-    let header_lines = script.lines().take_while(in_header).count();
-    let mut open = false; // the last logical line ended in a backslash
-    for (index, line) in script.lines().take(header_lines).enumerate() {
-        let place = Place {
-            line: index + 1,
-            column: 1,
-        };
-        if line.is_empty() {
-            continue;
+pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
+    let mut header = Header {
+        origin,
+        symbols,
+        found: Found::default(),
+        open: None,
+    };
+    let mut header_lines = 0;
+    for line in text.lines() {
+        if !header.take(line, header_lines + 1) {
+            break;
         }
-        let prefix = Prefix::of(line);
-        let continued = found
-            .last_mut()
-            .filter(|last| open && prefix == Some(last.prefix));
-        if open && continued.is_none() {
-            problems.push(broken_continuation(place, found.last()));
-            open = false;
-            continue;
-        }
-        let Some(prefix) = prefix else {
-            continue;
-        };
-        let (body, continues) = match line[3..].strip_suffix('\\') {
-            Some(body) if !body.ends_with('\\') => (body, true),
-            _ => (&line[3..], false),
-        };
-        if let Some(last) = continued {
-            append(last, body, place.line, symbols);
-        } else {
-            let mut fresh = Logical {
-                prefix,
-                bytes: Vec::new(),
-                start: place,
-            };
-            append(&mut fresh, body, place.line, symbols);
-            found.push(fresh);
-        }
-        open = continues;
+        header_lines += 1;
     }
-    if open {
-        let end = Place {
-            line: header_lines + 1,
-            column: 1,
-        };
-        problems.push(broken_continuation(end, found.last()));
+    header.close(header_lines + 1);
+    let mut found = header.found;
+    match origin {
+        Origin::Script => found.problems.extend(behind_the_header(text, header_lines)),
+        _ => found
+            .problems
+            .extend(no_directive(text, origin, header_lines)),
     }
-    problems.extend(behind_the_header(script, header_lines));
-    (found, problems)
+    found
 }
 
-/// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
-/// is a problem; but not in a here-document, which is another script's text.
-fn behind_the_header(script: &str, header_lines: usize) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut here_document: Option<String> = None; // its last line, while we are in one
-    for (index, line) in script.lines().enumerate().skip(header_lines) {
-        if let Some(terminator) = &here_document {
-            if line.trim_start_matches('\t') == *terminator {
-                here_document = None;
-            }
-            continue;
+fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Problem> {
+    let line = text.lines().nth(header_lines)?;
+    let place = Place {
+        origin,
+        line: header_lines + 1,
+        column: 1,
+    };
+    let hint = "begin it with #DW, as the lines before it";
+    Some(Problem::new(
+        place,
+        format!("\"{line}\" is no directive"),
+        hint,
+    ))
+}
+
+/// The header as far as it was read.
+struct Header<'a> {
+    origin: Origin,
+    symbols: &'a Symbols,
+    found: Found,
+    /// A line that ended in a backslash and waits for the next one.
+    open: Option<Open>,
+}
+
+struct Open {
+    prefix: &'static str,
+    start: Place,
+    bytes: Vec<Byte>,
+}
+
+impl Header<'_> {
+    /// Takes one line; false if the header has ended before it.
+    fn take(&mut self, line: &str, number: usize) -> bool {
+        if line.is_empty() {
+            return true;
         }
-        if Prefix::of(line).is_some() {
+        let place = Place {
+            origin: self.origin,
+            line: number,
+            column: 1,
+        };
+        let prefix = prefix_of(line);
+        match (self.open.take(), prefix) {
+            (Some(open), Some(prefix)) if open.prefix == prefix => {
+                self.append(open, &line[prefix.len()..], place, prefix.len());
+            }
+            (Some(open), None) if looks_like_arguments(line) => {
+                self.found.warnings.push(bare(place, open.prefix));
+                self.append(open, line, place, 0);
+            }
+            (Some(open), _) if line.starts_with('#') => self.broken(&open, place),
+            (None, Some(prefix)) => {
+                let open = Open {
+                    prefix,
+                    start: place,
+                    bytes: Vec::new(),
+                };
+                self.append(open, &line[prefix.len()..], place, prefix.len());
+            }
+            (open, _) => {
+                self.open = open;
+                return line.starts_with('#');
+            }
+        }
+        true
+    }
+
+    /// Adds the text behind a prefix; the line is whole unless it ends in a backslash.
+    fn append(&mut self, mut open: Open, body: &str, place: Place, skipped: usize) {
+        let (body, continues) = match body.strip_suffix('\\') {
+            Some(body) if !body.ends_with('\\') => (body, true),
+            _ => (body, false),
+        };
+        let joined_at_blank = open
+            .bytes
+            .last()
+            .is_some_and(|byte| byte.value.is_ascii_whitespace());
+        let leading = body.len() - body.trim_ascii_start().len();
+        let from = if joined_at_blank { leading } else { 0 };
+        let first = Place {
+            column: 1 + skipped + from,
+            ..place
+        };
+        open.bytes
+            .extend(replace_symbols(&body[from..], first, self.symbols));
+        if continues {
+            self.open = Some(open);
+        } else {
+            self.finish(open);
+        }
+    }
+
+    fn finish(&mut self, open: Open) {
+        self.found.lines.push(Line {
+            prefix: open.prefix,
+            start: open.start,
+            words: words(&open.bytes),
+        });
+    }
+
+    fn broken(&mut self, open: &Open, place: Place) {
+        let prefix = open.prefix;
+        self.found.problems.push(Problem::new(
+            place,
+            format!("the {prefix} line before ends in \"\\\", but no {prefix} line follows it"),
+            format!("begin the continued line with {prefix}, or drop the backslash"),
+        ));
+    }
+
+    /// The header has ended.
+    fn close(&mut self, line: usize) {
+        if let Some(open) = self.open.take() {
             let place = Place {
-                line: index + 1,
+                origin: self.origin,
+                line,
                 column: 1,
             };
-            problems.push(no_effect(place, &line[..3], header_lines + 1));
+            self.broken(&open, place);
         }
-        here_document = here_document_in(line);
     }
-    problems
 }
 
-/// Adds the text behind a prefix to a logical line, symbols replaced.
-fn append(logical: &mut Logical, body: &str, line: usize, symbols: &Symbols) {
-    let joined_at_blank = logical
-        .bytes
-        .last()
-        .is_some_and(|b| b.value.is_ascii_whitespace());
-    let skipped = if joined_at_blank {
-        body.len() - body.trim_start().len()
-    } else {
-        0
+/// Does a line without prefix, behind a backslash, hold nothing but arguments?
+fn looks_like_arguments(line: &str) -> bool {
+    let is_key = |key: &str| {
+        key.starts_with(|c: char| c.is_ascii_lowercase())
+            && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
-    let bytes = body.as_bytes();
-    let mut at = skipped;
+    let is_flag = |word: &str| COMMANDS.iter().any(|c| c.flags.contains(&word));
+    let line = line.strip_suffix('\\').unwrap_or(line);
+    let mut words = line.split_ascii_whitespace().peekable();
+    words.peek().is_some()
+        && words.all(|word| {
+            word.split_once('=')
+                .map_or(is_flag(word), |(key, _)| is_key(key))
+        })
+}
+
+fn bare(place: Place, prefix: &str) -> Problem {
+    Problem::new(
+        place,
+        format!("the continued line does not begin with {prefix}: taken here, ignored by Slurm"),
+        format!("put {prefix} in front of it"),
+    )
+}
+
+fn replace_symbols(text: &str, first: Place, symbols: &Symbols) -> Vec<Byte> {
+    let source = text.as_bytes();
+    let mut bytes = Vec::new();
+    let mut at = 0;
     let mut replace = true;
-    while at < bytes.len() {
+    while at < source.len() {
         let place = Place {
-            line,
-            column: at + 4,
+            column: first.column + at,
+            ..first
         };
-        let value = match (bytes[at], bytes.get(at + 1)) {
+        let value = match (source[at], source.get(at + 1)) {
             (b'\\', Some(b'\\')) if replace => {
                 replace = false;
                 Some("")
@@ -177,46 +260,17 @@ fn append(logical: &mut Logical, body: &str, line: usize, symbols: &Symbols) {
             (b'%', Some(symbol)) if replace => symbols.value(*symbol),
             _ => None,
         };
-        let value_is_replaced = value.is_some();
+        let literal = value.is_some();
         let (new, step) = match value {
             Some(value) => (value.as_bytes(), 2),
-            None => (&bytes[at..=at], 1),
+            None => (&source[at..=at], 1),
         };
-        logical.bytes.extend(new.iter().map(|&value| Byte {
+        bytes.extend(new.iter().map(|&value| Byte {
             value,
-            from_symbol: value_is_replaced,
+            literal,
             place,
         }));
         at += step;
     }
-}
-
-/// The line that ends the here-document which begins in a line.
-fn here_document_in(line: &str) -> Option<String> {
-    let (_, behind) = line.split_once("<<")?;
-    let word = behind.strip_prefix('-').unwrap_or(behind).trim_start();
-    let word = word.trim_start_matches(['"', '\'', '\\']);
-    let end = |c: char| !(c.is_alphanumeric() || c == '_');
-    let word = word.split(end).next().unwrap_or("");
-    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        .then(|| word.to_owned())
-}
-
-fn no_effect(place: Place, prefix: &str, header_end: usize) -> Problem {
-    Problem::new(
-        place,
-        format!(
-            "{prefix} behind the header, which ended at line {header_end}, would have no effect"
-        ),
-        format!("move it above the first command, or write #{prefix} to keep it as a comment"),
-    )
-}
-
-fn broken_continuation(place: Place, last: Option<&Logical>) -> Problem {
-    let prefix = last.map_or("#DW", |l| l.prefix.text());
-    Problem::new(
-        place,
-        format!("the {prefix} line before ends in \"\\\", but no {prefix} line follows it"),
-        format!("begin the continued line with {prefix}, or drop the backslash"),
-    )
+    bytes
 }

@@ -1,8 +1,14 @@
 //! What a script asks for as a whole.
 
-use crate::args::{Directive, Token, check};
-use crate::lines::logical_lines;
-use crate::{AccessMode, Place, Problem, Symbols, access, parse_size};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Directive, check};
+use crate::lines::Line;
+use crate::paths::{self, Side};
+use crate::{
+    AccessMode, Finding, Origin, Place, Problem, Symbols, Weight, access, dialect, lines, option,
+    parse_size,
+};
 
 /// Everything that the directives of one script ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +19,8 @@ pub struct Request {
     pub stage_in: Vec<Stage>,
     /// What is carried out after the job has ended, in the order of the script.
     pub stage_out: Vec<Stage>,
+    /// What the user should know although the job can be started.
+    pub warnings: Vec<Problem>,
 }
 
 /// `#DW jobdw`.
@@ -28,26 +36,47 @@ pub struct JobDw {
     pub place: Place,
 }
 
-/// What kind of thing a stage moves.
+/// Into the burst buffer or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// `stage_in`: before the job.
+    In,
+    /// `stage_out`: after the job.
+    Out,
+}
+
+impl Direction {
+    /// Where source and destination lie.
+    pub(crate) fn sides(self) -> (Side, Side) {
+        match self {
+            Self::In => (Side::Outer, Side::Inner),
+            Self::Out => (Side::Inner, Side::Outer),
+        }
+    }
+}
+
+/// What kind of thing a stage moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StageKind {
     /// One file.
     File,
     /// What is in a directory, recursively.
     Directory,
+    /// The files that a list names: see [`crate::stages_of_list`].
+    List,
 }
 
-/// `#DW stage_in` or `#DW stage_out`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `#DW stage_in` or `#DW stage_out`, or a line of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// File or directory.
+    /// File, directory or list.
     pub kind: StageKind,
-    /// Path below the namespace's root, without leading slash; empty for the root itself. A
-    /// trailing slash is kept: it says "into this directory".
+    /// Path below the namespace's root, without leading slash; empty for the root itself, and for
+    /// a list. A trailing slash is kept: it says "into this directory".
     pub inner_path: String,
-    /// Absolute path on the parallel file system.
+    /// Absolute path on the parallel file system; that of the list itself for a list.
     pub pfs_path: String,
-    /// Where the directive stands.
+    /// Where the directive, or the line of the list, stands.
     pub place: Place,
 }
 
@@ -56,26 +85,69 @@ pub struct Stage {
 /// # Errors
 /// Every problem of the script at once, in the order of the lines.
 pub fn parse(script: &str, symbols: &Symbols) -> Result<Request, Vec<Problem>> {
-    let (lines, mut problems) = logical_lines(script, symbols);
-    let mut request = Request::default();
-    for line in &lines {
-        match check(line) {
-            Ok(directive) => {
-                if let Err(problem) = add(&mut request, &directive) {
-                    problems.push(problem);
-                }
-            }
+    parse_with_option(script, "", symbols)
+}
+
+/// Reads what was given as `--bb` (sbatch's option, or the text of the file of `--bbf`), then the
+/// script's directives. Symbols are replaced in both. What stands in the option is marked
+/// [`Origin::Option`], so that line numbers are those of the text the user wrote.
+///
+/// # Errors
+/// Every problem at once: those of the option, then those of the script in the order of the lines.
+pub fn parse_with_option(
+    script: &str,
+    option: &str,
+    symbols: &Symbols,
+) -> Result<Request, Vec<Problem>> {
+    let mut found = option::read(option, symbols);
+    let of_script = lines::read(script, Origin::Script, symbols);
+    found.lines.extend(of_script.lines);
+    found.problems.extend(of_script.problems);
+    found.warnings.extend(of_script.warnings);
+
+    let (dialects, mixed) = dialect::of_lines(&found.lines);
+    let broken = !found.problems.is_empty();
+    let mut problems = found.problems;
+    problems.extend(mixed);
+    let mut request = Request {
+        warnings: found.warnings,
+        ..Request::default()
+    };
+    for (line, dialect) in found.lines.iter().zip(dialects) {
+        let taken = check(line, dialect).map_err(|problem| vec![problem]);
+        let taken = taken.and_then(|mut directive| {
+            // A line that could not be read may have been the one that is missed.
+            let alone = (!broken).then(|| without_its_fellow(&directive, &found.lines));
+            directive.findings.extend(alone.flatten());
+            add(&mut request, directive)
+        });
+        match taken {
+            Ok(warnings) => request.warnings.extend(warnings),
             Err(found) => problems.extend(found),
         }
     }
     if problems.is_empty() {
         problems.extend(whole(&request));
     }
-    if problems.is_empty() {
-        return Ok(request);
-    }
     problems.sort_by_key(|p| p.place);
-    Err(problems)
+    request.warnings.sort_by_key(|p| p.place);
+    if problems.is_empty() {
+        Ok(request)
+    } else {
+        Err(problems)
+    }
+}
+
+/// A command that makes sense only beside another one.
+fn without_its_fellow(directive: &Directive, lines: &[Line]) -> Option<Finding> {
+    let fellow = directive.command.beside?;
+    let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == fellow);
+    if lines.iter().any(is_fellow) {
+        return None;
+    }
+    let message = format!("{} without {fellow}", directive.command.name);
+    let hint = format!("it takes its space from the job's allocation: add a #DW {fellow} line");
+    Some(Finding::wrong(directive.start, message, hint))
 }
 
 /// Rules over all directives together.
@@ -98,108 +170,96 @@ fn whole(request: &Request) -> Option<Problem> {
     ))
 }
 
-fn add(request: &mut Request, directive: &Directive) -> Result<(), Problem> {
-    match directive.command.name {
-        "jobdw" => {
-            let job = job(directive)?;
-            if let Some(first) = &request.job {
-                return Err(Problem::new(
-                    directive.start,
-                    format!("a second jobdw; the first is on line {}", first.place.line),
-                    "a job has one allocation: add the capacities up in one line",
-                ));
-            }
-            request.job = Some(job);
-        }
-        "stage_in" => request
-            .stage_in
-            .push(stage(directive, "destination", "source")?),
-        _ => request
-            .stage_out
-            .push(stage(directive, "source", "destination")?),
+/// Takes what a directive asks for, and gives its warnings.
+fn add(request: &mut Request, mut directive: Directive) -> Result<Vec<Problem>, Vec<Problem>> {
+    let mut findings = std::mem::take(&mut directive.findings);
+    let direction = match directive.command.name {
+        "stage_in" => Some(Direction::In),
+        "stage_out" => Some(Direction::Out),
+        _ => None,
+    };
+    let stage = direction.and_then(|direction| stage(&directive, direction, &mut findings));
+    let warnings = Directive::settle(findings)?;
+    match direction {
+        Some(Direction::In) => request.stage_in.extend(stage),
+        Some(Direction::Out) => request.stage_out.extend(stage),
+        None => add_job(request, &directive)?,
     }
+    Ok(warnings)
+}
+
+/// Takes the allocation of a directive in which nothing is wrong.
+fn add_job(request: &mut Request, directive: &Directive) -> Result<(), Vec<Problem>> {
+    let (Some(access), Some(capacity)) =
+        (directive.value("access_mode"), directive.value("capacity"))
+    else {
+        return Ok(());
+    };
+    if let Some(first) = &request.job {
+        return Err(vec![Problem::new(
+            directive.start,
+            format!("a second jobdw; the first is at {}", first.place),
+            "a job has one allocation: add the capacities up in one line",
+        )]);
+    }
+    request.job = Some(JobDw {
+        access: access::read(access).0,
+        capacity_bytes: parse_size(&capacity.text).unwrap_or_default(),
+        pool: directive.value("pool").map(|token| token.text.clone()),
+        place: directive.start,
+    });
     Ok(())
 }
 
-fn needed<'a>(directive: &'a Directive, key: &str) -> Result<&'a Token, Problem> {
-    directive.value(key).ok_or_else(|| {
-        let message = format!("{} needs {key}=", directive.command.name);
-        Problem::new(directive.start, message, directive.command.example)
-    })
-}
-
-fn job(directive: &Directive) -> Result<JobDw, Problem> {
-    let capacity = needed(directive, "capacity")?;
-    let modes = needed(directive, "access_mode")?;
-    let problem =
-        |token: &Token, message: String, hint: String| Problem::new(token.place, message, hint);
-    Ok(JobDw {
-        access: access::parse(&modes.text).map_err(|(m, h)| problem(modes, m, h))?,
-        capacity_bytes: parse_size(&capacity.text)
-            .map_err(|e| problem(capacity, e.to_string(), directive.command.example.into()))?,
-        pool: directive.value("pool").map(|token| token.text.clone()),
-        place: directive.start,
-    })
-}
-
-fn stage(directive: &Directive, inner_key: &str, outer_key: &str) -> Result<Stage, Problem> {
-    let inner = needed(directive, inner_key)?;
-    let outer = needed(directive, outer_key)?;
-    let kind = match needed(directive, "type")?.text.as_str() {
+/// The stage of a directive; what is wrong with its two ends goes to the findings.
+fn stage(
+    directive: &Directive,
+    direction: Direction,
+    findings: &mut Vec<Finding>,
+) -> Option<Stage> {
+    let kind = match directive.value("type").map_or("", |kind| &kind.text) {
         "file" => StageKind::File,
+        "list" => StageKind::List,
         _ => StageKind::Directory,
     };
-    Ok(Stage {
+    let (source, destination) = match (kind, direction) {
+        (StageKind::List, Direction::Out) => (Side::Outer, Side::Outer),
+        _ => direction.sides(),
+    };
+    let source = end(directive, "source", source, findings);
+    let destination = end(directive, "destination", destination, findings);
+    let (inner_path, pfs_path) = match (kind, direction) {
+        (StageKind::List, _) => {
+            let unused = directive.value("destination");
+            findings.extend(unused.map(|token| Finding {
+                weight: Weight::Warning,
+                problem: Problem::new(
+                    token.start,
+                    "destination= has no effect with type=list",
+                    "each line of the list names its own destination",
+                ),
+            }));
+            (Some(String::new()), source)
+        }
+        (_, Direction::In) => (destination, source),
+        (_, Direction::Out) => (source, destination),
+    };
+    Some(Stage {
         kind,
-        inner_path: inner_path(inner, inner_key)?,
-        pfs_path: outer_path(outer, outer_key)?,
+        inner_path: inner_path?,
+        pfs_path: pfs_path?,
         place: directive.start,
     })
 }
 
-/// The part behind `$DW_JOB_STRIPED`, proved to stay inside.
-fn inner_path(token: &Token, key: &str) -> Result<String, Problem> {
-    let here = |message: String, hint: &str| Err(Problem::new(token.place, message, hint));
-    let text = token
-        .text
-        .replacen("${DW_JOB_STRIPED}", "$DW_JOB_STRIPED", 1);
-    if text.starts_with("$DW_JOB_PRIVATE") || text.starts_with("${DW_JOB_PRIVATE}") {
-        return here(
-            format!(
-                "{key}={} is private to each node and cannot be staged",
-                token.text
-            ),
-            "stage to or from $DW_JOB_STRIPED",
-        );
-    }
-    let rest = match text.strip_prefix("$DW_JOB_STRIPED") {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
-        _ => {
-            return here(
-                format!("{key}={} is not in the burst buffer", token.text),
-                "begin it with $DW_JOB_STRIPED/",
-            );
-        }
-    };
-    if rest.split('/').any(|part| part == "..") {
-        return here(
-            format!("{key}={} leaves the burst buffer", token.text),
-            "write the path without \"..\"",
-        );
-    }
-    Ok(rest.to_owned())
-}
-
-fn outer_path(token: &Token, key: &str) -> Result<String, Problem> {
-    let hint = "directives are not expanded by a shell: write the whole path; %d is the \
-                directory of submission, %u the user, %j the job id";
-    if token.has_variable {
-        let message = format!("{key}={} holds a variable", token.text);
-        return Err(Problem::new(token.place, message, hint));
-    }
-    if !token.text.starts_with('/') {
-        let message = format!("{key}={} is not an absolute path", token.text);
-        return Err(Problem::new(token.place, message, hint));
-    }
-    Ok(token.text.clone())
+/// One end of a stage, if it is given and lies on its side.
+fn end(
+    directive: &Directive,
+    key: &str,
+    side: Side,
+    findings: &mut Vec<Finding>,
+) -> Option<String> {
+    let token = directive.value(key).filter(|t| !t.text.is_empty())?;
+    let path = paths::check(side, token, &format!("{key}="), paths::IN_DIRECTIVES);
+    path.map_err(|finding| findings.push(finding)).ok()
 }

@@ -1,43 +1,96 @@
 //! The directives and their keys as data: one table serves the parser, its messages and the
 //! documentation.
 
-/// How far Forebay goes with a command.
+mod nnf;
+
+pub use nnf::NNF_COMMANDS;
+
+/// How far Forebay goes with something that is written rightly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     /// Carried out.
     Yes,
-    /// Known, but refused, with the reason.
-    Refused(&'static str),
+    /// Accepted with a warning, with the reason why it changes nothing.
+    NoEffect(&'static str),
+    /// Not carried out.
+    Refused {
+        /// The reason.
+        why: &'static str,
+        /// What to write.
+        instead: &'static str,
+    },
+}
+
+/// A word that a value may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Word {
+    /// As written.
+    pub name: &'static str,
+    /// Is it carried out?
+    pub support: Support,
 }
 
 /// What a key's value must look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Value {
     /// A size, see [`crate::parse_size`].
     Size,
-    /// One of the words of the first list; those of the second are known but refused, each with
-    /// the remedy.
-    Word(
-        &'static [&'static str],
-        &'static [(&'static str, &'static str)],
-    ),
-    /// A list of access modes.
+    /// A size; a bare number counts GiB.
+    SizeInGib,
+    /// Two sizes with a colon between.
+    SizePair,
+    /// A whole number above zero.
+    Count,
+    /// One of these words.
+    Words(&'static [Word]),
+    /// Some of these words, with commas between.
+    WordList(&'static [Word]),
+    /// `yes` or `no`, or the key alone.
+    Switch,
+    /// Access modes with their modifiers: [`MODES`] and [`MODIFIERS`].
     AccessModes,
+    /// Name of a persistent allocation: a letter, then letters, digits, `_`, `-` and `.`.
+    Name,
     /// Any text without blanks.
     Text,
+    /// An absolute path on the parallel file system.
+    OuterPath,
     /// A path, judged with its fellow: one of a stage's two ends is in the burst buffer.
-    Path,
+    StagePath,
+    /// NNF's names: `[a-z][a-z0-9-]+`.
+    NnfId,
+    /// NNF's sizes: digits and a unit, `KiB` to `TiB` or `KB` to `TB`.
+    NnfSize,
+}
+
+/// When a key is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Or not.
+    Optional,
+    /// Always.
+    Required,
+    /// Always, except with this `type=`.
+    RequiredUnless(&'static str),
+    /// Always with this `type=`, never with another.
+    RequiredWith(&'static str),
+    /// Or not with this `type=`, never with another.
+    OptionalWith(&'static str),
 }
 
 /// One key of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// As written before `=`.
+    /// As written before `=`. One that ends in `*` stands for all that begin so.
     pub name: &'static str,
+    /// Another spelling of it.
+    pub alias: Option<&'static str>,
     /// Must it be given?
-    pub required: bool,
+    pub need: Need,
     /// Shape of the value.
     pub value: Value,
+    /// Does it do anything?
+    pub support: Support,
 }
 
 /// One directive command.
@@ -49,104 +102,234 @@ pub struct Command {
     pub prefix: &'static str,
     /// Is it carried out?
     pub support: Support,
+    /// What stands behind it without `key=`; required.
+    pub positional: Option<Key>,
     /// Its keys.
     pub keys: &'static [Key],
+    /// Words that may stand alone.
+    pub flags: &'static [&'static str],
+    /// The command without which it makes no sense.
+    pub beside: Option<&'static str>,
     /// A line that is right, shown in hints.
     pub example: &'static str,
 }
 
-const fn required(name: &'static str, value: Value) -> Key {
-    Key {
-        name,
-        required: true,
-        value,
+impl Key {
+    const fn new(name: &'static str, need: Need, value: Value) -> Self {
+        Self {
+            name,
+            alias: None,
+            need,
+            value,
+            support: Support::Yes,
+        }
+    }
+
+    const fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    const fn no_effect(mut self, why: &'static str) -> Self {
+        self.support = Support::NoEffect(why);
+        self
+    }
+
+    /// Is this how the key is written?
+    #[must_use]
+    pub fn is_written(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(stem) => name.len() > stem.len() && name.starts_with(stem),
+            None => name == self.name || Some(name) == self.alias,
+        }
     }
 }
 
-const fn optional(name: &'static str, value: Value) -> Key {
-    Key {
-        name,
-        required: false,
-        value,
+impl Command {
+    const fn new(name: &'static str, keys: &'static [Key], example: &'static str) -> Self {
+        Self {
+            name,
+            prefix: "#DW",
+            support: Support::Yes,
+            positional: None,
+            keys,
+            flags: &[],
+            beside: None,
+            example,
+        }
+    }
+
+    const fn refused(mut self, why: &'static str, instead: &'static str) -> Self {
+        self.support = Support::Refused { why, instead };
+        self
+    }
+
+    const fn controllers(mut self) -> Self {
+        self.prefix = "#BB";
+        self
+    }
+
+    /// The key that is written so.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.is_written(name))
     }
 }
+
+const fn yes(name: &'static str) -> Word {
+    Word {
+        name,
+        support: Support::Yes,
+    }
+}
+
+const fn refused(name: &'static str, why: &'static str, instead: &'static str) -> Word {
+    Word {
+        name,
+        support: Support::Refused { why, instead },
+    }
+}
+
+const YES_NO: Value = Value::Words(&[yes("yes"), yes("no")]);
+const NO_PERSISTENT: &str = "allocations that outlive their job are not there yet";
+const USE_JOBDW: &str = "ask for a job allocation (#DW jobdw) and stage what must stay";
+const NO_WEAR: &str = "nothing counts what is written to spare the store";
+const ONE_STORE: &str = "the node has one store";
+const NO_CACHE: &str = "transparent caching is not there yet";
+const STAGE: &str =
+    "write type=scratch, stage_in what the job reads and stage_out what it leaves behind";
+
+const TYPES: Value = Value::Words(&[yes("scratch"), refused("cache", NO_CACHE, STAGE)]);
+
+/// The access modes.
+pub const MODES: &[Word] = &[
+    yes("striped"),
+    yes("private"),
+    refused(
+        "ldbalance",
+        "copies of read-only files on every server are not there",
+        "write access_mode=striped",
+    ),
+];
+
+/// What may stand in parentheses behind an access mode.
+pub const MODIFIERS: &[Key] = &[
+    Key::new("MFS", Need::Optional, Value::Size).no_effect("the size of a file is not limited"),
+    Key::new("MFC", Need::Optional, Value::Count).no_effect("the number of files is not limited"),
+    Key::new("client_cache", Need::Optional, Value::Switch),
+    WINDOW_MULTIPLIER,
+    WINDOW_LENGTH,
+];
+
+const WINDOW_MULTIPLIER: Key =
+    Key::new("write_window_multiplier", Need::Optional, Value::Count).no_effect(NO_WEAR);
+const WINDOW_LENGTH: Key =
+    Key::new("write_window_length", Need::Optional, Value::Count).no_effect(NO_WEAR);
+const POOL: Key = Key::new("pool", Need::Optional, Value::Text);
 
 const STAGE_KEYS: &[Key] = &[
-    required(
+    Key::new(
         "type",
-        Value::Word(
-            &["file", "directory"],
-            &[(
-                "list",
-                "lists of files are not staged yet; name the files or their directory",
-            )],
-        ),
+        Need::Required,
+        Value::Words(&[yes("file"), yes("directory"), yes("list")]),
     ),
-    required("source", Value::Path),
-    required("destination", Value::Path),
+    Key::new("source", Need::Required, Value::StagePath),
+    Key::new(
+        "destination",
+        Need::RequiredUnless("list"),
+        Value::StagePath,
+    ),
+];
+
+const NAME: Key = Key::new("name", Need::Required, Value::Name);
+
+const JOBDW_KEYS: &[Key] = &[
+    Key::new("type", Need::Required, TYPES),
+    Key::new("access_mode", Need::Required, Value::AccessModes).alias("access"),
+    Key::new("capacity", Need::Required, Value::Size),
+    POOL,
+    Key::new("max_mds", Need::Optional, YES_NO).no_effect(ONE_STORE),
+    Key::new(
+        "optimization_strategy",
+        Need::Optional,
+        Value::Words(&[yes("bandwidth"), yes("interference"), yes("wear")]),
+    )
+    .no_effect(ONE_STORE),
+    WINDOW_MULTIPLIER,
+    WINDOW_LENGTH,
+    Key::new("pfs", Need::RequiredWith("cache"), Value::OuterPath),
+    Key::new(
+        "modified_threshold",
+        Need::OptionalWith("cache"),
+        Value::Size,
+    )
+    .alias("modifiedthreshold"),
+    Key::new("read_ahead", Need::OptionalWith("cache"), Value::SizePair),
+    Key::new("sync_on_close", Need::OptionalWith("cache"), YES_NO),
 ];
 
 /// Every command that is known (DataWarp, as Slurm's burst_buffer plugin documents it).
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "jobdw",
-        prefix: "#DW",
-        support: Support::Yes,
-        keys: &[
-            required(
-                "type",
-                Value::Word(
-                    &["scratch"],
-                    &[(
-                        "cache",
-                        "transparent caching is not there yet; use type=scratch and stage",
-                    )],
-                ),
-            ),
-            required("access_mode", Value::AccessModes),
-            required("capacity", Value::Size),
-            optional("pool", Value::Text),
-        ],
-        example: "#DW jobdw type=scratch access_mode=striped capacity=10GiB",
-    },
-    Command {
-        name: "stage_in",
-        prefix: "#DW",
-        support: Support::Yes,
-        keys: STAGE_KEYS,
-        example: "#DW stage_in type=file source=/path/in.dat destination=$DW_JOB_STRIPED/in.dat",
-    },
-    Command {
-        name: "stage_out",
-        prefix: "#DW",
-        support: Support::Yes,
-        keys: STAGE_KEYS,
-        example: "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=/path/out",
-    },
-    refused(
-        "persistentdw",
-        "#DW",
-        "persistent allocations are not there yet",
+    Command::new(
+        "jobdw",
+        JOBDW_KEYS,
+        "#DW jobdw type=scratch access_mode=striped capacity=10GiB",
     ),
-    refused("swap", "#DW", "swap space needs root on the compute nodes"),
-    refused(
+    Command::new(
+        "stage_in",
+        STAGE_KEYS,
+        "#DW stage_in type=file source=/path/in.dat destination=$DW_JOB_STRIPED/in.dat",
+    ),
+    Command::new(
+        "stage_out",
+        STAGE_KEYS,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=/path/out",
+    ),
+    Command::new("persistentdw", &[NAME], "#DW persistentdw name=proj1")
+        .refused(NO_PERSISTENT, USE_JOBDW),
+    Command {
+        positional: Some(Key::new("SIZE", Need::Required, Value::SizeInGib)),
+        beside: Some("jobdw"),
+        ..Command::new("swap", &[POOL], "#DW swap 10GiB")
+    }
+    .refused(
+        "swap space needs root on the compute nodes",
+        "remove the line, and ask for nodes with more memory",
+    ),
+    Command::new(
         "create_persistent",
-        "#BB",
-        "persistent allocations are not there yet",
-    ),
-    refused(
-        "destroy_persistent",
-        "#BB",
-        "persistent allocations are not there yet",
+        &[
+            NAME,
+            Key::new("capacity", Need::Required, Value::Size),
+            Key::new("access_mode", Need::Optional, Value::AccessModes).alias("access"),
+            Key::new("type", Need::Optional, TYPES),
+            POOL,
+        ],
+        "#BB create_persistent name=proj1 capacity=1TiB access_mode=striped type=scratch",
+    )
+    .controllers()
+    .refused(NO_PERSISTENT, USE_JOBDW),
+    Command {
+        flags: &["hurry"],
+        ..Command::new(
+            "destroy_persistent",
+            &[NAME],
+            "#BB destroy_persistent name=proj1",
+        )
+    }
+    .controllers()
+    .refused(NO_PERSISTENT, "remove the line"),
+];
+
+/// Commands of others that come up in scripts, each with what to do about it.
+pub const FOREIGN: &[(&str, &str)] = &[
+    ("tier_in", TIER),
+    ("tier_out", TIER),
+    (
+        "_LUA",
+        "#BB_LUA lines are for Slurm's plugin burst_buffer/lua; write ##BB_LUA, and #DW lines for Forebay",
     ),
 ];
 
-const fn refused(name: &'static str, prefix: &'static str, why: &'static str) -> Command {
-    Command {
-        name,
-        prefix,
-        support: Support::Refused(why),
-        keys: &[],
-        example: "",
-    }
-}
+const TIER: &str =
+    "older DWS had it (rule set cds-2.0); write #DW stage_in or #DW stage_out, which copy";

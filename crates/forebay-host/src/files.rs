@@ -185,6 +185,23 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
+/// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
+/// closed to us meanwhile is not counted; hard links count once for each name.
+#[must_use]
+pub fn tree_bytes(path: &Path) -> u64 {
+    const BLOCK_BYTES: u64 = 512; // of stat(2), whatever the file system's own
+    let own = fs::symlink_metadata(path);
+    let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
+    let is_directory = status_of_name(path).is_ok_and(|status| status.kind == Kind::Directory);
+    let names = if is_directory {
+        names_in(path)
+    } else {
+        Ok(Vec::new())
+    };
+    let below = names.unwrap_or_default().into_iter();
+    own + below.map(|name| tree_bytes(&path.join(name))).sum::<u64>()
+}
+
 fn open_to_owner(directory: &Path) -> Result<()> {
     set_mode(directory, 0o700)?;
     for name in names_in(directory)? {
@@ -236,6 +253,20 @@ pub fn make_file(path: &Path, mode: u32) -> Result<File> {
 /// As `open(2)`.
 pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
+}
+
+/// Locks a file against others who lock it, until the result is dropped or we end; none if somebody
+/// has it.
+///
+/// # Errors
+/// As `open(2)` and `flock(2)`.
+pub fn lock(path: &Path) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    let file = on(options.read(true).write(true).open(path), "open", path)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        locked => on(locked, "lock", path).map(|()| Some(file)),
+    }
 }
 
 /// Opens files for standard output and standard error, made or emptied; one file if both are the

@@ -3,8 +3,13 @@
 #![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
 
 pub mod clock;
+pub mod disks;
 pub mod files;
 pub mod machine;
+pub mod memory;
+pub mod mounts;
+pub mod namespace;
+pub mod probe;
 pub mod process;
 
 use std::io;

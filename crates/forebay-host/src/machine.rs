@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, on};
+use crate::{Result, files, memory, mounts, on};
 
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +43,14 @@ pub fn is_in_memory(path: &Path) -> Result<bool> {
 /// If /proc is not mounted.
 pub fn file_system_here() -> Result<String> {
     let here = files::real_path(Path::new("."))?;
-    let mounts = files::read_to_string(Path::new("/proc/self/mounts"))?;
     // The last of the longest mount points wins: a later mount covers an earlier one.
+    let mounts = mounts::mounts()?.into_iter();
     let found = mounts
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let (point, kind) = (fields.next()?, fields.next()?);
-            here.starts_with(point).then_some((point, kind))
-        })
-        .max_by_key(|(point, _)| point.len());
+        .filter(|mount| here.starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.as_os_str().len());
     Ok(found.map_or_else(
         || "unknown".to_owned(),
-        |(point, kind)| format!("{kind} on {point}"),
+        |mount| format!("{} on {}", mount.fs_type, mount.mount_point.display()),
     ))
 }
 
@@ -64,15 +59,7 @@ pub fn file_system_here() -> Result<String> {
 /// # Errors
 /// If /proc is not mounted.
 pub fn available_memory_bytes() -> Result<u64> {
-    let path = Path::new("/proc/meminfo");
-    let text = files::read_to_string(path)?;
-    let kib = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().strip_suffix(" kB"))
-        .and_then(|number| number.trim().parse::<u64>().ok());
-    let missing = || std::io::Error::other("it has no line MemAvailable");
-    on(kib.map(|kib| kib * 1024).ok_or_else(missing), "read", path)
+    Ok(memory::memory()?.available_bytes)
 }
 
 /// Number of processors this process may use, at least 1.
@@ -86,6 +73,15 @@ pub fn processors() -> usize {
 pub fn hostname() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
+}
+
+/// Differs after each start of the machine.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn boot_id() -> Result<String> {
+    let text = files::read_to_string(Path::new("/proc/sys/kernel/random/boot_id"))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Number of the user.

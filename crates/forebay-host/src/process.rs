@@ -1,10 +1,12 @@
 //! Processes and signals.
 //!
-//! The process that calls [`Events::listen`] becomes the reaper of all its descendants: whatever a
+//! The process that calls [`Caught::listen`] becomes the reaper of all its descendants: whatever a
 //! job leaves behind is found and ended, as a scheduler's process tracking does. Nothing here
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
-use std::collections::{HashMap, HashSet};
+mod table;
+
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,6 +21,9 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::{Result, clock, files, on};
+
+pub use table::{Identity, end, with_variable};
+use table::{children_of, processes};
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +45,21 @@ impl Ended {
     }
 }
 
+/// Signals are caught and kept until [`Caught::watch`] looks at them.
+pub struct Caught {
+    signals: Signals,
+    /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
+    others: HashSet<i32>,
+}
+
 /// Signals that ask us to stop, and ends of children, as they come.
 pub struct Events {
     receiver: mpsc::Receiver<i32>,
     stops: Stops,
-    /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
+    /// Children that wait(2) reports although no job of ours started them.
     others: HashSet<i32>,
+    /// These, and the keeper of a view, which wait(2) does not report.
+    left_out: HashSet<i32>,
 }
 
 /// What became of the processes a job had left behind.
@@ -67,6 +81,15 @@ impl Stops {
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
+}
+
+/// Why a job was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// This signal came to us.
+    Signal(i32),
+    /// Its time was up.
+    TimeLimit,
 }
 
 /// A job that was started.
@@ -93,7 +116,7 @@ pub fn replace_by(mut command: Command) -> crate::Error {
     }
 }
 
-impl Events {
+impl Caught {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, but those that were ignored when we
     /// were started (nohup) stay ignored; and becomes the reaper of all descendants.
     ///
@@ -110,8 +133,20 @@ impl Events {
         let stops = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter();
         let wanted = stops.filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let caught = Signals::new(wanted.chain([SIGCHLD]));
-        let mut signals = on(caught, "catch the signals of", here)?;
+        let signals = on(caught, "catch the signals of", here)?;
         let others = children_of(us(), &HashSet::new(), &processes()?);
+        let others = others.into_iter().collect();
+        Ok(Self { signals, others })
+    }
+
+    /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
+    /// of a job's processes.
+    #[must_use]
+    pub fn watch(self, keeper: Option<Identity>) -> Events {
+        let Self {
+            mut signals,
+            others,
+        } = self;
         let (sender, receiver) = mpsc::channel();
         let stops = Stops::default();
         let counter = stops.clone();
@@ -125,35 +160,46 @@ impl Events {
                 }
             }
         });
-        Ok(Self {
+        let keeper = keeper.map(|keeper| keeper.pid);
+        let left_out = others.iter().copied().chain(keeper).collect();
+        Events {
             receiver,
             stops,
-            others: others.into_iter().collect(),
-        })
+            others,
+            left_out,
+        }
     }
+}
 
+impl Events {
     /// The count of signals that asked us to stop, to be watched from any thread.
     #[must_use]
     pub fn stops(&self) -> Stops {
         self.stops.clone()
     }
 
-    /// Waits for the job to end. When we are asked to stop, all its processes get SIGTERM; asked
-    /// again or after `grace` they get SIGKILL. Returns also the first signal that asked us.
+    /// Waits for the job to end. When we are asked to stop, or at the time limit, all its processes get
+    /// SIGTERM; asked again or after `grace` they get SIGKILL. Returns also what ended it so.
     ///
     /// # Errors
     /// If /proc cannot be read.
-    pub fn wait(&self, job: Job, grace: Duration) -> Result<(Ended, Option<i32>)> {
+    pub fn wait(
+        &self,
+        job: Job,
+        limit: Option<Duration>,
+        grace: Duration,
+    ) -> Result<(Ended, Option<Asked>)> {
         let mut asked = None;
-        let mut deadline = None;
+        // A limit beyond what the clock can count is none.
+        let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
         loop {
             if let (_, Some(ended)) = reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             match self.next(deadline) {
                 Some(SIGCHLD) => {}
-                Some(signal) if asked.is_none() => {
-                    asked = Some(signal);
+                event if asked.is_none() => {
+                    asked = Some(event.map_or(Asked::TimeLimit, Asked::Signal));
                     deadline = Some(clock::now() + grace);
                     self.signal_all(Signal::TERM)?;
                 }
@@ -204,7 +250,7 @@ impl Events {
             }
             if waited >= grace * 10 {
                 // All of them, also one that only looks ended: the kernel says that it is not.
-                let remaining = children_of(us(), &self.others, &processes()?);
+                let remaining = children_of(us(), &self.left_out, &processes()?);
                 return Ok(Leftovers { found, remaining });
             }
             // The end of a descendant that is no child of ours makes no event: look again.
@@ -229,7 +275,7 @@ impl Events {
     fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
         let alive = |pid: &i32| processes.alive.contains(pid);
-        let found = children_of(us(), &self.others, &processes);
+        let found = children_of(us(), &self.left_out, &processes);
         Ok(found
             .into_iter()
             .filter(alive)
@@ -302,60 +348,6 @@ fn send(pid: Pid, signal: Signal) -> Result<()> {
     }
 }
 
-/// The processes of the machine: who is whose child, and who has a living thread.
-#[derive(Default)]
-struct Processes {
-    children: HashMap<i32, Vec<i32>>,
-    alive: HashSet<i32>,
-}
-
-fn processes() -> Result<Processes> {
-    let mut found = Processes::default();
-    for name in files::names_in(Path::new("/proc"))? {
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        // A process may end while we look: its file is gone then, and so is the process.
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            continue;
-        };
-        let Some((ended, parent)) = state_and_parent(&stat) else {
-            continue;
-        };
-        found.children.entry(parent).or_default().push(pid);
-        // The first thread of a process may have ended while others live.
-        let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-        if !ended || threads() > 1 {
-            found.alive.insert(pid);
-        }
-    }
-    Ok(found)
-}
-
-/// All descendants of a process, leaving out some with theirs.
-fn children_of(ancestor: i32, left_out: &HashSet<i32>, processes: &Processes) -> Vec<i32> {
-    let mut found = Vec::new();
-    let mut open = vec![ancestor];
-    while let Some(parent) = open.pop() {
-        for &child in processes.children.get(&parent).into_iter().flatten() {
-            if !left_out.contains(&child) {
-                open.push(child);
-                found.push(child);
-            }
-        }
-    }
-    found
-}
-
-/// From a /proc/PID/stat line: has its first thread ended, and who is its parent.
-fn state_and_parent(stat: &str) -> Option<(bool, i32)> {
-    let (_, behind_the_name) = stat.rsplit_once(") ")?;
-    let mut fields = behind_the_name.split(' ');
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    Some((matches!(state, "Z" | "X"), parent))
-}
-
 /// Bit N-1 is set if signal N is ignored.
 fn ignored_signals() -> Result<u64> {
     let path = Path::new("/proc/self/status");
@@ -382,7 +374,7 @@ mod tests {
     // One test: the events of a process are shared by all its threads.
     #[test]
     fn a_job_is_waited_for_and_what_it_leaves_behind_is_ended() {
-        let events = Events::listen().expect("listen");
+        let events = Caught::listen().expect("listen").watch(None);
         let grace = Duration::from_secs(20);
         for (script, ended) in [
             ("exit 7", Ended::Exit(7)),
@@ -390,7 +382,7 @@ mod tests {
             ("sleep 300 & (setsid sleep 300 &) ; exit 0", Ended::Exit(0)),
         ] {
             let job = start_job(shell(script)).expect("start");
-            let (found, asked) = events.wait(job, grace).expect("wait");
+            let (found, asked) = events.wait(job, None, grace).expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
         let two = Leftovers {
@@ -414,8 +406,13 @@ mod tests {
         }
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
-        let (found, asked) = events.wait(job, Duration::from_millis(200)).expect("wait");
-        assert_eq!((found, asked), (Ended::Signal(9), Some(SIGINT)));
+        let (found, asked) = events
+            .wait(job, None, Duration::from_millis(200))
+            .expect("wait");
+        assert_eq!(
+            (found, asked),
+            (Ended::Signal(9), Some(Asked::Signal(SIGINT)))
+        );
         assert_eq!(events.stops().count(), 1);
 
         let missing = start_job(command("/no/such")).expect_err("missing");

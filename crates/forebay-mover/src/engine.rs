@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use forebay_host::files::{self, Kind};
 
+use crate::parts::temporary;
 use crate::plan::{Entry, Plan};
 use crate::{Error, Failure};
 
@@ -192,7 +193,7 @@ impl Run<'_> {
         let entry = &self.plan.files[index];
         let source = files::open_to_read(&entry.source)?;
         let directory = entry.target.parent().unwrap_or(Path::new("/"));
-        let temporary = directory.join(format!(".forebay-{}-{index}.part", self.options.tag));
+        let temporary = temporary(&entry.target, &self.options.tag, &index.to_string());
         let target = match files::make_file(&temporary, 0o600) {
             Err(error) if error.is_not_found() => {
                 self.make_directory(directory)?;
@@ -370,8 +371,7 @@ impl Run<'_> {
 
     fn make_link(&self, index: usize, entry: &Entry) -> Result<(), String> {
         let text = |error: forebay_host::Error| error.to_string();
-        let directory = entry.target.parent().unwrap_or(Path::new("/"));
-        let temporary = directory.join(format!(".forebay-{}-l{index}.part", self.options.tag));
+        let temporary = temporary(&entry.target, &self.options.tag, &format!("l{index}"));
         let leads_to = files::read_link(&entry.source).map_err(text)?;
         files::make_link(&leads_to, &temporary).map_err(text)?;
         let placed = files::set_times(&temporary, &entry.status)

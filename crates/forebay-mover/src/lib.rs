@@ -5,6 +5,7 @@
 //! replaced in that one step. A file that fails does not stop the others; it is listed.
 
 mod engine;
+mod parts;
 mod plan;
 
 pub use engine::{Moved, Options, carry_out};

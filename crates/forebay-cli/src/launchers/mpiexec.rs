@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::{Launcher, no_program};
+use super::{Launcher, no_program, tasks_of_the_job};
 use crate::messages::warn;
 
 /// How many values follow an option, and what becomes of it.
@@ -150,12 +150,12 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
         Ok(launcher) => launcher,
         Err(status) => return status,
     };
-    let tasks = std::env::var("SLURM_NTASKS").ok();
+    let tasks = tasks_of_the_job();
     let mut adapted: Vec<OsString> = Vec::new();
     let mut starts_something = false;
     // A colon stands between programs that run together.
     for context in words.split(|word| word == ":") {
-        let (options, program) = split(context, tasks.as_deref());
+        let (options, program) = split(context, tasks.as_ref());
         if !adapted.is_empty() {
             adapted.push(":".into());
         }
@@ -178,7 +178,7 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
 
 /// Options to hand on, and the program with all behind it. Without a number of ranks the job's
 /// `tasks` are started, as in a job of a scheduler.
-fn split<'a>(words: &'a [OsString], tasks: Option<&str>) -> (Vec<OsString>, &'a [OsString]) {
+fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>, &'a [OsString]) {
     let mut kept = Vec::new();
     let mut count: Option<OsString> = None;
     let mut per_node: Option<OsString> = None;
@@ -212,7 +212,7 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&str>) -> (Vec<OsString>, &'a 
         at = end;
     }
     let program = words.get(at..).unwrap_or_default();
-    let count = count.or(per_node).or_else(|| tasks.map(OsString::from));
+    let count = count.or(per_node).or_else(|| tasks.cloned());
     if let Some(count) = count.filter(|_| !program.is_empty()) {
         kept.splice(0..0, ["-n".into(), count]);
     }
@@ -232,7 +232,7 @@ mod tests {
 
     fn splits_into(line: &str, options: &str, program: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let (kept, rest) = split(&words, Some("4"));
+        let (kept, rest) = split(&words, Some(&"4".into()));
         let text = |words: &[OsString]| words.join(OsStr::new(" ")).into_string().expect("utf-8");
         assert_eq!(text(&kept), options, "{line}");
         assert_eq!(text(rest), program, "{line}");

@@ -1,4 +1,4 @@
-//! One task of `srun`: the variables and files Slurm would give it, then the program itself.
+//! One task of a step: the variables and files its launcher would give it, then the program itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ pub const OUTPUT_VARIABLE: &str = "FOREBAY_TASK_OUTPUT";
 /// The same for standard error.
 pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";
 
-/// Slurm's variable, and where Open MPI, MPICH and PMIx say the same.
-const VARIABLES: [(&str, &[&str]); 4] = [
-    (
-        "SLURM_PROCID",
-        &["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"],
-    ),
-    (
-        "SLURM_LOCALID",
-        &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"],
-    ),
-    ("SLURM_NTASKS", &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]),
-    ("SLURM_NPROCS", &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]),
+/// Each names the variables that the launcher calls a task's rank, its rank on the node, and the
+/// number of tasks, between spaces.
+pub const NAMES: [&str; 3] = [
+    "FOREBAY_NAMES_OF_RANK",
+    "FOREBAY_NAMES_OF_LOCAL_RANK",
+    "FOREBAY_NAMES_OF_SIZE",
+];
+/// Where Open MPI, MPICH and PMIx say the same.
+const SOURCES: [&[&str]; 3] = [
+    &["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"],
+    &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"],
+    &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"],
 ];
 
 /// Does each task have a file of its own under this name?
 pub fn is_of_each_task(path: &Path) -> bool {
     let text = path.to_string_lossy();
-    text.contains("%t") || text.contains("%n")
+    text.contains("%t")
 }
 
 /// Becomes the program.
@@ -44,9 +44,10 @@ pub fn become_program(words: &[OsString]) -> i32 {
     };
     let mut process = command(program);
     process.args(arguments);
-    for (name, sources) in VARIABLES {
+    for (names, sources) in NAMES.into_iter().zip(SOURCES) {
+        let names = std::env::var(names).unwrap_or_default();
         if let Some(value) = first_variable(sources) {
-            process.env(name, value);
+            process.envs(names.split_ascii_whitespace().map(|name| (name, &value)));
         }
     }
     if let Err(error) = attach_streams(&mut process) {
@@ -61,15 +62,11 @@ pub fn become_program(words: &[OsString]) -> i32 {
 }
 
 fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
-    let rank = first_variable(VARIABLES[0].1).unwrap_or_default();
+    let rank = first_variable(SOURCES[0]).unwrap_or_default();
     let rank = rank.to_string_lossy();
     let path = |variable| {
         let path = std::env::var_os(variable)?;
-        let text = path
-            .to_string_lossy()
-            .replace("%t", &rank)
-            .replace("%n", "0");
-        Some(PathBuf::from(text))
+        Some(PathBuf::from(path.to_string_lossy().replace("%t", &rank)))
     };
     if let Some(path) = path(INPUT_VARIABLE) {
         process.stdin(files::open_to_read(&path)?);
@@ -83,7 +80,10 @@ fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
     if let Some(file) = error {
         process.stderr(file);
     }
-    for variable in [INPUT_VARIABLE, OUTPUT_VARIABLE, ERROR_VARIABLE] {
+    for variable in [INPUT_VARIABLE, OUTPUT_VARIABLE, ERROR_VARIABLE]
+        .iter()
+        .chain(&NAMES)
+    {
         process.env_remove(variable);
     }
     Ok(())

@@ -1,0 +1,144 @@
+//! `forebay clean`.
+
+use forebay_control::{
+    Cleaning, Error, Phase, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, records,
+};
+use forebay_host::machine;
+use forebay_host::process::{Caught, command};
+use serde::Serialize;
+
+use crate::arguments::CleanArguments;
+use crate::messages::{self, fail, json, say, warn};
+use crate::progress::Progress;
+
+/// One job as `--json` shows it.
+#[derive(Serialize)]
+struct Cleaned<'a> {
+    job_id: &'a str,
+    /// Was everything taken away?
+    removed: bool,
+    stage_out: Option<&'a Staged>,
+    error: Option<String>,
+}
+
+pub fn clean(arguments: &CleanArguments) -> i32 {
+    let chosen = match chosen(arguments) {
+        Ok(chosen) => chosen,
+        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+    };
+    let unknown = arguments
+        .jobs
+        .iter()
+        .filter(|id| !chosen.iter().any(|job| job.record.id == **id));
+    let mut code = 0;
+    for id in unknown {
+        code = fail(
+            &format!("there is no job {id}"),
+            Some("forebay status lists them"),
+            1,
+        );
+    }
+    // Each job may lie in a view of its own, and a process enters one view only.
+    if chosen.len() > 1 {
+        let codes = chosen.iter().map(|job| in_its_own_process(job, arguments));
+        return codes.fold(code, i32::max);
+    }
+    match chosen.into_iter().next() {
+        Some(recorded) => clean_one(recorded, arguments).max(code),
+        None => code,
+    }
+}
+
+/// The jobs named; without a name, all that left something which nobody wants to keep.
+fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
+    let records = records()?;
+    for (path, reason) in &records.unreadable {
+        warn(&format!("cannot read {}: {reason}", path.display()));
+    }
+    let mut chosen = Vec::new();
+    for recorded in records.found {
+        let id = &recorded.record.id;
+        let wanted = if arguments.jobs.is_empty() {
+            let kept_on_purpose = recorded.record.phase == Phase::Kept && !recorded.is_undrained();
+            if kept_on_purpose && !arguments.discard {
+                say(&format!(
+                    "job {id} was kept on purpose: forebay clean {id} removes it"
+                ));
+            }
+            let left = matches!(recorded.state()?, State::Left { .. } | State::Lost);
+            left && (!kept_on_purpose || arguments.discard)
+        } else {
+            arguments.jobs.contains(id)
+        };
+        if wanted {
+            chosen.push(recorded);
+        }
+    }
+    Ok(chosen)
+}
+
+fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
+    let flags = [
+        ("--discard", arguments.discard),
+        ("--kill", arguments.kill),
+        ("--json", arguments.json),
+    ];
+    let flags = flags
+        .into_iter()
+        .filter(|(_, given)| *given)
+        .map(|(flag, _)| flag);
+    let ended = machine::this_program().map(|program| {
+        let mut same = command(program);
+        same.arg("clean").args(flags).arg(&recorded.record.id);
+        same.status()
+    });
+    match ended {
+        Ok(Ok(status)) => status.code().unwrap_or(1),
+        Ok(Err(error)) => fail(&format!("cannot start ourselves: {error}"), None, 1),
+        Err(error) => fail(&error.to_string(), None, 1),
+    }
+}
+
+fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
+    let id = recorded.record.id.clone();
+    let data_lie_in = recorded.data();
+    let how = Cleaning {
+        discard: arguments.discard,
+        end_processes: arguments.kill,
+    };
+    let caught = Caught::listen().map_err(Error::from);
+    let cleaned = caught.and_then(|caught| recorded.clean(how, caught, &Progress::default()));
+    let (staged, error) = match &cleaned {
+        Ok(staged) => (staged.as_ref(), None),
+        Err(error) => (None, Some(error)),
+    };
+    let failures = staged.map_or(0, |staged| staged.failures.len());
+    let code = match (error, failures) {
+        (Some(error), _) => {
+            let message = format!("job {id}: {error}");
+            fail(&message, error.hint().as_deref(), 1)
+        }
+        (None, 0) => {
+            say(&format!("job {id}: removed"));
+            0
+        }
+        (None, _) => {
+            messages::failures(staged.iter().flat_map(|staged| &staged.failures));
+            let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
+            let message = format!("job {id}: not everything arrived; nothing was removed");
+            let hint =
+                format!("the data are in {place}; mend the cause and run forebay clean {id} again");
+            fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
+        }
+    };
+    if !arguments.json {
+        return code;
+    }
+    let shown = Cleaned {
+        job_id: &id,
+        removed: code == 0,
+        stage_out: staged,
+        error: error.map(ToString::to_string),
+    };
+    json(&shown, code)
+}

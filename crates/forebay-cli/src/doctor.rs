@@ -1,0 +1,302 @@
+//! `forebay doctor`: one look at a machine, and what it means for jobs there.
+
+mod node;
+mod programs;
+mod storage;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use forebay_host::probe::{self, Answer};
+use serde::Serialize;
+
+pub use node::probe_namespace;
+
+use crate::arguments::{DoctorArguments, site_store};
+use crate::messages;
+
+/// What one program may take to answer. A scheduler whose controller is gone takes for ever.
+const PROBE_TIME_MS_MAX: u64 = 2_000;
+/// What one finding may take: it asks one program at most, and may look at paths that hang.
+const FINDING_TIME_MS_MAX: u64 = 2 * PROBE_TIME_MS_MAX;
+/// Lines are broken here, wherever they go.
+const LINE_COLUMNS_MAX: u16 = 100;
+/// Exit code where no job can run.
+const UNUSABLE: i32 = 1;
+
+/// How well it is with one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// As it should be, or not needed.
+    Ok,
+    /// There, but something about it costs.
+    Warn,
+    /// Not there.
+    Missing,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// Colour on a terminal (SGR); the word alone says all.
+    fn colour(self) -> u8 {
+        match self {
+            Self::Ok => 32,
+            Self::Warn => 33,
+            Self::Missing => 31,
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Finding {
+    id: &'static str,
+    state: State,
+    found: String,
+    /// What it means for Forebay.
+    consequence: String,
+    /// What to do about it; `None` where all is well.
+    remedy: Option<String>,
+}
+
+/// A finding without its id.
+struct Diagnosis {
+    state: State,
+    found: String,
+    consequence: String,
+    remedy: Option<String>,
+}
+
+impl Diagnosis {
+    fn ok(found: impl Into<String>, consequence: impl Into<String>) -> Self {
+        Self {
+            state: State::Ok,
+            found: found.into(),
+            consequence: consequence.into(),
+            remedy: None,
+        }
+    }
+
+    fn warn(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
+        Self {
+            state: State::Warn,
+            remedy: Some(remedy.to_owned()),
+            ..Self::ok(found, consequence)
+        }
+    }
+
+    fn missing(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
+        Self {
+            state: State::Missing,
+            ..Self::warn(found, consequence, remedy)
+        }
+    }
+}
+
+/// A question to the machine. The paths are the stores that the user and the site name.
+type Question = fn(&Stores) -> Diagnosis;
+type Stores = [Option<PathBuf>; 2];
+
+/// All questions, in the order of the list.
+const QUESTIONS: [(&str, Question); 15] = [
+    ("store", |[named, site]| {
+        storage::store(named.as_deref(), site.as_deref())
+    }),
+    ("user_namespaces", |_| node::user_namespaces()),
+    ("huge_pages", |_| node::huge_pages()),
+    ("memory", |_| node::memory()),
+    ("memory_cgroup", |_| node::memory_cgroup()),
+    ("shared_memory", |_| node::shared_memory()),
+    ("nvme", |_| storage::nvme()),
+    ("network_fs", |_| storage::network_file_systems()),
+    ("lfs", |_| storage::lfs()),
+    ("fuse", |_| node::fuse()),
+    ("mpi", |_| programs::mpi()),
+    ("mpi_compiler", |_| programs::mpi_compiler()),
+    ("mpi_io", |_| programs::mpi_io()),
+    ("slurm", |_| programs::slurm()),
+    ("emulation", |_| programs::emulation()),
+];
+
+pub fn doctor(arguments: &DoctorArguments) -> i32 {
+    let findings = look(&[arguments.store.clone(), site_store()]);
+    let of = |id| findings.iter().find(|finding| finding.id == id);
+    let usable = of("store").is_some_and(|store| store.state != State::Missing);
+    let exit_code = if usable { 0 } else { UNUSABLE };
+    if arguments.json {
+        return messages::json(&findings, exit_code);
+    }
+    let text = format!("{}\n\n{}", list(&findings), summary(of("store"), of("mpi")));
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+    let coloured = std::io::stdout().is_terminal() && !plain;
+    let text = if coloured { colour(&text) } else { text };
+    messages::data(&text, exit_code)
+}
+
+/// Asks all questions at once; none may hold up the others.
+fn look(stores: &Stores) -> Vec<Finding> {
+    let time_max = Duration::from_millis(FINDING_TIME_MS_MAX);
+    let deadline = forebay_host::clock::now() + time_max;
+    let asked = QUESTIONS.map(|(id, question)| {
+        let (sender, receiver) = mpsc::channel();
+        let stores = stores.clone();
+        // Nobody listens any more if the time was up.
+        std::thread::spawn(move || sender.send(question(&stores)).ok());
+        (id, receiver)
+    });
+    let answers = asked.into_iter().map(|(id, receiver)| {
+        let left = deadline.saturating_duration_since(forebay_host::clock::now());
+        let diagnosis = receiver.recv_timeout(left).unwrap_or_else(|_| {
+            let found = format!("no answer within {} s", time_max.as_secs());
+            let consequence = "a job that asks the same may hang, too";
+            Diagnosis::warn(found, consequence, "see what hangs: a dead mount in PATH?")
+        });
+        let Diagnosis {
+            state,
+            found,
+            consequence,
+            remedy,
+        } = diagnosis;
+        Finding {
+            id,
+            state,
+            found,
+            consequence,
+            remedy,
+        }
+    });
+    answers.collect()
+}
+
+/// Runs a program within its time; `Err` says in words why there is no answer.
+fn ask(command: Command) -> Result<Answer, String> {
+    match probe::ask(command, Duration::from_millis(PROBE_TIME_MS_MAX)) {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(format!("no answer within {} s", PROBE_TIME_MS_MAX / 1000)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// State, name, and what there is to say, in three columns.
+fn list(findings: &[Finding]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(LINE_COLUMNS_MAX);
+    for finding in findings {
+        let mut said = format!("{}\n-> {}", finding.found, finding.consequence);
+        if let Some(remedy) = &finding.remedy {
+            said.push_str("\nremedy: ");
+            said.push_str(remedy);
+        }
+        table.add_row([finding.state.word(), &finding.id.replace('_', " "), &said]);
+    }
+    // The table puts a blank on either side of each cell.
+    let lines = table.lines().map(|line| {
+        let line = line.trim_end();
+        line.strip_prefix(' ').unwrap_or(line).to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn summary(store: Option<&Finding>, mpi: Option<&Finding>) -> String {
+    let found = |finding: Option<&Finding>| finding.map_or("?".to_owned(), |f| f.found.clone());
+    if store.is_none_or(|store| store.state == State::Missing) {
+        return format!("No job can run here: {}.", found(store));
+    }
+    let ranks = if programs::slurm_job().is_some() {
+        "ranks are started by Slurm".to_owned()
+    } else if mpi.is_none_or(|mpi| mpi.state == State::Missing) {
+        "no ranks can be started".to_owned()
+    } else {
+        format!("ranks are started by {}", found(mpi))
+    };
+    format!("A job here uses {}; {ranks}.", found(store))
+}
+
+/// Colours the words at the begin of lines.
+fn colour(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let states = [State::Ok, State::Warn, State::Missing];
+        let at_begin = |state: &State| line.starts_with(&format!("{} ", state.word()));
+        match states.into_iter().find(at_begin) {
+            Some(state) => {
+                let (word, rest) = line.split_at(state.word().len());
+                format!("\x1b[{}m{word}\x1b[0m{rest}", state.colour())
+            }
+            None => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(id: &'static str, state: State, remedy: Option<&str>) -> Finding {
+        Finding {
+            id,
+            state,
+            found: "what was found".into(),
+            consequence: "what it means".into(),
+            remedy: remedy.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_list_is_aligned_and_colour_adds_nothing() {
+        let findings = [
+            finding("store", State::Ok, None),
+            finding("shared_memory", State::Missing, Some("mount it")),
+        ];
+        let text = list(&findings);
+        let expected = "\
+ok       store          what was found
+                        -> what it means
+missing  shared memory  what was found
+                        -> what it means
+                        remedy: mount it";
+        assert_eq!(text, expected);
+        let coloured = colour(&text);
+        assert!(coloured.starts_with("\x1b[32mok\x1b[0m "), "{coloured}");
+        let mut plain = coloured.replace("\x1b[0m", "");
+        for code in ["\x1b[31m", "\x1b[32m"] {
+            plain = plain.replace(code, "");
+        }
+        assert_eq!(plain, text);
+    }
+
+    #[test]
+    fn ids_are_distinct() {
+        let ids: std::collections::HashSet<_> = QUESTIONS.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), QUESTIONS.len());
+    }
+
+    #[test]
+    fn without_a_store_the_summary_says_that_no_job_can_run() {
+        let (store, mpi) = ("store", "mpi");
+        let missing = finding(store, State::Missing, None);
+        let said = summary(Some(&missing), None);
+        assert_eq!(said, "No job can run here: what was found.");
+        let found = finding(store, State::Warn, None);
+        let said = summary(Some(&found), Some(&finding(mpi, State::Missing, None)));
+        assert!(
+            said.starts_with("A job here uses what was found; "),
+            "{said}"
+        );
+    }
+}

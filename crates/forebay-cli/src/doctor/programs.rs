@@ -1,0 +1,248 @@
+//! Programs that a job needs, and what they say of themselves.
+
+use forebay_control::SHIMS_VARIABLE;
+use forebay_host::machine::find_other_program;
+use forebay_host::process::command;
+
+use super::{Diagnosis, ask};
+use crate::emulation;
+use crate::launchers::Flavour;
+
+/// What `scontrol show config` says that matters here.
+const SLURM_SETTINGS: [&str; 5] = [
+    "SLURM_VERSION",
+    "BurstBufferType",
+    "SelectType",
+    "ProctrackType",
+    "TaskPlugin",
+];
+
+const LOAD_MPI: &str =
+    "load the MPI module, or install one: apt-get install openmpi-bin libopenmpi-dev";
+
+pub fn mpi() -> Diagnosis {
+    let names = ["mpiexec", "mpirun"];
+    let Some(path) = names.into_iter().find_map(find_other_program) else {
+        return Diagnosis::missing(
+            "no mpiexec and no mpirun in PATH",
+            "mpiexec, mpirun and srun in a script fail, unless Slurm starts the ranks",
+            LOAD_MPI,
+        );
+    };
+    let mut launcher = command(&path);
+    launcher.arg("--version");
+    let said = match ask(launcher) {
+        Ok(answer) => answer.output,
+        Err(error) => {
+            let consequence = "ranks may hang as it does, or not start";
+            let found = format!("{}: {error}", path.display());
+            return Diagnosis::warn(found, consequence, LOAD_MPI);
+        }
+    };
+    let (flavour, version) = (Flavour::of(&said), version(&said).unwrap_or_default());
+    let name = match flavour {
+        Flavour::OpenMpi => "Open MPI",
+        Flavour::Hydra if said.contains("Intel(R) MPI") => "Intel MPI",
+        Flavour::Hydra => "MPICH",
+        Flavour::Unknown => "an unknown MPI",
+    };
+    let found = format!("{name} {version} ({})", path.display());
+    if flavour == Flavour::Unknown {
+        let consequence =
+            "its options are handed on as they are: ranks may be placed as on a cluster";
+        return Diagnosis::warn(found, consequence, "use Open MPI, MPICH or Intel MPI");
+    }
+    Diagnosis::ok(
+        found,
+        "starts the ranks of mpiexec, mpirun and srun in a script",
+    )
+}
+
+pub fn mpi_compiler() -> Diagnosis {
+    match find_other_program("mpicc") {
+        Some(path) => Diagnosis::ok(path.display().to_string(), "builds Forebay's kernels"),
+        None => Diagnosis::missing(
+            "no mpicc in PATH",
+            "Forebay's kernels cannot be built; programs that exist run all the same",
+            LOAD_MPI,
+        ),
+    }
+}
+
+/// The first word that looks like 4.1.4.
+fn version(said: &str) -> Option<&str> {
+    said.split_whitespace()
+        .map(|word| word.trim_end_matches(','))
+        .find(|word| {
+            let mut parts = word.split('.');
+            let numeric = parts.next().is_some_and(|part| part.parse::<u32>().is_ok());
+            numeric
+                && parts
+                    .next()
+                    .is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+        })
+}
+
+pub fn mpi_io() -> Diagnosis {
+    let romio = "it takes MPI-IO hints such as cb_nodes, striping_unit, romio_cb_write";
+    let Some(info) = find_other_program("ompi_info") else {
+        if find_other_program("mpichversion").is_some() {
+            return Diagnosis::ok("ROMIO, as part of MPICH", romio);
+        }
+        let found = "neither ompi_info nor mpichversion in PATH";
+        let consequence = "it is not known which MPI-IO hints have an effect";
+        return Diagnosis::missing(found, consequence, LOAD_MPI);
+    };
+    let mut info = command(info);
+    info.arg("--parsable");
+    let consequence = "each takes hints of its own; OMPI_MCA_io=NAME chooses";
+    match ask(info) {
+        Ok(answer) if !components(&answer.output).is_empty() => {
+            let mut found = format!("Open MPI's {}", components(&answer.output).join(", "));
+            if let Ok(name) = std::env::var("OMPI_MCA_io") {
+                found.push_str(&format!("; OMPI_MCA_io={name}"));
+            }
+            Diagnosis::ok(found, consequence)
+        }
+        Ok(_) => Diagnosis::warn(
+            "ompi_info names no component for MPI-IO",
+            "applications cannot use MPI-IO",
+            "use an Open MPI that was built with --enable-mpi-io",
+        ),
+        Err(error) => {
+            let remedy = "try again, or see why ompi_info --parsable takes so long";
+            Diagnosis::warn(format!("ompi_info: {error}"), consequence, remedy)
+        }
+    }
+}
+
+/// From `ompi_info --parsable`, lines as `mca:io:ompio:version:...`.
+fn components(said: &str) -> Vec<&str> {
+    let names = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("mca:io:")?.split(':').next());
+    let mut names: Vec<_> = names.filter(|name| *name != "base").collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The job of a real Slurm that this runs in; `forebay run` sets the same variable without one.
+pub fn slurm_job() -> Option<String> {
+    let by_forebay = std::env::var_os(SHIMS_VARIABLE).is_some();
+    std::env::var("SLURM_JOB_ID").ok().filter(|_| !by_forebay)
+}
+
+pub fn slurm() -> Diagnosis {
+    let job = slurm_job();
+    let in_job = job
+        .as_ref()
+        .map_or(String::new(), |id| format!("job {id}; "));
+    let Some(path) = find_other_program("scontrol") else {
+        return match (job, find_other_program("sinfo")) {
+            (Some(id), _) => Diagnosis::warn(
+                format!("job {id}, but no scontrol in PATH"),
+                "srun in a script is Slurm's own, if it is in PATH",
+                "put Slurm's commands into PATH: module load slurm",
+            ),
+            (None, Some(sinfo)) => Diagnosis::warn(
+                format!("{}, but no scontrol in PATH", sinfo.display()),
+                "srun in a script starts local ranks",
+                "put all of Slurm's commands into PATH: module load slurm",
+            ),
+            (None, None) => Diagnosis::ok("none", "srun in a script starts local ranks"),
+        };
+    };
+    let mut control = command(path);
+    control.args(["show", "config"]);
+    let answer = match ask(control) {
+        Ok(answer) if answer.success => answer.output,
+        said => {
+            let why = said.err().unwrap_or_else(|| "it failed".to_owned());
+            return Diagnosis::warn(
+                format!("{in_job}scontrol show config: {why}"),
+                "Slurm starts no job and no rank while its controller is out of reach",
+                "ask for the controller: scontrol ping",
+            );
+        }
+    };
+    let settings = SLURM_SETTINGS.iter().filter_map(|name| {
+        let value = slurm_setting(&answer, name)?;
+        Some(format!("{name}={value}"))
+    });
+    let found = format!("{in_job}{}", settings.collect::<Vec<_>>().join(" "));
+    let burst_buffer = slurm_setting(&answer, "BurstBufferType").unwrap_or_default();
+    Diagnosis::ok(
+        found,
+        match burst_buffer {
+            "" | "(null)" | "none" | "burst_buffer/none" => {
+                "Slurm takes #DW lines for comments; forebay run, inside a job, obeys them"
+            }
+            _ => {
+                "Slurm itself obeys #DW or #BB lines at sbatch; in forebay run they are obeyed once more"
+            }
+        },
+    )
+}
+
+/// From `scontrol show config`, lines as `SelectType              = select/cons_tres`.
+fn slurm_setting<'a>(said: &'a str, name: &str) -> Option<&'a str> {
+    let mut values = said.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == name).then_some(value.trim())
+    });
+    values.next_back()
+}
+
+pub fn emulation() -> Diagnosis {
+    match emulation::preload_library() {
+        Ok(path) => {
+            let path = forebay_host::files::real_path(&path).unwrap_or(path);
+            let consequence = "--pfs-model can emulate a parallel file system";
+            Diagnosis::ok(path.display().to_string(), consequence)
+        }
+        Err((message, hint)) => {
+            let consequence = "--pfs-model does not work; jobs run all the same";
+            Diagnosis::missing(message, consequence, &hint.unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_launchers_are_found() {
+        for (said, found) in [
+            ("mpiexec (OpenRTE) 4.1.4\n\nReport bugs", Some("4.1.4")),
+            ("mpiexec (Open MPI) 5.0.3rc1\n", Some("5.0.3rc1")),
+            (
+                "HYDRA build details:\n    Version:    4.0.2\n",
+                Some("4.0.2"),
+            ),
+            (
+                "Intel(R) MPI Library for Linux* OS, Version 2021.9, Build 2023",
+                Some("2021.9"),
+            ),
+            ("something else", None),
+        ] {
+            assert_eq!(version(said), found, "{said}");
+        }
+    }
+
+    #[test]
+    fn components_of_mpi_io_are_named_once() {
+        let said = "mca:io:romio321:version:\"mca:2.1.0\"\nmca:fs:ufs:version:1\n\
+                    mca:io:ompio:version:1\nmca:io:ompio:version:2\n";
+        assert_eq!(components(said), ["ompio", "romio321"]);
+    }
+
+    #[test]
+    fn settings_of_slurm_are_found_by_their_whole_name() {
+        let said = "SelectTypeParameters    = CR_CORE\nSelectType = select/cons_tres\nBurstBufferType = (null)\n";
+        assert_eq!(slurm_setting(said, "SelectType"), Some("select/cons_tres"));
+        assert_eq!(slurm_setting(said, "BurstBufferType"), Some("(null)"));
+        assert_eq!(slurm_setting(said, "TaskPlugin"), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! One step: a program in so many tasks, which is what every launcher's options come down to.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+
+use forebay_control::JOB_ID_VARIABLE;
+use forebay_host::files::{self, Kind};
+use forebay_host::machine;
+
+use super::options::{Count, Dialect, Symbol};
+use super::{Launcher, no_program, rank, tasks_of_the_job};
+use crate::messages::{data, fail, warn};
+
+/// What the options ask for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The last one of a kind counts.
+    pub counts: Vec<(Count, u32)>,
+    pub directory: Option<PathBuf>,
+    pub output: Option<PathBuf>,
+    pub error: Option<PathBuf>,
+    pub input: Option<PathBuf>,
+    pub exports: Vec<(String, String)>,
+    pub label: bool,
+    pub tasks_of_the_job: bool,
+    /// What to say instead of starting anything.
+    pub question: Option<String>,
+    pub warnings: Vec<String>,
+    pub program: Vec<OsString>,
+}
+
+impl Step {
+    pub fn count(&self, what: Count) -> Option<u32> {
+        let found = self.counts.iter().rev().find(|(count, _)| *count == what);
+        found.map(|(_, number)| *number)
+    }
+}
+
+/// Stands in for a launcher in a job that runs without a scheduler.
+pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {
+    let name = dialect.name;
+    match dialect.parse(words) {
+        Ok(step) => start(dialect, &step),
+        Err(error) => fail(
+            &format!("{name}: {error}"),
+            Some(&format!("{name} --help lists what matters here")),
+            2,
+        ),
+    }
+}
+
+fn start(dialect: &Dialect, step: &Step) -> i32 {
+    let name = dialect.name;
+    for warning in &step.warnings {
+        warn(&format!("{name}: {warning}"));
+    }
+    if let Some(answer) = &step.question {
+        return data(answer, 0);
+    }
+    if step.program.is_empty() {
+        return no_program(&format!("{name} -n 4 ./a.out"));
+    }
+    if let Some(directory) = &step.directory {
+        let found = files::status(directory);
+        if !found.is_ok_and(|status| status.kind == Kind::Directory) {
+            let message = format!("{name}: {} is not a directory", directory.display());
+            return fail(&message, None, 1);
+        }
+    }
+    let launcher = match Launcher::find() {
+        Ok(launcher) => launcher,
+        Err(status) => return status,
+    };
+    let words = command_line(dialect, step, &launcher);
+    match words.and_then(|words| Ok((words, Streams::of(dialect, step)?))) {
+        Ok((words, streams)) => launcher.start(&words, |process| {
+            process.envs(rank::NAMES.into_iter().zip(dialect.task_variables));
+            for (name, symbol) in dialect.step_variables {
+                process.env(name, value(*symbol));
+            }
+            process.envs(step.exports.iter().cloned());
+            if let Some(cpus) = step.count(Count::CpusPerTask) {
+                process.env("SLURM_CPUS_PER_TASK", cpus.to_string());
+            }
+            if let Some(directory) = &step.directory {
+                process.current_dir(directory);
+            }
+            streams.attach(process);
+        }),
+        Err(error) => fail(&error.to_string(), None, 1),
+    }
+}
+
+/// Options of the launcher, ourselves as the start of each task, and the program.
+fn command_line(
+    dialect: &Dialect,
+    step: &Step,
+    launcher: &Launcher,
+) -> forebay_host::Result<Vec<OsString>> {
+    let own = (dialect.tasks)(step).map(|tasks| OsString::from(tasks.to_string()));
+    let tasks = own.or_else(tasks_of_the_job).unwrap_or("1".into());
+    let mut words: Vec<OsString> = vec!["-n".into(), tasks];
+    if step.label {
+        words.push(launcher.spell("-l".as_ref()).to_owned());
+    }
+    words.extend([
+        machine::this_program()?.into(),
+        "__rank".into(),
+        "--".into(),
+    ]);
+    words.extend(step.program.iter().cloned());
+    Ok(words)
+}
+
+fn value(symbol: Symbol) -> String {
+    match symbol {
+        Symbol::Job => std::env::var(JOB_ID_VARIABLE).unwrap_or_default(),
+        Symbol::Host => machine::hostname(),
+        Symbol::Node => "0".to_owned(),
+        Symbol::Nodes => "1".to_owned(),
+    }
+}
+
+/// The step's streams: files for all tasks together, and for each of them.
+#[derive(Default)]
+struct Streams {
+    output: Option<File>,
+    error: Option<File>,
+    /// What each task opens for itself.
+    of_each_task: Vec<(&'static str, PathBuf)>,
+}
+
+impl Streams {
+    fn of(dialect: &Dialect, step: &Step) -> forebay_host::Result<Self> {
+        let named = |path: &PathBuf| {
+            let mut text = path.to_string_lossy().into_owned();
+            if dialect.no_file == Some(text.as_str()) {
+                return PathBuf::from("/dev/null");
+            }
+            for (name, symbol) in dialect.symbols {
+                text = text.replace(name, &value(*symbol));
+            }
+            PathBuf::from(text)
+        };
+        let mut streams = Self::default();
+        if let Some(path) = &step.input {
+            streams
+                .of_each_task
+                .push((rank::INPUT_VARIABLE, named(path)));
+        }
+        let output = step.output.as_ref().map(named);
+        let mut error = step.error.as_ref().map(named);
+        if dialect.error_follows_output {
+            error = error.or_else(|| output.clone());
+        }
+        let [mut shared_output, mut shared_error] = [output, error];
+        let ends = [
+            (rank::OUTPUT_VARIABLE, &mut shared_output),
+            (rank::ERROR_VARIABLE, &mut shared_error),
+        ];
+        for (variable, path) in ends {
+            if let Some(path) = path.take_if(|path| rank::is_of_each_task(path)) {
+                streams.of_each_task.push((variable, path));
+            }
+        }
+        [streams.output, streams.error] =
+            files::open_streams(shared_output.as_deref(), shared_error.as_deref())?;
+        Ok(streams)
+    }
+
+    fn attach(self, process: &mut std::process::Command) {
+        process.envs(self.of_each_task);
+        if let Some(file) = self.output {
+            process.stdout(file);
+        }
+        if let Some(file) = self.error {
+            process.stderr(file);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `forebay status`.
+
+use std::time::Duration;
+
+use comfy_table::{Table, presets};
+use forebay_control::{Phase, Recorded, State, records};
+use forebay_host::clock;
+use indicatif::{HumanBytes, HumanDuration};
+use serde::Serialize;
+
+use crate::arguments::StatusArguments;
+use crate::messages::{data, fail, hint, json, warn};
+
+/// One job as `--json` shows it.
+#[derive(Serialize)]
+struct Shown {
+    job_id: String,
+    script: String,
+    host: String,
+    began_unix_s: u64,
+    state: &'static str,
+    phase: Phase,
+    /// The job's processes that outlived its `forebay run`.
+    processes: Vec<i32>,
+    /// Is there something to be staged out yet?
+    undrained: bool,
+    used_bytes: Option<u64>,
+    capacity_bytes: Option<u64>,
+    /// Where the data can be reached.
+    data: Option<String>,
+}
+
+pub fn status(arguments: &StatusArguments) -> i32 {
+    let shown = records().and_then(|records| {
+        for (path, reason) in &records.unreadable {
+            warn(&format!("cannot read {}: {reason}", path.display()));
+        }
+        records
+            .found
+            .iter()
+            .map(show)
+            .collect::<Result<Vec<_>, _>>()
+    });
+    let shown = match shown {
+        Ok(shown) => shown,
+        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+    };
+    if arguments.json {
+        return json(&shown, 0);
+    }
+    if shown.is_empty() {
+        return data("no jobs, nothing left behind", 0);
+    }
+    let code = data(&table(&shown), 0);
+    if shown
+        .iter()
+        .any(|job| ["left", "lost"].contains(&job.state))
+    {
+        hint("forebay clean stages out what is left and removes it");
+    }
+    code
+}
+
+fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
+    let record = &recorded.record;
+    let (state, processes) = match recorded.state()? {
+        State::Running => ("running", Vec::new()),
+        State::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
+            ("kept", processes)
+        }
+        State::Left { processes } => ("left", processes),
+        State::Lost => ("lost", Vec::new()),
+        State::Elsewhere => ("elsewhere", Vec::new()),
+    };
+    let here = state != "lost" && state != "elsewhere";
+    Ok(Shown {
+        job_id: record.id.clone(),
+        script: record.script.clone(),
+        host: record.host.clone(),
+        began_unix_s: record.began_unix_s,
+        state,
+        phase: record.phase,
+        processes,
+        undrained: state != "lost" && recorded.is_undrained(),
+        used_bytes: recorded.used_bytes().filter(|_| here),
+        capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
+        data: recorded
+            .data()
+            .filter(|_| here)
+            .map(|path| path.to_string_lossy().into_owned()),
+    })
+}
+
+fn table(shown: &[Shown]) -> String {
+    let now = u64::try_from(clock::unix_milliseconds() / 1000).unwrap_or(0);
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["job", "script", "began", "state", "used", "where"]);
+    for job in shown {
+        let age = Duration::from_secs(now.saturating_sub(job.began_unix_s));
+        let bytes =
+            |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
+        let place = match job.state {
+            "elsewhere" => format!("on {}", job.host),
+            "lost" => "gone: the memory was freed".to_owned(),
+            _ => job.data.clone().unwrap_or_default(),
+        };
+        table.add_row([
+            job.job_id.clone(),
+            job.script.clone(),
+            format!("{} ago", HumanDuration(age)),
+            state(job),
+            format!("{} of {}", bytes(job.used_bytes), bytes(job.capacity_bytes)),
+            place,
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn state(job: &Shown) -> String {
+    let mut text = job.state.to_owned();
+    if job.undrained && job.state != "running" {
+        text.push_str(", undrained");
+    }
+    if !job.processes.is_empty() {
+        let pids: Vec<_> = job.processes.iter().map(ToString::to_string).collect();
+        text.push_str(&format!(", alive: {}", pids.join(" ")));
+    }
+    text
+}
+
+/// Names what earlier jobs have left, before another one begins.
+pub fn warn_of_leftovers() {
+    let Ok(records) = records() else {
+        return; // `forebay status` says what is the matter; this run is not the worse for it
+    };
+    for recorded in records.found {
+        let id = &recorded.record.id;
+        let script = &recorded.record.script;
+        let kept_on_purpose = recorded.record.phase == Phase::Kept && !recorded.is_undrained();
+        match recorded.state() {
+            Ok(State::Left { .. }) if !kept_on_purpose => warn(&format!(
+                "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"
+            )),
+            Ok(State::Lost) => warn(&format!(
+                "the memory of job {id} ({script}) is gone, and what it held: forebay clean {id} removes the rest"
+            )),
+            _ => {}
+        }
+    }
+}

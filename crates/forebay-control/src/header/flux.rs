@@ -1,0 +1,54 @@
+//! `# flux:` (flux-batch(1), Flux RFC 36).
+
+use std::time::Duration;
+
+use super::{Dialect, Meaning as M, slurm};
+
+pub(super) static DIALECT: Dialect = Dialect {
+    options: &[
+        (&["--job-name"], M::JobName),
+        (&["-n", "--nslots"], M::Tasks),
+        (&["-N", "--nodes"], M::Nodes),
+        (&["-c", "--cores-per-slot"], M::CpusPerTask),
+        (&["--cwd"], M::Directory),
+        (&["-q", "--queue"], M::Partition),
+        (&["-B", "--bank"], M::Account),
+        (&["--output"], M::Output),
+        (&["--error"], M::Error),
+        // Flux takes an option's beginning for the option; this one is seen.
+        (&["-t", "--time-limit", "--time"], M::TimeLimit),
+    ],
+    split: slurm::split_option,
+    time,
+    time_form: "minutes or such as 30s, 1.5h, 2d",
+    memory_unit_bytes: 1,
+};
+
+/// The tag stands behind any characters that are no part of words: `#FLUX:`, `# flux:`, `-- flux:`.
+/// What follows is options, or else a comment about a flux of another kind.
+pub(super) fn options_of_line(line: &str) -> Option<&str> {
+    let tag = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut names = ["flux:", "FLUX:"].iter();
+    let options = names.find_map(|name| tag.strip_prefix(name))?;
+    options.trim_start().starts_with('-').then_some(options)
+}
+
+/// A number of minutes, or a duration of Flux (RFC 23).
+fn time(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86400.0),
+    ];
+    if ["inf", "infinity"].contains(&text) {
+        return Some(Duration::ZERO);
+    }
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (number, seconds) = unit.unwrap_or((text, 60.0));
+    let number: f64 = number.parse().ok()?;
+    Duration::try_from_secs_f64(number * seconds).ok()
+}

@@ -1,0 +1,207 @@
+//! What earlier jobs have left: looked at, drained and taken away.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forebay_host::process::{self, Caught, Identity};
+use forebay_host::{clock, files, machine, namespace};
+use forebay_store::Allocation;
+
+use crate::record::{Phase, Recorded};
+use crate::staging::{Staging, plan_out};
+use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
+
+/// Time processes have between SIGTERM and SIGKILL, and then to be gone.
+const GRACE: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(20);
+
+/// What is the matter with a job that is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Its `forebay run` is alive.
+    Running,
+    /// Its `forebay run` was killed, or has kept the allocation.
+    Left {
+        /// Processes of the job that are still alive.
+        processes: Vec<i32>,
+    },
+    /// The allocation is gone: the machine or the keeper was ended.
+    Lost,
+    /// It belongs to another machine, which alone can tell.
+    Elsewhere,
+}
+
+/// How a leftover is taken away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cleaning {
+    /// Delete without staging out.
+    pub discard: bool,
+    /// End processes that are still alive.
+    pub end_processes: bool,
+}
+
+impl Recorded {
+    /// Looks at the machine.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn state(&self) -> Result<State, Error> {
+        let record = &self.record;
+        if record.host != machine::hostname() {
+            return Ok(State::Elsewhere);
+        }
+        let same_boot = record.boot_id == machine::boot_id()?;
+        if same_boot && record.process.is_alive() {
+            return Ok(State::Running);
+        }
+        let there = match &record.place {
+            Some(place) if place.mounted => {
+                same_boot && record.keeper.is_some_and(Identity::is_alive)
+            }
+            Some(place) => files::status(&place.root).is_ok(),
+            None => true,
+        };
+        if !there {
+            return Ok(State::Lost);
+        }
+        let processes = process::with_variable(RUN_VARIABLE, &record.id)?;
+        Ok(State::Left { processes })
+    }
+
+    /// Bytes that the allocation takes now; none if it has none.
+    #[must_use]
+    pub fn used_bytes(&self) -> Option<u64> {
+        let place = self.record.place.as_ref()?;
+        let root = self.record.reachable_root(&place.root);
+        if !place.mounted {
+            return Some(files::tree_bytes(&root));
+        }
+        let space = machine::space(&root).ok()?;
+        Some(space.total_bytes.saturating_sub(space.available_bytes))
+    }
+
+    /// Where the data can be reached, if there are any.
+    #[must_use]
+    pub fn data(&self) -> Option<PathBuf> {
+        let place = self.record.place.as_ref()?;
+        Some(self.record.reachable_root(&place.root))
+    }
+
+    /// Was there a script that may have written something which is not staged out?
+    #[must_use]
+    pub fn is_undrained(&self) -> bool {
+        self.record.phase != Phase::Preparing && !self.record.stage_out.is_empty()
+    }
+
+    /// Stages out what is still to be staged out, and takes away all that the job had. If something does
+    /// not arrive, nothing is taken away, and the account of the staging lists it. We must not have
+    /// started a thread yet; afterwards we may be in the job's view.
+    ///
+    /// # Errors
+    /// If the job is running, or something cannot be taken away.
+    pub fn clean(
+        self,
+        how: Cleaning,
+        caught: Caught,
+        watcher: &dyn Watcher,
+    ) -> Result<Option<Staged>, Error> {
+        let lock = self.lock()?;
+        let state = self.state()?;
+        match &state {
+            State::Running => return Err(Error::IsRunning(self.record.id)),
+            State::Elsewhere => return Err(Error::Elsewhere(self.record.host)),
+            State::Left { processes } if !processes.is_empty() => {
+                self.end_processes(processes, how)?;
+            }
+            State::Left { .. } | State::Lost => {}
+        }
+        let drain = state != State::Lost && self.is_undrained() && !how.discard;
+        let staged = if drain {
+            Some(self.drain(caught, watcher)?)
+        } else {
+            None
+        };
+        if staged
+            .as_ref()
+            .is_some_and(|staged| !staged.failures.is_empty())
+        {
+            return Ok(staged);
+        }
+        self.take_away(drain)?;
+        drop(lock);
+        Ok(staged)
+    }
+
+    fn end_processes(&self, found: &[i32], how: Cleaning) -> Result<(), Error> {
+        let still_alive = || process::with_variable(RUN_VARIABLE, &self.record.id);
+        if !how.end_processes {
+            return Err(Error::HasProcesses(found.to_vec()));
+        }
+        process::end(found, false)?;
+        let began = clock::now();
+        loop {
+            let left = still_alive()?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if began.elapsed() > GRACE {
+                process::end(&left, true)?;
+            }
+            if began.elapsed() > 2 * GRACE {
+                return Err(Error::HasProcesses(left));
+            }
+            clock::sleep(STEP);
+        }
+    }
+
+    fn drain(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Staged, Error> {
+        let Some(place) = &self.record.place else {
+            return Ok(Staged::default());
+        };
+        if let Some(keeper) = self.record.keeper.filter(|keeper| keeper.is_alive()) {
+            namespace::enter(keeper).map_err(Error::View)?;
+        }
+        let events = caught.watch(self.record.keeper);
+        let allocation = Allocation::found(place.root.clone(), place.mounted);
+        let plan = plan_out(&self.record.stage_out, &allocation);
+        plan.remove_parts(&self.record.id)?;
+        let staging = Staging {
+            direction: Direction::Out,
+            tag: &self.record.id,
+            stops: events.stops(),
+            watcher,
+        };
+        Ok(staging.carry_out(&plan, 0))
+    }
+
+    fn take_away(self, inside: bool) -> Result<(), Error> {
+        let record = &self.record;
+        if let Some(place) = record.place.clone() {
+            let allocation = Allocation::found(place.root, place.mounted);
+            // From outside, the end of the keeper takes the mount away.
+            if !place.mounted || inside {
+                gone(allocation.free())?;
+            }
+        }
+        if let Some(keeper) = record.keeper {
+            keeper.kill();
+        }
+        for tree in [Some(&record.job_directory), record.emulation.as_ref()] {
+            let removed = tree.map(|tree| files::remove_tree(tree));
+            gone(
+                removed
+                    .unwrap_or(Ok(()))
+                    .map_err(forebay_store::Error::from),
+            )?;
+        }
+        Ok(self.remove()?)
+    }
+}
+
+/// What is not there need not be taken away.
+fn gone(removed: Result<(), forebay_store::Error>) -> Result<(), Error> {
+    match removed {
+        Err(forebay_store::Error::Host(error)) if error.is_not_found() => Ok(()),
+        removed => Ok(removed?),
+    }
+}

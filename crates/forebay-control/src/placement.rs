@@ -1,0 +1,283 @@
+//! Where a job's allocation lies, and the view of the file system in which the job sees it.
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{AccessMode, JobDw};
+use forebay_host::namespace::{self, Keeper, Mount};
+use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
+use indicatif::HumanBytes;
+
+use crate::job_directory::JobDirectory;
+use crate::record::{Place, Recorded};
+use crate::{Error, StoreUsed, Watcher};
+
+/// What the user and the site say about where allocations lie.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes<'a> {
+    /// `--store`.
+    pub store: Option<&'a Path>,
+    /// The site's setting.
+    pub site_store: Option<&'a Path>,
+    /// Instead of the script's capacity, in bytes.
+    pub capacity_bytes: Option<u64>,
+    /// Refuse to start with less than was asked for.
+    pub strict_capacity: bool,
+    /// Why there shall be no private view; none if there may be one.
+    pub no_view: Option<&'a str>,
+    /// Directories shown under other paths.
+    pub maps: &'a [Map],
+}
+
+/// A directory that the job sees under another path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// The path in the script.
+    pub at: PathBuf,
+    /// The directory that is there.
+    pub from: PathBuf,
+}
+
+/// The store and the size that a job gets.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// Where.
+    pub store: Store,
+    /// What will be given.
+    pub used: StoreUsed,
+}
+
+impl Wishes<'_> {
+    /// Chooses the store and the size of an allocation.
+    ///
+    /// # Errors
+    /// If the store cannot be used, has no room beside the application, or has less than was asked and
+    /// that is not to be.
+    pub fn choose(&self, asked: &JobDw, watcher: &dyn Watcher) -> Result<Chosen, Error> {
+        let (store, reason) = Store::choose(self.store, self.site_store)?;
+        let why = match reason {
+            Reason::Named => "named with --store".to_owned(),
+            Reason::Site => "the site's setting, FOREBAY_STORE".to_owned(),
+            Reason::Nvme { device } => format!("local NVMe: {device}"),
+            Reason::Default => "no local NVMe was found, so memory".to_owned(),
+        };
+        watcher.explain(&format!("store {store}: {why}"));
+        match (self.no_view, &store) {
+            (Some(why), Store::Memory { .. }) => self.shared_memory(asked, &store, why, watcher),
+            _ => self.grant(asked, store, watcher),
+        }
+    }
+
+    /// Memory that is not the job's alone, where there can be no private view.
+    fn shared_memory(
+        &self,
+        asked: &JobDw,
+        store: &Store,
+        why: &str,
+        watcher: &dyn Watcher,
+    ) -> Result<Chosen, Error> {
+        if *store == (Store::Memory { huge: true }) {
+            return Err(Error::NoView(why.to_owned()));
+        }
+        watcher.warning(&format!(
+            "no memory of the job's own ({why}): the allocation is a directory in {SHARED_MEMORY}, \
+             and its capacity is watched but not enforced"
+        ));
+        self.grant(asked, Store::directory(Path::new(SHARED_MEMORY))?, watcher)
+    }
+
+    fn grant(&self, asked: &JobDw, store: Store, watcher: &dyn Watcher) -> Result<Chosen, Error> {
+        let asked_bytes = self.capacity_bytes.unwrap_or(asked.capacity_bytes);
+        let grant = store.grant(asked_bytes)?;
+        if self.strict_capacity && grant.capacity_bytes < asked_bytes {
+            return Err(Error::LessThanAsked {
+                asked_bytes,
+                usable_bytes: grant.usable_bytes,
+                store: store.to_string(),
+            });
+        }
+        let (asked, usable) = (HumanBytes(asked_bytes), HumanBytes(grant.usable_bytes));
+        let limit = if store.enforces_capacity() {
+            "a hard limit: writes beyond it fail with ENOSPC"
+        } else {
+            "watched, not enforced: another file system's space"
+        };
+        watcher.explain(&format!(
+            "capacity: {asked} asked, at most {usable} to be had; {limit}"
+        ));
+        let used = StoreUsed {
+            store: store.to_string(),
+            in_memory: store.in_memory(),
+            enforced: store.enforces_capacity(),
+            capacity_bytes: grant.capacity_bytes,
+            asked_bytes,
+        };
+        Ok(Chosen { store, used })
+    }
+}
+
+/// What a job has.
+#[derive(Debug, Default)]
+pub(crate) struct Placement {
+    pub(crate) keeper: Option<Keeper>,
+    pub(crate) space: Option<Space>,
+}
+
+/// The job's allocation and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) allocation: Allocation,
+    pub(crate) used: StoreUsed,
+}
+
+/// Who makes a placement, and of what.
+pub(crate) struct Placing<'a> {
+    pub(crate) wishes: &'a Wishes<'a>,
+    pub(crate) directory: &'a JobDirectory,
+    pub(crate) watcher: &'a dyn Watcher,
+    /// The allocation asked for.
+    pub(crate) asked: Option<&'a JobDw>,
+    /// Where the job wants to see the private namespace too.
+    pub(crate) node_local: Option<PathBuf>,
+}
+
+impl Placing<'_> {
+    /// Makes the allocation and the view, and enters it. The record says at every moment what there
+    /// is to be taken away.
+    pub(crate) fn place(&self, record: &mut Recorded) -> Result<Placement, Error> {
+        let Some(asked) = self.asked else {
+            let keeper = self.view(self.shown(None), record)?;
+            let space = None;
+            return Ok(Placement { keeper, space });
+        };
+        let namespaces: Vec<_> = asked
+            .access
+            .iter()
+            .map(|m| namespace_directory(*m))
+            .collect();
+        let chosen = self.wishes.choose(asked, self.watcher)?;
+        if let Store::Directory { path, .. } = &chosen.store {
+            return self.in_directory(path, chosen.used.clone(), &namespaces, record);
+        }
+        match self.in_memory(&chosen, &namespaces, record) {
+            // Only what memory itself needs: without it there is another way.
+            Err(Error::View(error)) if self.shown(None).is_empty() => {
+                let why = error.to_string();
+                let chosen = self
+                    .wishes
+                    .shared_memory(asked, &chosen.store, &why, self.watcher)?;
+                let path = Path::new(SHARED_MEMORY);
+                self.in_directory(path, chosen.used, &namespaces, record)
+            }
+            placed => placed,
+        }
+    }
+
+    fn in_memory(
+        &self,
+        chosen: &Chosen,
+        namespaces: &[&str],
+        record: &mut Recorded,
+    ) -> Result<Placement, Error> {
+        let at = self.directory.mount_point()?;
+        let huge = chosen.store == Store::Memory { huge: true };
+        let size = chosen.used.capacity_bytes;
+        let mut mounts = vec![Allocation::mount(&at, size, huge, namespaces)];
+        mounts.extend(self.shown(Some(&at)));
+        let allocation = Allocation::found(at, true);
+        let placed = self.note(&allocation, &chosen.used, record);
+        let keeper = placed.and_then(|()| self.view(mounts, record))?;
+        let used = chosen.used.clone();
+        let space = Some(Space { allocation, used });
+        Ok(Placement { keeper, space })
+    }
+
+    fn in_directory(
+        &self,
+        store: &Path,
+        used: StoreUsed,
+        namespaces: &[&str],
+        record: &mut Recorded,
+    ) -> Result<Placement, Error> {
+        let allocation = Allocation::in_directory(store, self.directory.id(), namespaces)?;
+        let placed = self.note(&allocation, &used, record);
+        let viewed = placed.and_then(|()| self.view(self.shown(Some(allocation.root())), record));
+        match viewed {
+            Ok(keeper) => {
+                let space = Some(Space { allocation, used });
+                Ok(Placement { keeper, space })
+            }
+            Err(error) => {
+                allocation.free()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn note(
+        &self,
+        allocation: &Allocation,
+        used: &StoreUsed,
+        record: &mut Recorded,
+    ) -> Result<(), Error> {
+        self.watcher.allocated(used);
+        record.update(|record| {
+            record.place = Some(Place {
+                root: allocation.root().to_owned(),
+                mounted: allocation.is_mounted(),
+                capacity_bytes: used.capacity_bytes,
+            });
+        })
+    }
+
+    /// What the job sees under other paths.
+    fn shown(&self, allocation: Option<&Path>) -> Vec<Mount> {
+        let private = namespace_directory(AccessMode::Private);
+        let local = self.node_local.iter().zip(allocation);
+        let local = local.map(|(at, root)| Mount::Directory {
+            at: at.clone(),
+            from: root.join(private),
+        });
+        let maps = self.wishes.maps.iter().map(|map| Mount::Directory {
+            at: map.at.clone(),
+            from: map.from.clone(),
+        });
+        maps.chain(local).collect()
+    }
+
+    fn view(&self, mounts: Vec<Mount>, record: &mut Recorded) -> Result<Option<Keeper>, Error> {
+        if mounts.is_empty() {
+            return Ok(None);
+        }
+        if let Some(why) = self.wishes.no_view {
+            return Err(Error::NoView(why.to_owned()));
+        }
+        let scratch = self.directory.scratch()?;
+        let mut keeper = Keeper::start(&scratch, &mounts).map_err(Error::View)?;
+        let identity = keeper.identity();
+        let entered = record
+            .update(|record| record.keeper = Some(identity))
+            .and_then(|()| Ok(keeper.hold()?))
+            .and_then(|()| namespace::enter(identity).map_err(Error::View));
+        if let Err(error) = entered {
+            keeper.end();
+            record.update(|record| record.keeper = None)?;
+            return Err(error);
+        }
+        for mount in &mounts {
+            if let Mount::Directory { at, from } = mount {
+                let (at, from) = (at.display(), from.display());
+                self.watcher
+                    .explain(&format!("the job sees {from} as {at}"));
+            }
+        }
+        Ok(Some(keeper))
+    }
+}
+
+/// Directory of a namespace within the allocation.
+pub(crate) fn namespace_directory(mode: AccessMode) -> &'static str {
+    match mode {
+        AccessMode::Striped => "striped",
+        AccessMode::Private => "private",
+    }
+}

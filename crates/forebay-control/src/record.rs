@@ -1,0 +1,215 @@
+//! What is written down about a job as long as it holds anything, so that whatever becomes of the
+//! process that runs it, the next one knows what is left and what was still to be done.
+//!
+//! One file of JSON for each job, in the user's state directory: `$FOREBAY_STATE`, else
+//! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification); where
+//! that cannot be written, in the directory for temporary files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use forebay_directive::Stage;
+use forebay_host::process::Identity;
+use forebay_host::{clock, files, machine};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// How far a job has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The script has not begun: the allocation holds copies at most.
+    Preparing,
+    /// From here on there may be data that exist nowhere else.
+    Running,
+    /// The allocation was kept, because the user asked for it or because not all data arrived.
+    Kept,
+}
+
+/// Where the allocation lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its own directory.
+    pub root: PathBuf,
+    /// A memory file system of its own, which the keeper holds.
+    pub mounted: bool,
+    /// Bytes given.
+    pub capacity_bytes: u64,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The job's own id.
+    pub id: String,
+    /// The script as named.
+    pub script: String,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// The machine it runs on.
+    pub host: String,
+    /// Which start of that machine.
+    pub boot_id: String,
+    /// The process that runs it.
+    pub process: Identity,
+    /// Holds the view in which the allocation lies.
+    pub keeper: Option<Identity>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// Its files beside the allocation.
+    pub job_directory: PathBuf,
+    /// The allocation.
+    pub place: Option<Place>,
+    /// What is still to be staged out.
+    pub stage_out: Vec<Stage>,
+    /// Shared state of the emulated file system.
+    pub emulation: Option<PathBuf>,
+}
+
+/// A record on disk.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What it says.
+    pub record: Record,
+    path: PathBuf,
+}
+
+impl Record {
+    /// The record of a job that begins now in this process.
+    pub(crate) fn new(id: &str, script: &Path, job_directory: &Path) -> Result<Self, Error> {
+        let seconds = clock::unix_milliseconds() / 1000;
+        Ok(Self {
+            id: id.to_owned(),
+            script: script.to_string_lossy().into_owned(),
+            began_unix_s: u64::try_from(seconds).unwrap_or(u64::MAX),
+            host: machine::hostname(),
+            boot_id: machine::boot_id()?,
+            process: Identity::ours()?,
+            keeper: None,
+            phase: Phase::Preparing,
+            job_directory: job_directory.to_owned(),
+            place: None,
+            stage_out: Vec::new(),
+            emulation: None,
+        })
+    }
+
+    /// Puts it on disk, in the first state directory that takes it.
+    pub(crate) fn keep(self) -> Result<Recorded, Error> {
+        let mut refused = None;
+        for directory in state_directories() {
+            let path = directory.join(format!("{}.json", self.id));
+            let recorded = Recorded {
+                record: self.clone(),
+                path,
+            };
+            match files::make_directories(&directory, 0o700).and_then(|_| recorded.write()) {
+                Ok(()) => return Ok(recorded),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.map_or(Error::NoState, Error::Host))
+    }
+}
+
+impl Record {
+    /// The path under which a directory of the view can be reached from outside of it.
+    #[must_use]
+    pub fn reachable_root(&self, root: &Path) -> PathBuf {
+        let mounted = self.place.as_ref().is_some_and(|place| place.mounted);
+        match self.keeper.filter(|_| mounted) {
+            Some(keeper) => {
+                let view = PathBuf::from(format!("/proc/{}/root", keeper.pid));
+                view.join(root.strip_prefix("/").unwrap_or(root))
+            }
+            None => root.to_owned(),
+        }
+    }
+}
+
+impl Recorded {
+    /// Changes what is written down.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+        change(&mut self.record);
+        Ok(self.write()?)
+    }
+
+    /// Keeps other processes from cleaning the same job, as long as the result lives.
+    pub(crate) fn lock(&self) -> Result<std::fs::File, Error> {
+        let locked = files::lock(&self.path)?;
+        locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
+    }
+
+    /// Takes it off the disk: nothing of the job is left.
+    pub(crate) fn remove(self) -> forebay_host::Result<()> {
+        files::remove_file(&self.path)
+    }
+
+    /// Whoever reads it sees it whole, before or after.
+    fn write(&self) -> forebay_host::Result<()> {
+        let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
+        let text = files::named(text, "write down", &self.path)?;
+        let fresh = self.path.with_extension("fresh");
+        let mut file = files::open_to_write(&fresh)?;
+        files::named(file.write_all(&text), "write", &fresh)?;
+        files::rename(&fresh, &self.path)
+    }
+}
+
+/// What the state directories hold.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Oldest first.
+    pub found: Vec<Recorded>,
+    /// What could not be read, and why.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// All that is recorded.
+///
+/// # Errors
+/// If a state directory cannot be listed.
+pub fn records() -> Result<Records, Error> {
+    let mut records = Records::default();
+    for directory in state_directories() {
+        let names = match files::names_in(&directory) {
+            Err(error) if error.is_not_found() => continue,
+            names => names?,
+        };
+        for name in names {
+            let path = directory.join(name);
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = match files::read_to_string(&path) {
+                // A job has ended meanwhile.
+                Err(error) if error.is_not_found() => continue,
+                text => text.map_err(|error| error.to_string()),
+            };
+            let record = text.and_then(|text| {
+                let record = serde_json::from_str(&text);
+                record.map_err(|error| error.to_string())
+            });
+            match record {
+                Ok(record) => records.found.push(Recorded { record, path }),
+                Err(reason) => records.unreadable.push((path, reason)),
+            }
+        }
+    }
+    let id = |recorded: &Recorded| recorded.record.id.clone();
+    records.found.sort_by_key(id);
+    Ok(records)
+}
+
+fn state_directories() -> Vec<PathBuf> {
+    let absolute = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let own = absolute("FOREBAY_STATE")
+        .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
+        .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
+    let temporary = std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()));
+    own.into_iter().chain([temporary]).collect()
+}

@@ -1,0 +1,54 @@
+//! What stands behind the header, where nobody reads directives.
+
+use crate::lines::prefix_of;
+use crate::{Origin, Place, Problem};
+
+/// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
+/// is a problem; but not in a here-document, which is another script's text.
+pub(crate) fn behind_the_header(script: &str, header_lines: usize) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut here_document: Option<String> = None; // its last line, while we are in one
+    for (index, line) in script.lines().enumerate().skip(header_lines) {
+        if let Some(terminator) = &here_document {
+            if line.trim_start_matches('\t') == *terminator {
+                here_document = None;
+            }
+            continue;
+        }
+        if let Some(prefix) = prefix_of(line) {
+            let place = Place {
+                origin: Origin::Script,
+                line: index + 1,
+                column: 1,
+            };
+            problems.push(no_effect(place, prefix, header_lines + 1));
+        }
+        here_document = here_document_in(line);
+    }
+    problems
+}
+
+/// The line that ends the here-document which begins in a line.
+fn here_document_in(line: &str) -> Option<String> {
+    let (before, behind) = line.split_once("<<")?;
+    // A shift in arithmetic, or a comment.
+    if before.contains("((") || before.trim_start().starts_with('#') {
+        return None;
+    }
+    let word = behind.strip_prefix('-').unwrap_or(behind).trim_start();
+    let word = word.trim_start_matches(['"', '\'', '\\']);
+    let end = |c: char| !(c.is_alphanumeric() || c == '_');
+    let word = word.split(end).next().unwrap_or("");
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        .then(|| word.to_owned())
+}
+
+fn no_effect(place: Place, prefix: &str, header_end: usize) -> Problem {
+    Problem::new(
+        place,
+        format!(
+            "{prefix} behind the header, which ended at line {header_end}, would have no effect"
+        ),
+        format!("move it above the first command, or write #{prefix} to keep it as a comment"),
+    )
+}

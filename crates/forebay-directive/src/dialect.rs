@@ -1,0 +1,105 @@
+//! DataWarp or NNF: two dialects that begin with the same three characters.
+
+use crate::lines::Line;
+use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
+use crate::{Place, Problem};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    DataWarp,
+    Nnf,
+}
+
+impl Dialect {
+    pub(crate) fn commands(self) -> &'static [Command] {
+        match self {
+            Self::DataWarp => COMMANDS,
+            Self::Nnf => NNF_COMMANDS,
+        }
+    }
+
+    pub(crate) fn command(self, name: &str) -> Option<&'static Command> {
+        self.commands().iter().find(|command| command.name == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::DataWarp => "DataWarp",
+            Self::Nnf => "NNF (Rabbit)",
+        }
+    }
+}
+
+/// The dialect of each line. One that could be either is taken as the script's first clear one,
+/// or as DataWarp's.
+pub(crate) fn of_lines(lines: &[Line]) -> (Vec<Dialect>, Option<Problem>) {
+    let clear: Vec<_> = lines.iter().map(of_line).collect();
+    let first = clear.iter().flatten().next().copied();
+    let dialects = clear
+        .iter()
+        .map(|dialect| dialect.or(first).unwrap_or(Dialect::DataWarp))
+        .collect();
+    (dialects, mixed(lines, &clear))
+}
+
+fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
+    let first_of = |dialect| -> Option<Place> {
+        let at = clear.iter().position(|&of| of == Some(dialect))?;
+        Some(lines[at].start)
+    };
+    let datawarp = (first_of(Dialect::DataWarp)?, Dialect::DataWarp);
+    let nnf = (first_of(Dialect::Nnf)?, Dialect::Nnf);
+    let ((early, one), (late, other)) = if datawarp.0 < nnf.0 {
+        (datawarp, nnf)
+    } else {
+        (nnf, datawarp)
+    };
+    let message = format!(
+        "this directive is {}'s, that of {early} is {}'s: a script has one dialect",
+        other.name(),
+        one.name()
+    );
+    Some(Problem::new(
+        late,
+        message,
+        "write all of them as DataWarp has them: jobdw with access_mode=, stage_in, stage_out",
+    ))
+}
+
+/// The dialect of a line, if it can be told.
+fn of_line(line: &Line) -> Option<Dialect> {
+    let command = line.words.first()?.text.as_str();
+    let (datawarp, nnf) = match (
+        Dialect::DataWarp.command(command),
+        Dialect::Nnf.command(command),
+    ) {
+        (Some(datawarp), Some(nnf)) => (datawarp, nnf),
+        (Some(_), None) => return Some(Dialect::DataWarp),
+        (None, Some(_)) => return Some(Dialect::Nnf),
+        (None, None) => return None,
+    };
+    let pairs: Vec<_> = line.words.iter().filter_map(|word| word.pair()).collect();
+    // The type says it all; otherwise one key of DataWarp's outweighs any of NNF's.
+    let by_type = pairs.iter().filter(|(key, _)| *key == "type");
+    let told = |(key, value): &(&str, crate::token::Token)| match (
+        allows(datawarp, key, &value.text),
+        allows(nnf, key, &value.text),
+    ) {
+        (true, false) => Some(Dialect::DataWarp),
+        (false, true) => Some(Dialect::Nnf),
+        _ => None,
+    };
+    by_type.filter_map(told).next().or_else(|| {
+        let told: Vec<_> = pairs.iter().filter_map(told).collect();
+        let datawarp = told.iter().find(|&&dialect| dialect == Dialect::DataWarp);
+        datawarp.or(told.first()).copied()
+    })
+}
+
+/// Does the command know this key and, where they are listed, this word?
+fn allows(command: &Command, key: &str, value: &str) -> bool {
+    command.key(key).is_some_and(|key| match key.value {
+        Value::Words(words) => words.iter().any(|word| word.name == value),
+        _ => true,
+    })
+}

@@ -1,0 +1,126 @@
+//! Lists of files to stage: one pair of paths in a line.
+
+use crate::token::{Byte, Token};
+use crate::{Direction, Finding, Origin, Place, Problem, Stage, StageKind, paths};
+
+/// The file stages of a list that `type=list` names.
+///
+/// Each line holds source and destination with blanks between; one of the two begins with
+/// `$DW_JOB_STRIPED/`, the other is absolute, as in a directive. Empty lines do not count, and a
+/// word that begins with `#` makes the rest of its line a comment. Names with blanks are quoted as
+/// in a shell (`'...'`, `"..."`, `\`), which DataWarp cannot.
+///
+/// # Errors
+/// Every problem at once, in the order of the lines; places are those of the list.
+pub fn stages_of_list(text: &str, direction: Direction) -> Result<Vec<Stage>, Vec<Problem>> {
+    let mut stages = Vec::new();
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let words = words(line, index + 1);
+        match words.and_then(|words| stage(&words, direction)) {
+            Ok(stage) => stages.extend(stage),
+            Err(finding) => problems.push(finding.problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(stages)
+    } else {
+        Err(problems)
+    }
+}
+
+fn stage(words: &[Token], direction: Direction) -> Result<Option<Stage>, Finding> {
+    let hint = "write source and destination, and quote names with blanks";
+    let (source, destination) = match words {
+        [] => return Ok(None),
+        [source, destination] => (source, destination),
+        [alone] => {
+            let message = format!("{} has no destination", alone.text);
+            return Err(Finding::wrong(alone.start, message, hint));
+        }
+        [_, _, third, ..] => {
+            let message = format!("\"{}\" is one word too many", third.text);
+            return Err(Finding::wrong(third.start, message, hint));
+        }
+    };
+    let (from, to) = direction.sides();
+    let source_path = paths::check(from, source, "", paths::IN_LISTS)?;
+    let destination_path = paths::check(to, destination, "", paths::IN_LISTS)?;
+    let (inner_path, pfs_path) = match direction {
+        Direction::In => (destination_path, source_path),
+        Direction::Out => (source_path, destination_path),
+    };
+    Ok(Some(Stage {
+        kind: StageKind::File,
+        inner_path,
+        pfs_path,
+        place: source.start,
+    }))
+}
+
+/// What a byte stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quote {
+    None,
+    /// The next byte is taken as it is; then it goes on as before.
+    Escaped {
+        in_double: bool,
+    },
+    Single,
+    Double,
+}
+
+/// The words of one line, quotes removed.
+fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
+    let mut words = Vec::new();
+    let mut word: Option<(Place, Vec<Byte>)> = None;
+    let mut quote = Quote::None;
+    for (index, value) in line.bytes().enumerate() {
+        let place = Place {
+            origin: Origin::List,
+            line: number,
+            column: index + 1,
+        };
+        if quote == Quote::None && value.is_ascii_whitespace() {
+            words.extend(word.take().map(|(start, bytes)| Token::new(&bytes, start)));
+            continue;
+        }
+        if quote == Quote::None && value == b'#' && word.is_none() {
+            break;
+        }
+        let (_, bytes) = word.get_or_insert_with(|| (place, Vec::new()));
+        let (next, literal) = step(quote, value);
+        bytes.extend(literal.map(|literal| Byte {
+            value,
+            literal,
+            place,
+        }));
+        quote = next;
+    }
+    if let (true, Some((start, _))) = (quote != Quote::None, &word) {
+        return Err(Finding::wrong(
+            *start,
+            "a quotation or a backslash is not finished",
+            "close it on the same line, or write \\' \\\" \\\\ for the characters themselves",
+        ));
+    }
+    words.extend(word.map(|(start, bytes)| Token::new(&bytes, start)));
+    Ok(words)
+}
+
+/// The state behind a byte and, if the byte belongs to the word, whether it is taken literally.
+fn step(quote: Quote, value: u8) -> (Quote, Option<bool>) {
+    match (quote, value) {
+        (Quote::Escaped { in_double: true }, _) => (Quote::Double, Some(true)),
+        (Quote::Escaped { in_double: false }, _) => (Quote::None, Some(true)),
+        (Quote::Single, b'\'') | (Quote::Double, b'"') => (Quote::None, None),
+        (Quote::Single, _) => (quote, Some(true)),
+        (Quote::None, b'\'') => (Quote::Single, None),
+        (Quote::None, b'"') => (Quote::Double, None),
+        (_, b'\\') => {
+            let in_double = quote == Quote::Double;
+            (Quote::Escaped { in_double }, None)
+        }
+        (Quote::None | Quote::Double, _) => (quote, Some(false)),
+    }
+}

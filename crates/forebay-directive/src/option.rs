@@ -1,0 +1,119 @@
+//! The text of sbatch's option `--bb`.
+
+use crate::lines::{Found, Line, read as read_lines};
+use crate::token::{Byte, Token, option_words};
+use crate::{Origin, Place, Problem, Symbols};
+
+const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
+                    value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
+
+/// The directive lines that a text given as `--bb` stands for.
+///
+/// `capacity=1G access=striped type=scratch pool=P swap=N`, with blanks or commas between, becomes
+/// `#DW jobdw ...` and `#DW swap NGiB`; a text that begins with `#` holds directives already.
+///
+/// # Errors
+/// Every word that has no place there; places are those of the text.
+pub fn directives_of_bb(text: &str) -> Result<String, Vec<Problem>> {
+    if holds_directives(text) {
+        return Ok(text.to_owned());
+    }
+    let found = of_words(text);
+    if found.problems.is_empty() {
+        Ok(found.lines.iter().map(written).collect())
+    } else {
+        Err(found.problems)
+    }
+}
+
+/// What the option asks for, with the places of its own text. Symbols are replaced in directives.
+pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
+    if holds_directives(text) {
+        read_lines(text, Origin::Option, symbols)
+    } else {
+        of_words(text)
+    }
+}
+
+fn holds_directives(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.is_empty());
+    first.is_some_and(|line| line.starts_with('#'))
+}
+
+/// A directive as Slurm writes it.
+fn written(line: &Line) -> String {
+    let is_swap = line.words.first().is_some_and(|word| word.text == "swap");
+    let mut text = line.prefix.to_owned();
+    for word in &line.words {
+        text.push(' ');
+        match word.text.strip_prefix("access=") {
+            Some(modes) => text.extend(["access_mode=", modes]),
+            None => text.push_str(&word.text),
+        }
+        if is_swap && word.text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.push_str("GiB");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn of_words(text: &str) -> Found {
+    let mut found = Found::default();
+    let start = Place {
+        origin: Origin::Option,
+        line: 1,
+        column: 1,
+    };
+    let mut job = Vec::new();
+    let mut swap = Vec::new();
+    let mut pool = Vec::new();
+    for word in option_words(&bytes(text)) {
+        match word.pair() {
+            Some(("capacity" | "access" | "access_mode" | "type", _)) => job.push(word),
+            Some(("pool", _)) => pool.push(word),
+            Some(("swap", size)) if !size.text.is_empty() => swap.push(size),
+            _ => found.problems.push(leftover(&word)),
+        }
+    }
+    let directive = |command: &str, words: Vec<Token>| Line {
+        prefix: "#DW",
+        start,
+        words: [vec![Token::made(command, start)], words, pool.clone()].concat(),
+    };
+    if !job.is_empty() || (swap.is_empty() && !pool.is_empty()) {
+        found.lines.push(directive("jobdw", job));
+    }
+    if !swap.is_empty() {
+        found.lines.push(directive("swap", swap));
+    }
+    found
+}
+
+fn leftover(word: &Token) -> Problem {
+    let text = &word.text;
+    if matches!(text.as_str(), "create_persistent" | "destroy_persistent") {
+        let message = format!("{text} cannot be asked for with --bb");
+        let hint = format!("it is a line of a script: #BB {text} name=NAME ...");
+        return Problem::new(word.start, message, hint);
+    }
+    Problem::new(word.start, format!("--bb does not know \"{text}\""), HINT)
+}
+
+/// The bytes of all lines, with a blank between lines. No symbols: none of the values has any.
+fn bytes(text: &str) -> Vec<Byte> {
+    let mut bytes = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let byte = |(column, value)| Byte {
+            value,
+            literal: false,
+            place: Place {
+                origin: Origin::Option,
+                line: index + 1,
+                column: column + 1,
+            },
+        };
+        bytes.extend(line.bytes().chain([b' ']).enumerate().map(byte));
+    }
+    bytes
+}

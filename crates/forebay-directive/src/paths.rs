@@ -1,0 +1,102 @@
+//! The two ends of a stage, each proved to lie where it says.
+
+use crate::token::Token;
+use crate::{Finding, Weight};
+
+/// Where a path lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// In the burst buffer.
+    Inner,
+    /// On the parallel file system.
+    Outer,
+}
+
+/// How a path of the parallel file system is written in a directive.
+pub(crate) const IN_DIRECTIVES: &str = "directives are not expanded by a shell: write the whole \
+     path; %d is the directory the job works in, %u the user, %j the job id";
+/// The same in a list of files.
+pub(crate) const IN_LISTS: &str = "lists are not expanded: write the whole path";
+
+/// The path that a token names, proved to lie on a side. The label is what stands before the path
+/// in messages; the hint says how a path of the parallel file system is written.
+pub(crate) fn check(side: Side, token: &Token, label: &str, hint: &str) -> Result<String, Finding> {
+    match side {
+        Side::Inner => inner(token, label),
+        Side::Outer => outer(token, label, hint),
+    }
+}
+
+/// The part behind `$DW_JOB_STRIPED`, without leading slash, proved to stay inside.
+fn inner(token: &Token, label: &str) -> Result<String, Finding> {
+    let wrong = |what: &str, hint: &str| {
+        let message = format!("{label}{} {what}", token.text);
+        Err(Finding::wrong(token.start, message, hint))
+    };
+    let (variable, rest) = variable(&token.text).unwrap_or_default();
+    if variable == "DW_JOB_PRIVATE" {
+        return wrong(
+            "is private to each node and cannot be staged",
+            "stage to or from $DW_JOB_STRIPED",
+        );
+    }
+    if variable.starts_with("DW_PERSISTENT_") {
+        let refused = wrong(
+            "is refused: allocations that outlive their job are not there yet",
+            "stage to or from $DW_JOB_STRIPED",
+        );
+        return refused.map_err(|finding| Finding {
+            weight: Weight::Refused,
+            ..finding
+        });
+    }
+    if variable != "DW_JOB_STRIPED" || !(rest.is_empty() || rest.starts_with('/')) {
+        return wrong(
+            "is not in the burst buffer",
+            "begin it with $DW_JOB_STRIPED/",
+        );
+    }
+    if rest.split('/').any(|part| part == "..") {
+        return wrong("leaves the burst buffer", "write the path without \"..\"");
+    }
+    let behind = token.part(token.text.len() - rest.len()..token.text.len());
+    if behind.has_variable() {
+        return wrong(
+            "holds another variable",
+            "no shell expands it: write its value",
+        );
+    }
+    Ok(rest.trim_start_matches('/').to_owned())
+}
+
+/// An absolute path on the parallel file system.
+pub(crate) fn outer(token: &Token, label: &str, hint: &str) -> Result<String, Finding> {
+    let wrong = |what: &str, hint: &str| {
+        let message = format!("{label}{} {what}", token.text);
+        Err(Finding::wrong(token.start, message, hint))
+    };
+    if variable(&token.text).is_some_and(|(name, _)| name.starts_with("DW_")) {
+        return wrong(
+            "is in the burst buffer, where a path of the parallel file system belongs",
+            "begin it with /",
+        );
+    }
+    if token.has_variable() {
+        return wrong("holds a variable", hint);
+    }
+    if !token.text.starts_with('/') {
+        return wrong("is not an absolute path", hint);
+    }
+    Ok(token.text.clone())
+}
+
+/// The variable at the beginning of a path, and what follows it.
+fn variable(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('$')?;
+    if let Some(braced) = text.strip_prefix('{') {
+        return braced.split_once('}');
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    Some(text.split_at(end))
+}

@@ -1,0 +1,150 @@
+//! Values checked against the shape that the table of rules names.
+
+use crate::rules::{Key, Support, Value, Word};
+use crate::token::Token;
+use crate::{Finding, Place, access, parse_size, paths};
+
+/// Everything that is to be said of a key's value: what is wrong with it, or how far it is
+/// supported. The name is how messages call the key.
+pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
+    if value.text.is_empty() {
+        return vec![no_value(name, key, value.start)];
+    }
+    let label = format!("{name}=");
+    let mut findings = match key.value {
+        Value::AccessModes => access::read(value).1,
+        Value::OuterPath => paths::outer(value, &label, paths::IN_DIRECTIVES)
+            .err()
+            .into_iter()
+            .collect(),
+        Value::Words(words) => one_of(&label, words, value).into_iter().collect(),
+        Value::WordList(words) => value
+            .split_at_commas()
+            .iter()
+            .filter_map(|word| one_of(&label, words, word))
+            .collect(),
+        _ => fault(key.value, &value.text)
+            .map(|(what, example)| {
+                let message = format!("{label}{} {what}", value.text);
+                let hint = format!("write for example {label}{example}");
+                Finding::wrong(value.start, message, hint)
+            })
+            .into_iter()
+            .collect(),
+    };
+    if findings.is_empty() {
+        findings.extend(Finding::of_support(key.support, value.start, &label));
+    }
+    findings
+}
+
+/// A key stands alone that needs a value.
+pub(crate) fn no_value(name: &str, key: &Key, place: Place) -> Finding {
+    let example = match key.value {
+        Value::Words(words) | Value::WordList(words) => alternatives(words),
+        Value::StagePath => "/PATH or $DW_JOB_STRIPED/PATH".into(),
+        Value::OuterPath => "/PATH".into(),
+        Value::AccessModes => "striped".into(),
+        value => fault(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
+    };
+    Finding::wrong(
+        place,
+        format!("{name}= has no value"),
+        format!("write {name}={example}"),
+    )
+}
+
+/// What is wrong with a text, and one that is right.
+pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> {
+    let size = |text: &str| parse_size(text).err().map(|e| format!("is no size: {e}"));
+    let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
+    let (fault, example) = match value {
+        Value::Size => (size(text), "10GiB"),
+        Value::SizeInGib if is_number(text) => (size(&format!("{text}GiB")), "10GiB"),
+        Value::SizeInGib => (size(text), "10GiB"),
+        Value::SizePair => {
+            let fault = match text.split_once(':') {
+                Some((first, second)) => size(first).or_else(|| size(second)),
+                None => Some("is no pair of sizes".into()),
+            };
+            (fault, "1MiB:8MiB")
+        }
+        Value::Count => {
+            let good = is_number(text) && text.parse::<u64>().is_ok_and(|n| n > 0);
+            (unless(good, "is no whole number above zero"), "10")
+        }
+        Value::Switch => (unless(matches!(text, "yes" | "no"), "is not known"), "yes"),
+        Value::Name => (
+            unless(
+                is_name(text),
+                "is no name: it begins with a letter and has letters, digits, \"_\", \"-\", \".\"",
+            ),
+            "proj1",
+        ),
+        Value::NnfId => (
+            unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"),
+            "proj1",
+        ),
+        Value::NnfSize => (
+            unless(
+                is_nnf_size(text),
+                "is not digits with one of KiB, MiB, GiB, TiB, KB, MB, GB, TB",
+            ),
+            "10GiB",
+        ),
+        Value::Words(_)
+        | Value::WordList(_)
+        | Value::AccessModes
+        | Value::Text
+        | Value::OuterPath
+        | Value::StagePath => return None,
+    };
+    Some((fault?, example))
+}
+
+fn one_of(label: &str, words: &[Word], value: &Token) -> Option<Finding> {
+    let what = format!("{label}{}", value.text);
+    match words.iter().find(|word| word.name == value.text) {
+        Some(word) => Finding::of_support(word.support, value.start, &what),
+        None => Some(Finding::wrong(
+            value.start,
+            format!("{what} is not known"),
+            format!("write {label}{}", alternatives(words)),
+        )),
+    }
+}
+
+/// The words that are carried out.
+fn alternatives(words: &[Word]) -> String {
+    let good = words.iter().filter(|word| word.support == Support::Yes);
+    let names: Vec<_> = good.map(|word| word.name).collect();
+    names.join(" or ")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+fn is_nnf_id(text: &str) -> bool {
+    text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn is_nnf_size(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len()
+        && matches!(
+            unit,
+            "KiB" | "KB" | "MiB" | "MB" | "GiB" | "GB" | "TiB" | "TB"
+        )
+}

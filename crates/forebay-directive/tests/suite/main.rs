@@ -1,0 +1,59 @@
+//! What the crate promises, by theme. The table of single lines is in `vectors.rs`.
+
+mod dialects;
+mod docs;
+mod lists;
+mod option;
+mod scripts;
+mod warnings;
+
+use forebay_directive::{Problem, Request, Symbols, parse};
+
+const JOBDW: &str = "#DW jobdw type=scratch access_mode=striped capacity=1TiB";
+
+fn symbols() -> Symbols {
+    Symbols {
+        job_id: "4711".into(),
+        array_job_id: String::new(),
+        array_task: String::new(),
+        job_name: "btio".into(),
+        user: "ada".into(),
+        directory: "/scratch/ada/my run".into(),
+    }
+}
+
+fn good(script: &str) -> Request {
+    parse(script, &symbols()).unwrap_or_else(|problems| panic!("{script}\n{problems:#?}"))
+}
+
+/// Problems as `line:column message | hint`.
+fn lines_of(problems: &[Problem]) -> Vec<String> {
+    let line = |p: &Problem| {
+        let place = p.place;
+        format!("{}:{} {} | {}", place.line, place.column, p.message, p.hint)
+    };
+    problems.iter().map(line).collect()
+}
+
+/// The problems of a script.
+fn all_bad(script: &str) -> Vec<String> {
+    match parse(script, &symbols()) {
+        Ok(request) => panic!("{script}\n{request:#?}"),
+        Err(problems) => lines_of(&problems),
+    }
+}
+
+/// The one problem of a script.
+fn bad(script: &str) -> String {
+    let problems = all_bad(script);
+    assert_eq!(problems.len(), 1, "{script}\n{problems:#?}");
+    problems.concat()
+}
+
+#[track_caller]
+fn assert_begins(found: &str, expected: &str) {
+    assert!(
+        found.starts_with(expected),
+        "\n  found    {found}\n  expected {expected}"
+    );
+}

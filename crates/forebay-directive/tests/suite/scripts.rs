@@ -1,0 +1,220 @@
+//! Scripts, and what must come of them.
+
+use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse};
+
+use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols};
+
+#[test]
+fn a_script_without_directives_asks_for_nothing() {
+    assert_eq!(good(""), Request::default());
+    assert_eq!(good("#!/bin/bash\necho hi\n"), Request::default());
+    assert_eq!(
+        good("#!/bin/bash\n#dw jobdw\n #DW jobdw\n"),
+        Request::default()
+    );
+}
+
+#[test]
+fn jobdw_takes_its_keys_in_any_order() {
+    let job =
+        good("#DW jobdw capacity=100GB access_mode=striped,private type=scratch pool=wlm_pool");
+    let job = job.job.expect("jobdw");
+    assert_eq!(job.capacity_bytes, 100_000_000_000);
+    assert_eq!(job.access, [AccessMode::Striped, AccessMode::Private]);
+    assert_eq!(job.pool.as_deref(), Some("wlm_pool"));
+    assert_eq!(
+        good("#DWjobdw access=private type=scratch capacity=1")
+            .job
+            .map(|j| j.access),
+        Some(vec![AccessMode::Private])
+    );
+}
+
+#[test]
+fn stages_name_one_end_inside_and_one_outside() {
+    let script = format!(
+        "#!/bin/bash\n#SBATCH -n 4\n\n{JOBDW}\n\
+         #DW stage_in type=file source=/g/in.dat destination=$DW_JOB_STRIPED/in.dat\n\
+         #DW stage_in source=/lustre/file.dat destination=${{DW_JOB_STRIPED}}/ type=file\n\
+         #DW stage_out type=directory destination=/back_up source=$DW_JOB_STRIPED/\n\
+         srun ./x\n"
+    );
+    let request = good(&script);
+    assert_eq!(request.stage_in[0].inner_path, "in.dat");
+    assert_eq!(request.stage_in[0].pfs_path, "/g/in.dat");
+    assert_eq!(request.stage_in[0].kind, StageKind::File);
+    assert_eq!(request.stage_in[1].inner_path, "");
+    assert_eq!(request.stage_out[0].inner_path, "");
+    assert_eq!(request.stage_out[0].pfs_path, "/back_up");
+    assert_eq!(request.stage_out[0].kind, StageKind::Directory);
+    assert_eq!(request.stage_out[0].place.line, 7);
+}
+
+#[test]
+fn symbols_are_replaced_and_their_blanks_belong_to_the_value() {
+    let script = format!(
+        "{JOBDW}\n#DW stage_out type=file source=$DW_JOB_STRIPED/%x destination=%d/%u-%j-%%-%q\n\
+         #DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/\\\\%j\n"
+    );
+    let request = good(&script);
+    assert_eq!(request.stage_out[0].inner_path, "btio");
+    assert_eq!(
+        request.stage_out[0].pfs_path,
+        "/scratch/ada/my run/ada-4711-%-%q"
+    );
+    assert_eq!(request.stage_out[1].pfs_path, "/g/%j");
+}
+
+#[test]
+fn continuation_lines_repeat_the_prefix() {
+    let request = good("#DW jobdw capacity=1000GB \\\n#DW   access_mode=striped type=scratch\n");
+    assert_eq!(
+        request.job.map(|j| j.capacity_bytes),
+        Some(1_000_000_000_000)
+    );
+    let glued = good("#DW jobdw capa\\\n#DWcity=1K access_mode=striped type=scratch\n");
+    assert_eq!(glued.job.map(|j| j.capacity_bytes), Some(1024));
+}
+
+#[test]
+fn broken_continuations_are_named_where_they_break() {
+    for follower in [
+        "#BB x",
+        "#SBATCH -n 1",
+        "#   access_mode=striped type=scratch",
+        "echo",
+    ] {
+        let script = format!("{JOBDW} \\\n{follower}\n");
+        assert!(
+            bad(&script).starts_with("2:1 the #DW line before ends in"),
+            "{follower}"
+        );
+    }
+    assert!(bad(&format!("{JOBDW} \\")).starts_with("2:1 the #DW line before"));
+}
+
+#[test]
+fn the_script_as_a_whole_must_make_sense() {
+    let stage = "#DW stage_in type=file source=/g destination=$DW_JOB_STRIPED/in";
+    assert!(bad(stage).starts_with("1:5 staging without an allocation | add a line such as"));
+    let private = "#DW jobdw type=scratch access_mode=private capacity=1G";
+    assert!(
+        bad(&format!("{private}\n{stage}")).starts_with("2:5 staging needs access_mode=striped")
+    );
+    assert!(
+        bad(&format!("{JOBDW}\n{JOBDW}"))
+            .starts_with("2:5 a second jobdw; the first is at line 1, column 5")
+    );
+}
+
+#[test]
+fn a_directive_behind_the_header_is_an_error_not_a_comment() {
+    for gap in ["echo hi", "   "] {
+        let found = bad(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
+        assert!(
+            found.starts_with("3:1 #DW behind the header, which ended at line 2"),
+            "{found}"
+        );
+        assert!(
+            found.ends_with("or write ##DW to keep it as a comment"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn a_script_may_write_another_one() {
+    for word in ["EOF", "-EOF", " 'EOF'", "\"EOF\""] {
+        let script = format!("#!/bin/bash\ncat > inner.sh <<{word}\n{JOBDW}\n\tEOF\n");
+        assert_eq!(good(&script).job, None, "{word}");
+        let found = bad(&format!("{script}{JOBDW}\n"));
+        assert!(found.starts_with("5:1 #DW behind the header"), "{found}");
+    }
+}
+
+#[test]
+fn two_angle_brackets_are_not_always_a_here_document() {
+    for line in [
+        "x=$((1<<n))",
+        "(( x = y<<n ))",
+        "  # x << n",
+        "grep x <<<word",
+        "x<<2",
+    ] {
+        let found = bad(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
+        assert_begins(&found, "3:1 #DW behind the header");
+    }
+}
+
+#[test]
+fn a_dollar_in_what_a_symbol_stands_for_is_no_variable() {
+    let mut symbols = symbols();
+    symbols.directory = "/scratch/$cash".into();
+    let script =
+        format!("{JOBDW}\n#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=%d/a\n");
+    let request = parse(&script, &symbols).expect("good");
+    assert_eq!(request.stage_out[0].pfs_path, "/scratch/$cash/a");
+}
+
+#[test]
+fn all_problems_are_reported_in_the_order_of_the_lines() {
+    let problems = all_bad("#DW jobdw capacity=0\n#DW what\n#DW swap 1\n");
+    let lines: Vec<_> = problems.iter().map(|p| &p[..2]).collect();
+    assert_eq!(lines, ["1:", "1:", "1:", "2:", "3:"], "{problems:#?}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_what_is_refused() {
+    let cache = "#DW jobdw type=cache access_mode=striped,ldbalance capacity=x";
+    let problems = all_bad(cache);
+    assert_eq!(problems.len(), 2, "{problems:#?}");
+    assert_begins(&problems[0], "1:5 type=cache needs pfs=");
+    assert_begins(&problems[1], "1:61 capacity=x is no size");
+    let right = cache.replace("capacity=x", "capacity=1G pfs=/g");
+    assert_eq!(all_bad(&right).len(), 2, "type=cache, and ldbalance");
+}
+
+#[test]
+fn symbols_of_arrays_are_replaced() {
+    let stage = "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/%A_%a_%b";
+    let path = |symbols: &Symbols| {
+        let request = parse(&format!("{JOBDW}\n{stage}"), symbols).expect("good");
+        request.stage_out[0].pfs_path.clone()
+    };
+    let mut symbols = symbols();
+    assert_eq!(path(&symbols), "/g/4711__");
+    symbols.array_job_id = "4700".into();
+    symbols.array_task = "137".into();
+    assert_eq!(path(&symbols), "/g/4700_137_7");
+}
+
+#[test]
+fn a_large_job_stages_its_directory_in_and_out() {
+    let request = good(
+        "#!/bin/bash\n#SBATCH --partition=workq\n#SBATCH -t 10\n#SBATCH --nodes=32\n\
+         #SBATCH --ntasks=1024\n#SBATCH -o out_%j\n\
+         #DW jobdw type=scratch access_mode=striped capacity=2TiB\n\
+         #DW stage_in type=directory source=/scratch/ada/for_bb destination=$DW_JOB_STRIPED\n\
+         #DW stage_out type=directory destination=/scratch/ada/back_up source=$DW_JOB_STRIPED/\n\
+         cd $DW_JOB_STRIPED\nchmod +x executable\nsrun -n 1024 ./executable\n",
+    );
+    assert_eq!(request.job.expect("jobdw").capacity_bytes, 2 << 40);
+    assert_eq!(request.stage_in[0].inner_path, "");
+    assert_eq!(request.stage_out[0].pfs_path, "/scratch/ada/back_up");
+    assert_eq!(request.warnings, []);
+}
+
+#[test]
+fn a_job_in_a_persistent_space_hears_of_all_its_lines() {
+    let problems = all_bad(
+        "#!/bin/bash\n#DW persistentdw name=ada_test\n\
+         #DW stage_in type=directory source=/g/in destination=$DW_PERSISTENT_STRIPED_ada_test\n\
+         cd $DW_PERSISTENT_STRIPED_ada_test\n",
+    );
+    assert_eq!(problems.len(), 2, "{problems:#?}");
+    assert_begins(&problems[0], "2:5 persistentdw is refused");
+    assert_begins(
+        &problems[1],
+        "3:54 destination=$DW_PERSISTENT_STRIPED_ada_test is refused",
+    );
+}

@@ -1,0 +1,277 @@
+//! Fast disks of this node.
+
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use procfs_core::process::MountInfo;
+
+use crate::{Result, files, machine, mounts, probe};
+
+/// A directory on an NVMe disk of this node in which this user may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NvmeDirectory {
+    /// Where the file system is mounted.
+    pub mount_point: PathBuf,
+    /// The user's own directory there, else the mount point itself.
+    pub directory: PathBuf,
+    /// Its type: ext4, xfs.
+    pub file_system: String,
+    /// The device as it was mounted.
+    pub device: String,
+    /// What an ordinary user may still write.
+    pub available_bytes: u64,
+}
+
+/// What lies on or below these belongs to the system or to the users' homes.
+const SYSTEM_PLACES: [&str; 12] = [
+    "/efi", "/etc", "/home", "/nix", "/opt", "/root", "/run", "/snap", "/srv", "/sys", "/usr",
+    "/var",
+];
+
+/// Device mapper and RAID devices may stand on one another.
+const STACK_DEPTH_MAX: u32 = 8;
+
+/// Directories on file systems that lie wholly on local NVMe and are not also the system's; most
+/// free space first. What has no block device of its own (Btrfs, ZFS, overlays) is not found.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn nvme_directories() -> Result<Vec<NvmeDirectory>> {
+    let user = machine::user_name();
+    Ok(find(&mounts::mounts()?, Path::new("/sys"), &user))
+}
+
+fn find(mounts: &[MountInfo], sysfs: &Path, user: &str) -> Vec<NvmeDirectory> {
+    // A disk mounted twice counts once, and if one of the places is the system's, not at all.
+    let mut seen: HashSet<&str> = mounts
+        .iter()
+        .filter(|mount| is_system_place(&mount.mount_point))
+        .map(|mount| mount.majmin.as_str())
+        .collect();
+    let mut found: Vec<_> = mounts
+        .iter()
+        .filter(|mount| !seen.contains(mount.majmin.as_str()))
+        .filter(|mount| is_nvme(&sysfs.join("dev/block").join(&mount.majmin), 0))
+        .filter_map(|mount| Some((mount, usable(mount, user)?)))
+        .collect();
+    found.retain(|(mount, _)| seen.insert(&mount.majmin));
+    let mut found: Vec<_> = found.into_iter().map(|(_, directory)| directory).collect();
+    found.sort_by_key(|directory| std::cmp::Reverse(directory.available_bytes));
+    found
+}
+
+fn is_system_place(point: &Path) -> bool {
+    let text = point.to_string_lossy();
+    text == "/" || text.starts_with("/boot") || SYSTEM_PLACES.iter().any(|p| point.starts_with(p))
+}
+
+/// Does this block device (its directory in sysfs) lie on local NVMe alone?
+fn is_nvme(device: &Path, depth: u32) -> bool {
+    let Ok(device) = files::real_path(device) else {
+        return false;
+    };
+    if device.join("partition").exists() {
+        return device.parent().is_some_and(|disk| is_nvme(disk, depth));
+    }
+    let below = files::names_in(&device.join("slaves")).unwrap_or_default();
+    if !below.is_empty() {
+        let all = |name| is_nvme(&device.join("slaves").join(name), depth + 1);
+        return depth < STACK_DEPTH_MAX && below.iter().all(all);
+    }
+    let name = device.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("nvme") && is_local(&device.join("device"))
+}
+
+/// NVMe may also be reached over a network. The device behind a disk is its controller, or, where
+/// it may have several, the subsystem with one link for each.
+fn is_local(device: &Path) -> bool {
+    let remote = |controller: &Path| {
+        let transport = files::read_to_string(&controller.join("transport")).unwrap_or_default();
+        matches!(transport.trim(), "tcp" | "rdma" | "fc" | "loop")
+    };
+    let parts = files::names_in(device).unwrap_or_default();
+    !remote(device) && !parts.iter().any(|part| remote(&device.join(part)))
+}
+
+/// The directory of this user on a mounted file system, if there is one to write in.
+fn usable(mount: &MountInfo, user: &str) -> Option<NvmeDirectory> {
+    let point = &mount.mount_point;
+    let is_ours = |path: &PathBuf| {
+        let found = path.metadata();
+        found.is_ok_and(|found| found.is_dir() && found.uid() == machine::user_id())
+    };
+    let of_user = Some(user).filter(|user| !user.is_empty() && !user.contains('/'));
+    let own = of_user.map(|user| point.join(user)).filter(is_ours);
+    let directory = own.unwrap_or_else(|| point.clone());
+    (probe::may_write_in(&directory).is_ok() && directory.is_dir()).then_some(())?;
+    Some(NvmeDirectory {
+        available_bytes: machine::space(&directory).ok()?.available_bytes,
+        mount_point: point.clone(),
+        directory,
+        file_system: mount.fs_type.clone(),
+        device: mount.mount_source.clone().unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A sysfs and mount points, all below one scratch directory.
+    struct Machine {
+        scratch: tempfile::TempDir,
+        mountinfo: String,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self {
+                scratch: tempfile::tempdir().expect("tempdir"),
+                mountinfo: String::new(),
+            }
+        }
+
+        fn sysfs(&self) -> PathBuf {
+            self.scratch.path().join("sys")
+        }
+
+        /// A directory of devices/, with a file in it for each of these names.
+        fn device(&self, path: &str, number: &str, files: &[(&str, &str)]) {
+            let directory = self.sysfs().join("devices").join(path);
+            fs::create_dir_all(&directory).expect("mkdir");
+            for (name, text) in files {
+                let file = directory.join(name);
+                fs::create_dir_all(file.parent().expect("parent")).expect("mkdir");
+                fs::write(file, text).expect("write");
+            }
+            let numbers = self.sysfs().join("dev/block");
+            fs::create_dir_all(&numbers).expect("mkdir");
+            symlink(&directory, numbers.join(number)).expect("link");
+        }
+
+        fn stack(&self, upper: &str, lower: &[&str]) {
+            let devices = self.sysfs().join("devices");
+            let slaves = devices.join(upper).join("slaves");
+            fs::create_dir_all(&slaves).expect("mkdir");
+            for path in lower {
+                let name = Path::new(path).file_name().expect("name");
+                symlink(devices.join(path), slaves.join(name)).expect("link");
+            }
+        }
+
+        fn mount(&mut self, number: &str, point: &str) -> PathBuf {
+            let system = Path::new(point).is_absolute();
+            let place = self.scratch.path().join(point); // an absolute path stays itself
+            if !system {
+                fs::create_dir_all(&place).expect("mkdir");
+            }
+            let line = format!(
+                "9 1 {number} / {} rw - xfs /dev/{number} rw\n",
+                place.display()
+            );
+            self.mountinfo.push_str(&line);
+            place
+        }
+
+        fn find(&self) -> Vec<NvmeDirectory> {
+            find(&mounts::parse(&self.mountinfo), &self.sysfs(), "ada")
+        }
+
+        fn points(&self) -> Vec<PathBuf> {
+            self.find().into_iter().map(|d| d.mount_point).collect()
+        }
+    }
+
+    #[test]
+    fn a_disk_a_partition_and_stacks_of_them_are_found_and_other_disks_are_not() {
+        let mut machine = Machine::new();
+        let pcie: &[_] = &[("device/transport", "pcie\n")];
+        machine.device("nvme0n1", "259:0", pcie);
+        machine.device("nvme0n1/nvme0n1p2", "259:2", &[("partition", "2\n")]);
+        machine.device("sda", "8:0", &[]);
+        machine.device("sda/sda1", "8:1", &[("partition", "1\n")]);
+        machine.device("dm-0", "253:0", &[]);
+        machine.stack("dm-0", &["md0"]);
+        machine.device("md0", "9:0", &[]);
+        machine.stack("md0", &["nvme0n1/nvme0n1p2", "nvme0n1"]);
+        machine.device("md1", "9:1", &[]);
+        machine.stack("md1", &["nvme0n1", "sda/sda1"]);
+        let expected = [
+            machine.mount("259:0", "disk"),
+            machine.mount("259:2", "partition"),
+            machine.mount("253:0", "raid"),
+        ];
+        machine.mount("8:1", "slow");
+        machine.mount("9:1", "mixed");
+        machine.mount("0:44", "overlay");
+        let mut found = machine.points();
+        found.sort();
+        let mut expected = expected.to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_disk_behind_a_network_is_not_local() {
+        let mut machine = Machine::new();
+        machine.device("a/nvme1n1", "259:1", &[("device/transport", "tcp\n")]);
+        machine.device(
+            "b/nvme2n1",
+            "259:2",
+            &[("device/nvme2/transport", "rdma\n")],
+        );
+        machine.device(
+            "c/nvme3n1",
+            "259:3",
+            &[("device/nvme3/transport", "pcie\n")],
+        );
+        machine.mount("259:1", "one");
+        machine.mount("259:2", "two");
+        let local = machine.mount("259:3", "three");
+        assert_eq!(machine.points(), [local]);
+    }
+
+    #[test]
+    fn disks_of_the_system_and_second_mounts_are_left_out() {
+        let mut machine = Machine::new();
+        for number in ["259:1", "259:2", "259:3"] {
+            machine.device(&format!("{number}/nvme0n1"), number, &[]);
+        }
+        machine.mount("259:1", "/");
+        machine.mount("259:1", "bound");
+        machine.mount("259:2", "/boot/efi");
+        let scratch = machine.mount("259:3", "scratch");
+        machine.mount("259:3", "again");
+        assert_eq!(machine.points(), [scratch]);
+        for place in ["/home", "/usr/local", "/var/lib/snapd", "/boot2"] {
+            assert!(is_system_place(Path::new(place)), "{place}");
+        }
+        for place in ["/scratch", "/local/home", "/homes", "/mnt"] {
+            assert!(!is_system_place(Path::new(place)), "{place}");
+        }
+    }
+
+    #[test]
+    fn the_users_own_directory_is_preferred_and_files_are_no_place() {
+        let mut machine = Machine::new();
+        machine.device("nvme0n1", "259:0", &[]);
+        machine.device("x/nvme1n1", "259:1", &[]);
+        let point = machine.mount("259:0", "scratch");
+        let file = machine.mount("259:1", "resolv.conf");
+        fs::remove_dir(&file).expect("rmdir");
+        fs::write(&file, "bound into a container").expect("write");
+        fs::create_dir(point.join("ada")).expect("mkdir");
+        let found = machine.find();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].directory, point.join("ada"));
+        assert_eq!(found[0].mount_point, point);
+        assert_eq!(
+            (found[0].file_system.as_str(), found[0].device.as_str()),
+            ("xfs", "/dev/259:0")
+        );
+        assert!(found[0].available_bytes > 0);
+    }
+}

@@ -1,0 +1,263 @@
+//! How much memory there is: of the machine, and of the memory cgroup this process is in (a job of
+//! a scheduler, a container). What is written to a tmpfs counts against both, and a process that
+//! goes beyond its cgroup's limit is killed, not told.
+
+use std::path::{Component, Path, PathBuf};
+
+use procfs_core::process::MountInfo;
+use procfs_core::{FromRead, ProcessCGroup, ProcessCGroups};
+
+use crate::{Result, files, mounts, on};
+
+/// Memory of the machine and of the cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// What could be taken without swapping (`MemAvailable`).
+    pub available_bytes: u64,
+    /// All of it (`MemTotal`).
+    pub total_bytes: u64,
+    /// The limit that is reached first, if there is any below the machine's memory.
+    pub cgroup: Option<CgroupLimit>,
+}
+
+/// The limit of a memory cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupLimit {
+    /// The group's directory.
+    pub path: PathBuf,
+    /// What all its processes may use together.
+    pub limit_bytes: u64,
+    /// What is left: the limit less what is used, where cached files that can be dropped are not
+    /// counted as used. Files in a tmpfs cannot be dropped.
+    pub free_bytes: u64,
+}
+
+/// Files that describe a group, of the first and of the second version of cgroups. Versions differ
+/// in names only; the numbers include all groups below.
+struct Version {
+    limit: &'static str,
+    usage: &'static str,
+    droppable: [&'static str; 2],
+}
+
+const V1: Version = Version {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    droppable: ["total_active_file", "total_inactive_file"],
+};
+const V2: Version = Version {
+    limit: "memory.max",
+    usage: "memory.current",
+    droppable: ["active_file", "inactive_file"],
+};
+
+/// The memory there is for this process.
+///
+/// # Errors
+/// If /proc is not mounted or older than Linux 3.14.
+pub fn memory() -> Result<Memory> {
+    let path = Path::new("/proc/meminfo");
+    let text = files::read_to_string(path)?;
+    let bytes = |name| {
+        let missing = || std::io::Error::other(format!("it has no line {name}"));
+        on(field_bytes(&text, name).ok_or_else(missing), "read", path)
+    };
+    let total_bytes = bytes("MemTotal")?;
+    // A kernel without cgroups has no such file.
+    let groups = files::read_lossy(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    Ok(Memory {
+        available_bytes: bytes("MemAvailable")?,
+        total_bytes,
+        cgroup: tightest(&groups, &mounts::mounts()?, total_bytes),
+    })
+}
+
+/// A field of /proc/meminfo. Only what is asked for need be there: kernels and containers differ in
+/// the rest.
+fn field_bytes(text: &str, name: &str) -> Option<u64> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(field, _)| *field == name)?;
+    let kib: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The limit with the least left, from the text of /proc/self/cgroup.
+fn tightest(groups: &str, mounts: &[MountInfo], total_bytes: u64) -> Option<CgroupLimit> {
+    let groups = ProcessCGroups::from_read(groups.as_bytes()).ok()?;
+    let directories = groups
+        .0
+        .iter()
+        .filter_map(|group| Some((version(group)?, directories(group, mounts))));
+    directories
+        .flat_map(|(version, found)| found.into_iter().map(move |path| (version, path)))
+        .filter_map(|(version, path)| limit(version, path))
+        .filter(|found| found.limit_bytes < total_bytes)
+        .min_by_key(|found| found.free_bytes)
+}
+
+/// How a hierarchy limits memory, if it is one that does.
+fn version(group: &ProcessCGroup) -> Option<&'static Version> {
+    match group.hierarchy {
+        0 => Some(&V2),
+        _ if group.controllers.iter().any(|name| name == "memory") => Some(&V1),
+        _ => None,
+    }
+}
+
+/// The group's directory and all those above it that are mounted.
+fn directories(group: &ProcessCGroup, mounts: &[MountInfo]) -> Vec<PathBuf> {
+    let holds = |mount: &&MountInfo| match group.hierarchy {
+        0 => mount.fs_type == "cgroup2",
+        _ => mount.fs_type == "cgroup" && mount.super_options.contains_key("memory"),
+    };
+    let below_mount = |mount: &MountInfo| {
+        let below = below_root(Path::new(&group.pathname), Path::new(&mount.root))?;
+        let deepest = mount.mount_point.join(below);
+        let on_the_way = deepest.ancestors();
+        let mounted = on_the_way.take_while(|path| path.starts_with(&mount.mount_point));
+        Some(mounted.map(Path::to_path_buf).collect())
+    };
+    mounts
+        .iter()
+        .filter(holds)
+        .find_map(below_mount)
+        .unwrap_or_default()
+}
+
+/// The group's path below the directory of the hierarchy that a mount shows, which in a container
+/// is seldom the hierarchy's root. Where a mount shows something above what a cgroup namespace lets
+/// us see (`/..`), only that its limits hold for us too is known.
+fn below_root<'a>(group: &'a Path, root: &Path) -> Option<&'a Path> {
+    let above = |part| matches!(part, Component::RootDir | Component::ParentDir);
+    match group.strip_prefix(root) {
+        Ok(below) if !below.components().any(|part| part == Component::ParentDir) => Some(below),
+        _ if root != Path::new("/") && root.components().all(above) => Some(Path::new("")),
+        _ => None,
+    }
+}
+
+/// The limit of one group; `None` if it has none.
+fn limit(version: &Version, path: PathBuf) -> Option<CgroupLimit> {
+    let read = |name| files::read_to_string(&path.join(name)).ok();
+    let number = |name| read(name)?.trim().parse::<u64>().ok();
+    let limit_bytes = number(version.limit)?; // "max" is no number
+    let statistics = read("memory.stat").unwrap_or_default();
+    let droppable_bytes: u64 = statistics
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| version.droppable.contains(name))
+        .filter_map(|(_, value)| value.parse::<u64>().ok())
+        .sum();
+    let used_bytes = number(version.usage)?.saturating_sub(droppable_bytes);
+    Some(CgroupLimit {
+        path,
+        limit_bytes,
+        free_bytes: limit_bytes.saturating_sub(used_bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOTAL: u64 = 1 << 30;
+
+    /// A group's files, under the names of both versions.
+    fn group(path: &Path, limit: &str, usage: u64, stat: &str) {
+        std::fs::create_dir_all(path).expect("mkdir");
+        for version in [V1, V2] {
+            std::fs::write(path.join(version.limit), format!("{limit}\n")).expect("limit");
+            std::fs::write(path.join(version.usage), format!("{usage}\n")).expect("usage");
+        }
+        std::fs::write(path.join("memory.stat"), stat).expect("stat");
+    }
+
+    fn mount(fields: &str, point: &Path, options: &str) -> String {
+        format!("{fields} {} rw - {options}\n", point.display())
+    }
+
+    #[test]
+    fn the_limit_with_the_least_left_holds_and_cached_files_count_as_free() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let top = scratch.path().join("cgroup");
+        let job = top.join("slurm/job_1");
+        group(&top, "9223372036854771712", 5000, "");
+        let stat = "active_file 1\ntotal_active_file 300\ntotal_inactive_file 100\nshmem 9\n";
+        group(&top.join("slurm"), "1000", 900, stat);
+        group(&job, "2000", 100, "");
+        let mounts = mount("31 1 0:28 /", &top, "cgroup cgroup rw,memory");
+        let mounts = mounts::parse(&mounts);
+        let groups = "5:cpu:/x\n4:memory:/slurm/job_1\n0::/\n";
+        let expected = CgroupLimit {
+            path: top.join("slurm"),
+            limit_bytes: 1000,
+            free_bytes: 500,
+        };
+        assert_eq!(tightest(groups, &mounts, TOTAL), Some(expected));
+        assert_eq!(tightest(groups, &mounts, 1000).map(|l| l.path), None);
+        assert_eq!(tightest("4:cpu:/slurm\n", &mounts, TOTAL), None);
+    }
+
+    #[test]
+    fn in_a_container_the_path_is_relative_to_the_root_of_the_mount() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let top = scratch.path().join("cgroup");
+        group(&top, "4000", 1000, "active_file 500\n");
+        group(&top.join("step"), "max", 10, "");
+        let free = |root: &str, groups: &str| {
+            let mounts = mount(
+                &format!("31 1 0:28 {root}"),
+                &top,
+                "cgroup2 cgroup2 rw,nsdelegate",
+            );
+            tightest(groups, &mounts::parse(&mounts), TOTAL).map(|limit| limit.free_bytes)
+        };
+        assert_eq!(free("/docker/7", "0::/docker/7/step\n"), Some(3500));
+        assert_eq!(free("/docker/7", "0::/docker/7\n"), Some(3500));
+        assert_eq!(free("/", "0::/step\n"), Some(3500));
+        // Another container's group is not ours.
+        assert_eq!(free("/docker/7", "0::/docker/77\n"), None);
+        // Seen from a namespace of cgroups: the mount shows a group above us, or we are outside.
+        assert_eq!(free("/..", "0::/\n"), Some(3500));
+        assert_eq!(free("/", "0::/../other\n"), None);
+    }
+
+    #[test]
+    fn where_both_versions_are_mounted_the_one_with_the_controller_counts() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (first, second) = (scratch.path().join("1"), scratch.path().join("2"));
+        group(&first.join("a"), "700", 600, "total_inactive_file 50\n");
+        std::fs::create_dir_all(second.join("a")).expect("mkdir"); // no controller: no files
+        let mounts = mount("31 1 0:28 /", &first, "cgroup cgroup rw,memory")
+            + &mount("32 1 0:29 /", &second, "cgroup2 cgroup2 rw");
+        let found = tightest("4:memory:/a\n0::/a\n", &mounts::parse(&mounts), TOTAL);
+        assert_eq!(found.map(|limit| limit.free_bytes), Some(150));
+    }
+
+    #[test]
+    fn usage_beyond_the_limit_leaves_nothing() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        group(scratch.path(), "100", 500, "inactive_file nonsense\n");
+        let found = limit(&V2, scratch.path().to_owned()).expect("limit");
+        assert_eq!(found.free_bytes, 0);
+    }
+
+    #[test]
+    fn a_short_meminfo_as_of_a_container_is_enough() {
+        let text = "MemTotal:        2048 kB\nMemAvailable:  1024 kB\nHugePages_Total:  3\n";
+        assert_eq!(field_bytes(text, "MemAvailable"), Some(1 << 20));
+        assert_eq!(field_bytes(text, "MemFree"), None);
+        assert_eq!(field_bytes(text, "HugePages_Total"), None);
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        let found = memory().expect("memory");
+        assert!(found.available_bytes > 0 && found.available_bytes <= found.total_bytes);
+        assert!(
+            found
+                .cgroup
+                .is_none_or(|l| l.limit_bytes < found.total_bytes)
+        );
+    }
+}

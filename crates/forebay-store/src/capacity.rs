@@ -1,0 +1,155 @@
+//! How large an allocation may be.
+
+use forebay_host::machine;
+use forebay_host::memory::{self, CgroupLimit, Memory};
+
+use crate::{Error, Store};
+
+/// Share of the space found that an allocation may fill. The rest stays for the application's own
+/// memory (a memory store) or for the other users of the disk.
+const USABLE_MEMORY_PERCENT: u64 = 50;
+const USABLE_DISK_PERCENT: u64 = 90;
+
+/// What a store can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Size in bytes: what was asked, or what can be had if that is less.
+    pub capacity_bytes: u64,
+    /// The most that could be had.
+    pub usable_bytes: u64,
+}
+
+/// What there is for an allocation.
+struct Room {
+    usable_bytes: u64,
+    /// Of a memory store: the group, and what is usable in it.
+    cgroup: Option<(CgroupLimit, u64)>,
+}
+
+impl Store {
+    /// What an allocation that asks for `wanted_bytes` can have now. Capacity in a script is what a
+    /// large machine was asked for; here it is a wish, and less may be given.
+    ///
+    /// # Errors
+    /// If a memory cgroup has no room for that; if the space cannot be measured.
+    pub fn grant(&self, wanted_bytes: u64) -> Result<Grant, Error> {
+        self.room()?.grant(wanted_bytes)
+    }
+
+    /// The most that an allocation can have now.
+    ///
+    /// # Errors
+    /// If the space cannot be measured.
+    pub fn usable_bytes(&self) -> Result<u64, Error> {
+        let room = self.room()?;
+        let of_group = room.cgroup.map(|(_, bytes)| bytes);
+        Ok(of_group.map_or(room.usable_bytes, |bytes| bytes.min(room.usable_bytes)))
+    }
+
+    fn room(&self) -> Result<Room, Error> {
+        let in_directory = match self {
+            Self::Directory { path, .. } => machine::space(path)?.available_bytes,
+            Self::Memory { .. } => u64::MAX,
+        };
+        if self.in_memory() {
+            return Ok(Room::in_memory(in_directory, memory::memory()?));
+        }
+        Ok(Room {
+            usable_bytes: in_directory / 100 * USABLE_DISK_PERCENT,
+            cgroup: None,
+        })
+    }
+}
+
+impl Room {
+    fn in_memory(in_directory: u64, memory: Memory) -> Self {
+        let share = |bytes: u64| bytes / 100 * USABLE_MEMORY_PERCENT;
+        let in_group = |group: CgroupLimit| {
+            let usable = share(group.free_bytes);
+            (group, usable)
+        };
+        Self {
+            usable_bytes: share(memory.available_bytes.min(in_directory)),
+            cgroup: memory.cgroup.map(in_group),
+        }
+    }
+
+    fn grant(self, wanted_bytes: u64) -> Result<Grant, Error> {
+        let capacity_bytes = wanted_bytes.min(self.usable_bytes);
+        match self.cgroup {
+            Some((group, usable_bytes)) if capacity_bytes > usable_bytes => {
+                Err(Error::CgroupTooSmall {
+                    capacity_bytes,
+                    cgroup: group.path,
+                    limit_bytes: group.limit_bytes,
+                    usable_bytes,
+                })
+            }
+            _ => Ok(Grant {
+                capacity_bytes,
+                usable_bytes: self.usable_bytes,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn memory(available_bytes: u64, cgroup: Option<(u64, u64)>) -> Memory {
+        let limit = |(limit_bytes, free_bytes)| CgroupLimit {
+            path: "/group".into(),
+            limit_bytes,
+            free_bytes,
+        };
+        Memory {
+            available_bytes,
+            total_bytes: 64 * GIB,
+            cgroup: cgroup.map(limit),
+        }
+    }
+
+    #[test]
+    fn a_wish_beyond_the_machine_is_cut_down_to_half_of_it() {
+        let grant = |wanted| {
+            Room::in_memory(u64::MAX, memory(20_000, None))
+                .grant(wanted)
+                .expect("grant")
+        };
+        assert_eq!(
+            (grant(4_000).capacity_bytes, grant(4_000).usable_bytes),
+            (4_000, 10_000)
+        );
+        assert_eq!(grant(1 << 60).capacity_bytes, 10_000);
+        let small = Room::in_memory(2_000, memory(20_000, None))
+            .grant(4_000)
+            .expect("grant");
+        assert_eq!(small.capacity_bytes, 1_000);
+    }
+
+    #[test]
+    fn a_cgroup_without_room_beside_the_application_is_refused_with_both_numbers() {
+        let in_group = |wanted, free| {
+            Room::in_memory(u64::MAX, memory(40 * GIB, Some((4 * GIB, free)))).grant(wanted)
+        };
+        assert_eq!(in_group(GIB, 3 * GIB).expect("fits").capacity_bytes, GIB);
+        let refused = in_group(3 * GIB, 3 * GIB).expect_err("refused").to_string();
+        assert!(refused.contains("of 3.00 GiB in memory"), "{refused}");
+        assert!(
+            refused.contains("/group is limited to 4.00 GiB"),
+            "{refused}"
+        );
+        in_group(1 << 60, 3 * GIB).expect_err("the machine has more than the group");
+    }
+
+    #[test]
+    fn a_disk_keeps_a_tenth_for_others() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let store = Store::directory(scratch.path()).expect("store");
+        let grant = store.grant(1 << 60).expect("grant");
+        assert!(grant.capacity_bytes == grant.usable_bytes && grant.usable_bytes < 1 << 60);
+    }
+}

@@ -1,0 +1,145 @@
+//! Which store an allocation is made in.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind};
+use forebay_host::{disks, machine};
+
+use crate::Error;
+
+/// Memory that every process sees: the store in memory where there can be no private mount.
+pub const SHARED_MEMORY: &str = "/dev/shm";
+
+/// A place for allocations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Store {
+    /// A directory. The size of an allocation is not enforced in it.
+    Directory {
+        /// Where, with links resolved.
+        path: PathBuf,
+        /// On a file system in memory.
+        in_memory: bool,
+    },
+    /// A memory file system of its own for each allocation.
+    Memory {
+        /// Of huge pages: for few large files.
+        huge: bool,
+    },
+}
+
+/// Why a store was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The user named it.
+    Named,
+    /// The site's setting names it.
+    Site,
+    /// A local NVMe device was found.
+    Nvme {
+        /// The device.
+        device: String,
+    },
+    /// There was nothing else.
+    Default,
+}
+
+impl Store {
+    /// The store the user named, else the site's, else a directory on local NVMe, else memory. `memory`
+    /// and `memory:huge` name memory, everything else a directory.
+    ///
+    /// # Errors
+    /// If the directory named does not exist or is none.
+    pub fn choose(named: Option<&Path>, site: Option<&Path>) -> Result<(Self, Reason), Error> {
+        if let Some(name) = named {
+            return Ok((Self::named(name)?, Reason::Named));
+        }
+        if let Some(name) = site {
+            return Ok((Self::named(name)?, Reason::Site));
+        }
+        match disks::nvme_directories()?.into_iter().next() {
+            Some(found) => {
+                let device = found.device;
+                Ok((Self::directory(&found.directory)?, Reason::Nvme { device }))
+            }
+            None => Ok((Self::Memory { huge: false }, Reason::Default)),
+        }
+    }
+
+    fn named(name: &Path) -> Result<Self, Error> {
+        match name.to_str() {
+            Some("memory") => Ok(Self::Memory { huge: false }),
+            Some("memory:huge") => Ok(Self::Memory { huge: true }),
+            _ => Self::directory(name),
+        }
+    }
+
+    /// The directory as a store.
+    ///
+    /// # Errors
+    /// If it does not exist or is none.
+    pub fn directory(path: &Path) -> Result<Self, Error> {
+        let path = files::real_path(path)?;
+        if files::status(&path)?.kind != Kind::Directory {
+            return Err(Error::NotADirectory(path));
+        }
+        let in_memory = machine::is_in_memory(&path)?;
+        Ok(Self::Directory { path, in_memory })
+    }
+
+    /// Are the data held in memory? Then they do not survive the node.
+    #[must_use]
+    pub fn in_memory(&self) -> bool {
+        match self {
+            Self::Directory { in_memory, .. } => *in_memory,
+            Self::Memory { .. } => true,
+        }
+    }
+
+    /// Is the size of an allocation a hard limit?
+    #[must_use]
+    pub fn enforces_capacity(&self) -> bool {
+        matches!(self, Self::Memory { .. })
+    }
+}
+
+/// As the user would name it.
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Directory { path, .. } => path.display().fmt(f),
+            Self::Memory { huge: false } => f.write_str("memory"),
+            Self::Memory { huge: true } => f.write_str("memory:huge"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_comes_before_the_site() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (memory, huge) = (Path::new("memory"), Path::new("memory:huge"));
+        let chosen = |named, site| Store::choose(named, site).expect("chosen");
+        let expected = (Store::Memory { huge: true }, Reason::Named);
+        assert_eq!(chosen(Some(huge), Some(scratch.path())), expected);
+        let expected = (Store::Memory { huge: false }, Reason::Site);
+        assert_eq!(chosen(None, Some(memory)), expected);
+        let (store, _) = chosen(Some(scratch.path()), None);
+        assert_eq!(store.to_string(), scratch.path().to_string_lossy());
+        assert!(!store.enforces_capacity());
+    }
+
+    #[test]
+    fn a_store_must_be_a_directory_that_exists() {
+        let error = |name| Store::choose(Some(Path::new(name)), None).expect_err(name);
+        assert!(
+            error("/no/such")
+                .to_string()
+                .starts_with("cannot find /no/such")
+        );
+        let file = error("/etc/passwd").to_string();
+        assert_eq!(file, "the store /etc/passwd is not a directory");
+    }
+}
