@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::Wishes;
+use forebay_control::{MOUNTED_BELOW, Wishes};
 use forebay_host::process::{command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
@@ -54,16 +54,13 @@ impl Emulation {
         let place = match store {
             Store::Directory { path, .. } => path,
             Store::Memory { .. } if wishes.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
-            // It is mounted there.
-            Store::Memory { .. } => {
-                files::real_path(&std::env::temp_dir()).map_err(|error| plain(error.to_string()))?
-            }
+            Store::Memory { .. } => PathBuf::from(MOUNTED_BELOW),
         };
         if !self.state.covers(place.as_os_str().as_bytes()) {
             return Ok(());
         }
-        let hint = "choose a store elsewhere with --store (memory lies below TMPDIR), or name what is \
-                    emulated with --pfs-root";
+        let hint =
+            "choose a store elsewhere with --store, or name what is emulated with --pfs-root";
         let message = format!("the store {} lies in what is emulated", place.display());
         Err((message, Some(hint.to_owned())))
     }

@@ -52,18 +52,9 @@ impl JobDirectory {
         &self.path
     }
 
-    /// Where an allocation in memory is mounted. Nothing else is ever in it.
-    pub(crate) fn mount_point(&self) -> forebay_host::Result<PathBuf> {
-        self.empty("allocation")
-    }
-
-    /// Where a view is built.
+    /// Where a view is built: an empty directory.
     pub(crate) fn scratch(&self) -> forebay_host::Result<PathBuf> {
-        self.empty("view")
-    }
-
-    fn empty(&self, name: &str) -> forebay_host::Result<PathBuf> {
-        let path = self.path.join(name);
+        let path = self.path.join("view");
         files::make_directory(&path, 0o700).map(|()| path)
     }
 

@@ -22,7 +22,7 @@ pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use leftovers::{Cleaning, State};
 pub use life::{Direction, Order, Output, Watcher, run};
 pub use outcome::{Outcome, Staged, StoreUsed};
-pub use placement::{Chosen, Map, Wishes};
+pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, Preview};
 pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use script::JobScript;

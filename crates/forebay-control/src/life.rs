@@ -112,7 +112,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         Err(error) => matches!(error, Error::LostSight { kept: Some(_), .. }),
     };
     let taken_down = if kept {
-        leave(&placement, directory, &mut recorded)
+        leave(directory, &mut recorded)
     } else {
         take_down(placement, directory, recorded)
     };
@@ -138,21 +138,9 @@ fn take_down(
 }
 
 /// Leaves the allocation, to be found through its record.
-fn leave(
-    placement: &Placement,
-    directory: JobDirectory,
-    recorded: &mut Recorded,
-) -> Result<(), Error> {
+fn leave(directory: JobDirectory, recorded: &mut Recorded) -> Result<(), Error> {
     recorded.update(|record| record.phase = Phase::Kept)?;
-    // What is mounted lies in it.
-    let mounted = placement
-        .space
-        .as_ref()
-        .is_some_and(|s| s.allocation.is_mounted());
-    if !mounted {
-        directory.remove()?;
-    }
-    Ok(())
+    Ok(directory.remove()?)
 }
 
 pub(crate) struct Life<'a> {

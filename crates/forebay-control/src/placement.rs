@@ -11,6 +11,10 @@ use crate::job_directory::JobDirectory;
 use crate::record::{Place, Recorded};
 use crate::{Error, StoreUsed, Watcher};
 
+/// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
+/// from outside, and no job that clears its directory for temporary files comes near it.
+pub const MOUNTED_BELOW: &str = "/mnt/forebay";
+
 /// What the user and the site say about where allocations lie.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes<'a> {
@@ -178,7 +182,7 @@ impl Placing<'_> {
         namespaces: &[&str],
         record: &mut Recorded,
     ) -> Result<Placement, Error> {
-        let at = self.directory.mount_point()?;
+        let at = Path::new(MOUNTED_BELOW).join(self.directory.id());
         let huge = chosen.store == Store::Memory { huge: true };
         let size = chosen.used.capacity_bytes;
         let mut mounts = vec![Allocation::mount(&at, size, huge, namespaces)];

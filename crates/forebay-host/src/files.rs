@@ -23,6 +23,17 @@ pub enum Kind {
     Other,
 }
 
+impl From<fs::FileType> for Kind {
+    fn from(found: fs::FileType) -> Self {
+        match found {
+            t if t.is_file() => Self::File,
+            t if t.is_dir() => Self::Directory,
+            t if t.is_symlink() => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What `stat` says of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
@@ -42,14 +53,8 @@ pub struct Status {
 
 impl From<&fs::Metadata> for Status {
     fn from(found: &fs::Metadata) -> Self {
-        let kind = match found.file_type() {
-            t if t.is_file() => Kind::File,
-            t if t.is_dir() => Kind::Directory,
-            t if t.is_symlink() => Kind::Link,
-            _ => Kind::Other,
-        };
         Self {
-            kind,
+            kind: Kind::from(found.file_type()),
             size_bytes: found.len(),
             mode: found.mode() & 0o7777,
             accessed: (found.atime(), found.atime_nsec()),
@@ -93,6 +98,20 @@ pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
     let mut names = on(names, "list", directory)?;
     names.sort();
     Ok(names)
+}
+
+/// Names in a directory and what they stand for, without a look at the things themselves: one of
+/// them may be a mount that does not answer.
+///
+/// # Errors
+/// As `opendir(3)` and `readdir(3)`.
+pub fn kinds_in(directory: &Path) -> Result<Vec<(OsString, Kind)>> {
+    let entries = on(fs::read_dir(directory), "list", directory)?;
+    let kinds = entries.map(|entry| {
+        let entry = entry?;
+        Ok((entry.file_name(), Kind::from(entry.file_type()?)))
+    });
+    on(kinds.collect::<io::Result<_>>(), "list", directory)
 }
 
 /// The whole text of a file.

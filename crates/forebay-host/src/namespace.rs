@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-    unmount,
+    mount_move, mount_remount, unmount,
 };
 use rustix::thread::{
     CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
@@ -36,7 +36,7 @@ const NAMES_BYTES: u64 = 16 << 20;
 pub enum Mount {
     /// A file system in memory.
     Memory {
-        /// An existing directory.
+        /// Need not exist: it is made in the view, not on the file system.
         at: PathBuf,
         /// Hard limit: beyond it, writes fail with ENOSPC.
         size_bytes: u64,
@@ -47,7 +47,7 @@ pub enum Mount {
     },
     /// A directory under a second path.
     Directory {
-        /// Need not exist: it is made in the view, not on the file system.
+        /// Likewise.
         at: PathBuf,
         /// Made if missing.
         from: PathBuf,
@@ -241,15 +241,20 @@ fn reap(pid: i32) {
 /// The mounts as they are made.
 struct View<'a> {
     scratch: &'a Path,
-    /// Directories of the view that stand for real ones and may get new names.
+    /// Directories that stand in for real ones.
     stand_ins: Vec<PathBuf>,
+    /// Directories of the view alone: in them and in stand-ins, names can be made.
+    made: Vec<PathBuf>,
 }
 
 impl<'a> View<'a> {
     fn make(scratch: &'a Path, mounts: &[Mount]) -> Result<()> {
         isolate()?;
-        let stand_ins = Vec::new();
-        let mut view = Self { scratch, stand_ins };
+        let mut view = Self {
+            scratch,
+            stand_ins: Vec::new(),
+            made: Vec::new(),
+        };
         for wanted in mounts {
             match wanted {
                 Mount::Memory {
@@ -258,32 +263,41 @@ impl<'a> View<'a> {
                     huge,
                     directories,
                 } => {
+                    view.name(at)?;
                     mount_memory(at, *size_bytes, *huge)?;
-                    // Whatever becomes of the mount point outside, the mount stays with us.
-                    on(rustix::process::chdir(at), "change to", at)?;
                     for name in directories {
                         files::make_directory(&at.join(name), 0o755)?;
                     }
                 }
-                Mount::Directory { at, from } => view.show(from, at)?,
+                Mount::Directory { at, from } => {
+                    files::make_directories(from, 0o755)?;
+                    let from = files::real_path(from)?;
+                    view.name(at)?;
+                    on(mount_bind_recursive(&from, at), "show a directory as", at)?;
+                }
             }
+        }
+        // As closed to the user as what they stand in for.
+        for stand_in in &view.stand_ins {
+            let flags = MountFlags::BIND | MountFlags::RDONLY;
+            on(mount_remount(stand_in, flags, c""), "close", stand_in)?;
         }
         Ok(())
     }
 
-    fn show(&mut self, from: &Path, at: &Path) -> Result<()> {
-        files::make_directories(from, 0o755)?;
-        let from = files::real_path(from)?;
-        if files::status(at).is_err() {
-            let base = at.ancestors().find(|base| files::status(base).is_ok());
-            let base = files::real_path(base.unwrap_or(Path::new("/")))?;
-            if !self.stand_ins.iter().any(|known| base.starts_with(known)) {
-                stand_in_for(&base, self.scratch)?;
-                self.stand_ins.push(base);
-            }
-            self.stand_ins.extend(files::make_directories(at, 0o755)?);
+    /// Makes a path in the view, unless it is there already.
+    fn name(&mut self, at: &Path) -> Result<()> {
+        if files::status(at).is_ok() {
+            return Ok(());
         }
-        on(mount_bind_recursive(&from, at), "show a directory as", at)
+        let base = at.ancestors().find(|base| files::status(base).is_ok());
+        let base = files::real_path(base.unwrap_or(Path::new("/")))?;
+        if !self.stand_ins.contains(&base) && !self.made.contains(&base) {
+            stand_in_for(&base, self.scratch)?;
+            self.stand_ins.push(base);
+        }
+        self.made.extend(files::make_directories(at, 0o755)?);
+        Ok(())
     }
 }
 
@@ -328,7 +342,7 @@ fn mount_memory(at: &Path, size_bytes: u64, huge: bool) -> Result<()> {
 /// Puts an empty file system over a directory and everything that was in the directory into it,
 /// so that names can be added which the directory itself never gets.
 fn stand_in_for(directory: &Path, new: &Path) -> Result<()> {
-    let names = files::names_in(directory)?;
+    let names = files::kinds_in(directory)?;
     if names.len() > ENTRIES_BOUND_MAX {
         let source = io::Error::other(format!("more than {ENTRIES_BOUND_MAX} names are in it"));
         return on(Err(source), "add a name to", directory);
@@ -338,23 +352,22 @@ fn stand_in_for(directory: &Path, new: &Path) -> Result<()> {
     files::set_mode(new, 0o755)?;
     let unbindable = MountPropagationFlags::UNBINDABLE;
     on(mount_change(new, unbindable), "keep apart", new)?;
-    for name in names {
-        stand_in(&directory.join(&name), &new.join(&name))?;
+    for (name, kind) in names {
+        stand_in(&directory.join(&name), kind, &new.join(&name))?;
     }
     if directory == Path::new("/") {
         on(rustix::process::chdir(new), "change to", new)?;
         on(rustix::process::pivot_root(".", "."), "replace", directory)?;
         return on(unmount(".", UnmountFlags::DETACH), "detach", directory);
     }
-    on(
-        rustix::mount::mount_move(new, directory),
-        "cover",
-        directory,
-    )
+    on(mount_move(new, directory), "cover", directory)?;
+    // In its place it may be shown elsewhere again.
+    let apart = MountPropagationFlags::PRIVATE;
+    on(mount_change(directory, apart), "keep apart", directory)
 }
 
-fn stand_in(old: &Path, new: &Path) -> Result<()> {
-    match files::status_of_name(old)?.kind {
+fn stand_in(old: &Path, kind: Kind, new: &Path) -> Result<()> {
+    match kind {
         Kind::Link => return files::make_link(&files::read_link(old)?, new),
         Kind::Directory => files::make_directory(new, 0o755)?,
         Kind::File | Kind::Other => drop(files::make_file(new, 0o644)?),
