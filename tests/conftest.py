@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import tempfile
 
 import pytest
 
@@ -21,5 +22,10 @@ def build() -> pathlib.Path:
 
 
 @pytest.fixture
-def job(build, tmp_path) -> Job:
-    return Job(build / "bin" / "forebay", tmp_path)
+def job(build):
+    # pytest's own folders are closed to other users, and some jobs are another user's.
+    with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:
+        os.chmod(scratch, 0o711)
+        job = Job(build / "bin" / "forebay", pathlib.Path(scratch))
+        yield job
+        job.command("clean", "--discard", "--kill")

@@ -76,13 +76,14 @@ class Job:
                 assert time.monotonic() < deadline, "the moment to interrupt never came"
                 time.sleep(0.005)
             process.send_signal(number)
+            if number == KILL:  # what it started lives on, and holds the pipes
+                process.stdout.close()
+                process.stderr.close()
+                return process.wait(timeout=60), ""
             _, err = process.communicate(timeout=60)
         except BaseException:
             process.kill()
             raise
-        if number == KILL:  # what the killed process could not take away itself
-            for state in pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"):
-                state.unlink()
         return process.returncode, err
 
     def allocations(self) -> list[pathlib.Path]:

@@ -7,8 +7,8 @@ import pathlib
 import shutil
 import subprocess
 import time
-import uuid
 
+import cgroup
 import pytest
 
 IDS = [
@@ -184,44 +184,16 @@ def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doc
     assert "sysctl user.max_user_namespaces" in found["remedy"]
 
 
-def memory_group() -> pathlib.Path:
-    """The directory of this process's memory cgroup, of either version, if we may make groups in it."""
-    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        top = pathlib.Path("/sys/fs/cgroup/memory" if controllers == "memory" else "/sys/fs/cgroup")
-        if controllers == "memory" or (not controllers and "memory" in _text(top / path[1:] / "cgroup.subtree_control")):
-            group = top / path[1:]
-            if group.is_dir() and os.access(group, os.W_OK):
-                return group
-    pytest.skip("no memory cgroup in which we may make one")
-
-
-def _text(path: pathlib.Path) -> str:
-    return path.read_text() if path.exists() else ""
-
-
 def test_the_limit_of_a_memory_cgroup_is_named_and_files_in_memory_count(doctor):
-    group = memory_group() / f"forebay-{uuid.uuid4().hex}"
-    group.mkdir()
-    held = pathlib.Path("/dev/shm") / group.name
-    try:
-        name = "memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max"
-        (group / name).write_text(str(512 * 2**20))
-        enter = f'echo $$ > "{group}/cgroup.procs"'
-        fill = f'head -c {100 * 2**20} /dev/zero > "{held}"'
-        shell = ["/bin/sh", "-c", f'{enter} && {fill} && exec "$0" doctor --json', str(doctor.program)]
-        ended = subprocess.run(shell, capture_output=True, text=True, timeout=60)
-        found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["memory_cgroup"]
-        assert found["found"].endswith(f" of 512.00 MiB in {group}"), found
-        assert 200 / 1024 < gib(found["found"]) < 412 / 1024, found
-        assert found["state"] == "warn" and "--mem" in found["remedy"]
-    finally:
-        held.unlink(missing_ok=True)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                group.rmdir()
-                break
-            except OSError:  # the last process has not quite left it
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+    with cgroup.limited(512 * 2**20) as group:
+        held = pathlib.Path("/dev/shm") / group.name
+        try:
+            fill = f'head -c {100 * 2**20} /dev/zero > "{held}" && exec "$0" doctor --json'
+            shell = cgroup.within(group, ["/bin/sh", "-c", fill, doctor.program])
+            ended = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+            found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["memory_cgroup"]
+            assert found["found"].endswith(f" of 512.00 MiB in {group}"), found
+            assert 200 / 1024 < gib(found["found"]) < 412 / 1024, found
+            assert found["state"] == "warn" and "--mem" in found["remedy"]
+        finally:
+            held.unlink(missing_ok=True)

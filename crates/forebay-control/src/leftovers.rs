@@ -180,28 +180,27 @@ impl Recorded {
             let allocation = Allocation::found(place.root, place.mounted);
             // From outside, the end of the keeper takes the mount away.
             if !place.mounted || inside {
-                gone(allocation.free())?;
+                match allocation.free() {
+                    Err(forebay_store::Error::Host(error)) => gone(Err(error))?,
+                    freed => freed?,
+                }
             }
         }
         if let Some(keeper) = record.keeper {
             keeper.kill();
         }
-        for tree in [Some(&record.job_directory), record.emulation.as_ref()] {
-            let removed = tree.map(|tree| files::remove_tree(tree));
-            gone(
-                removed
-                    .unwrap_or(Ok(()))
-                    .map_err(forebay_store::Error::from),
-            )?;
+        gone(files::remove_tree(&record.job_directory))?;
+        if let Some(state) = &record.emulation {
+            gone(files::remove_file(state))?;
         }
         Ok(self.remove()?)
     }
 }
 
 /// What is not there need not be taken away.
-fn gone(removed: Result<(), forebay_store::Error>) -> Result<(), Error> {
+fn gone(removed: forebay_host::Result<()>) -> Result<(), Error> {
     match removed {
-        Err(forebay_store::Error::Host(error)) if error.is_not_found() => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         removed => Ok(removed?),
     }
 }

@@ -1,0 +1,281 @@
+"""What a killed run leaves is named, can be drained, and can be thrown away; nothing else is deleted."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+
+from job import DW, INTERRUPT, KILL, finished
+from slow import MODEL
+
+MIB = 1 << 20
+STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+ROOMY = DW.replace("64MiB", "256MiB")
+# Writes, says so, and waits to be let go on.
+BODY = "mkdir $DW_JOB_STRIPED/out; echo result > $DW_JOB_STRIPED/out/x; touch wrote; until [ -e go ]; do sleep 0.01; done"
+
+
+@pytest.fixture(params=["directory", "memory of root", "memory of nobody"])
+def any_store(job, request):
+    if os.getuid() != 0 and "memory" in request.param:
+        pytest.skip("only root can be both")
+    if "memory" in request.param:
+        job.in_memory()
+    if "nobody" in request.param:
+        job.as_nobody()
+    return job
+
+
+def status(job) -> list[dict]:
+    return json.loads(job.command("status", "--json").stdout)
+
+
+def killed_while_it_runs(job) -> dict:
+    """Starts the job, kills `forebay run` when it has written, and lets the job's own processes end."""
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    (job.directory / "go").touch()
+    return shown
+
+
+def when_the_job_has_ended(job):
+    deadline = time.monotonic() + 60
+    while status(job)[0]["processes"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_after_kill_9_the_next_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
+    job = any_store
+    shown = killed_while_it_runs(job)
+    assert (shown["state"], shown["phase"], shown["undrained"]) == ("left", "running", True)
+    assert shown["processes"] and shown["script"] == "job.sh"
+    when_the_job_has_ended(job)
+    data = pathlib.Path(shown["data"])
+    assert (data / "striped" / "out" / "x").read_text() == "result\n"
+    job.script("true")
+    assert f"job {shown['job_id']} (job.sh) was killed or left data behind" in job.run().stderr
+    assert shown["job_id"] in job.command("status").stdout
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    assert status(job) == []
+    job.leaves_nothing()
+
+
+def test_a_job_that_still_runs_is_not_cleaned_unless_asked(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    done = job.command("clean")
+    assert done.returncode == 1 and "still alive" in done.stderr and "--kill" in done.stderr
+    assert str(shown["processes"][0]) in done.stderr and not (job.directory / "results").exists()
+    done = job.command("clean", "--kill", "--json")
+    cleaned = json.loads(done.stdout)
+    assert done.returncode == 0 and cleaned["removed"] and cleaned["stage_out"]["files"] == 1, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_discard_deletes_without_staging_out(any_store):
+    job = any_store
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    done = job.command("clean", "--discard")
+    assert done.returncode == 0 and not (job.directory / "results").exists(), done.stderr
+    job.leaves_nothing()
+
+
+def test_what_cannot_be_drained_stays(any_store):
+    job = any_store
+    (job.directory / "results").write_text("a file is in the way")
+    shown = killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    done = job.command("clean")
+    assert done.returncode == 123 and "nothing was removed" in done.stderr and shown["data"] in done.stderr
+    (job.directory / "results").unlink()
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_keep_keeps_and_only_a_name_or_discard_removes(any_store):
+    job = any_store
+    (job.directory / "go").touch()
+    job.script(BODY, DW, STAGE_OUT)
+    done = job.run("--keep", "--json")
+    account = json.loads(done.stdout)
+    assert done.returncode == 0 and "the allocation is kept" in done.stderr
+    kept = pathlib.Path(account["kept"])
+    assert (kept / "striped" / "out" / "x").read_text() == "result\n" and not account["undelivered"]
+    assert (job.directory / "results" / "x").exists()
+    (shown,) = status(job)
+    assert (shown["state"], shown["undrained"], shown["data"]) == ("kept", False, str(kept))
+    assert "left data behind" not in job.run().stderr
+    done = job.command("clean")
+    assert done.returncode == 0 and "kept on purpose" in done.stderr and kept.exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0 and not kept.exists()
+    job.leaves_nothing()
+
+
+@pytest.fixture
+def slow(any_store):
+    model = any_store.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    return ["--pfs-model", str(model)]
+
+
+def half_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    return list(directory.rglob("*.part"))
+
+
+def test_killed_in_stage_in_there_is_nothing_to_drain(any_store, slow):
+    job = any_store
+    (job.directory / "input").mkdir()
+    (job.directory / "input" / "x").write_bytes(bytes(96 * MIB))
+    job.script("touch started", ROOMY, STAGE_IN, STAGE_OUT)
+    process = job.start(*slow)
+
+    def staging():
+        return any(half_files(pathlib.Path(shown["data"])) for shown in status(job) if shown["data"])
+
+    job.stop_when(process, staging, KILL)
+    (shown,) = status(job)
+    assert (shown["phase"], shown["undrained"]) == ("preparing", False)
+    assert job.command("clean").returncode == 0
+    assert not (job.directory / "started").exists() and not (job.directory / "results").exists()
+    assert not list(pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"))
+    job.leaves_nothing()
+
+
+def killed_in_stage_out(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 96M /dev/zero > $DW_JOB_STRIPED/out/x", ROOMY, STAGE_OUT)
+    process = job.start(*slow)
+    deadline = time.monotonic() + 60
+    while not half_files(job.directory):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    return process
+
+
+def test_killed_in_stage_out_clean_brings_all_home_and_removes_the_half_files(any_store, slow):
+    job = any_store
+    process = killed_in_stage_out(job, slow)
+    assert half_files(job.directory)
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").stat().st_size == 96 * MIB
+    assert half_files(job.directory) == []
+    assert not list(pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"))
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("number", [INTERRUPT, KILL])
+def test_clean_itself_can_be_interrupted(any_store, number):
+    job = any_store
+    many = "mkdir $DW_JOB_STRIPED/out; for i in {1..3000}; do echo $i > $DW_JOB_STRIPED/out/$i; done; touch wrote; until [ -e go ]; do sleep 0.01; done"
+    job.script(many, ROOMY, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    cleaning = job.forebay_starts("clean")
+    results = job.directory / "results"
+    while not (results.exists() and any(results.iterdir())):
+        assert cleaning.poll() is None, cleaning.communicate()
+    cleaning.send_signal(number)
+    done = finished(cleaning)
+    assert done.returncode == (-signal.SIGKILL if number == KILL else 123), done.stderr
+    (shown,) = status(job)
+    assert shown["undrained"]
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert {int(path.name) for path in results.iterdir()} == set(range(1, 3001))
+    assert all(path.read_text() == f"{path.name}\n" for path in results.iterdir())
+    job.leaves_nothing()
+
+
+def test_several_leftovers_each_in_its_own_view(any_store):
+    job = any_store
+    for number in (1, 2):
+        (job.directory / "wrote").unlink(missing_ok=True)
+        (job.directory / "go").unlink(missing_ok=True)
+        job.script(BODY.replace("out", f"out{number}"), DW, STAGE_OUT.replace("/out ", f"/out{number} ").replace("results", f"results{number}"))
+        process = job.start()
+        job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    assert len(status(job)) == 2
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert [(job.directory / f"results{n}" / "x").read_text() for n in (1, 2)] == ["result\n"] * 2
+    job.leaves_nothing()
+
+
+def test_a_run_that_is_alive_is_never_cleaned(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    while not (job.directory / "wrote").exists():
+        assert process.poll() is None, process.communicate()
+    (shown,) = status(job)
+    assert shown["state"] == "running"
+    assert job.command("clean").returncode == 0
+    done = job.command("clean", "--discard", "--kill", shown["job_id"])
+    assert done.returncode == 1 and "is running" in done.stderr
+    (job.directory / "go").touch()
+    assert finished(process).returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_memory_that_is_gone_is_said_to_be_gone(job):
+    job.in_memory()
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    (record,) = [json.loads(path.read_text()) for path in job.state.iterdir()]
+    os.kill(record["keeper"]["pid"], KILL)
+    while status(job)[0]["state"] != "lost":
+        time.sleep(0.01)
+    assert "lost" in job.command("status").stdout
+    job.script("true")
+    assert "is gone" in job.run().stderr
+    assert job.command("clean").returncode == 0
+    assert not (job.directory / "results").exists()
+    job.leaves_nothing()
+
+
+def test_another_machines_leftover_is_left_to_it(job):
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    (path,) = job.state.iterdir()
+    own = path.read_text()
+    path.write_text(json.dumps(json.loads(own) | {"host": "elsewhere.example"}))
+    (shown,) = status(job)
+    assert shown["state"] == "elsewhere" and shown["data"] is None
+    done = job.command("clean", shown["job_id"])
+    assert done.returncode == 1 and "elsewhere.example" in done.stderr and job.allocations()
+    path.write_text(own)
+    assert job.command("clean").returncode == 0
+    job.leaves_nothing()
+
+
+def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
+    broken = job.state / "1.json"
+    broken.write_text("{")
+    job.script("echo ran", DW)
+    assert job.run().stdout == "ran\n"
+    for command in ("status", "clean"):
+        done = job.command(command)
+        assert done.returncode == 0 and f"cannot read {broken}" in done.stderr
+    assert job.command("clean", "17").returncode == 1
+    broken.unlink()
+    job.leaves_nothing()
