@@ -8,10 +8,13 @@ VENV   := $(BUILD)/venv
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
-C_FILES     = $(wildcard kernels/*/*.[ch] crates/*/tests/*/*.[ch])
-SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh) .ci/run
+SOAK_MINUTES ?= 10
+C_FILES     = $(wildcard kernels/*/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
+SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh) .ci/run
 
-.PHONY: build run test check install clean format
+make_venv   = test -x $(VENV)/bin/pytest || { python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --requirement tests/requirements.txt; }
+
+.PHONY: build run test check bench soak install clean format
 
 build:
 	tools/needs.sh build
@@ -31,8 +34,23 @@ run: build
 test: build
 	tools/needs.sh test
 	$(CARGO) test --workspace --locked
-	test -x $(VENV)/bin/pytest || { python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --requirement tests/requirements.txt; }
+	$(make_venv)
 	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
+
+# Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/benchmarks.md).
+bench: build
+	tools/needs.sh test
+	$(make_venv)
+	install -d $(BUILD)/bench
+	$(CC) -O2 -std=c11 -D_XOPEN_SOURCE=700 -Wall -Wextra -Wpedantic -Werror -o $(BUILD)/bench/writer bench/writer.c
+	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) $(VENV)/bin/python bench
+
+# Random texts and random kills, for SOAK_MINUTES.
+soak: build
+	tools/needs.sh test
+	$(make_venv)
+	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
+	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
 check:
 	tools/needs.sh check

@@ -24,6 +24,7 @@ case ${1:-build} in
 build) ;;
 test)
     need procps command -v pgrep
+    need strace command -v strace
     need python3-venv python3 -c 'import ensurepip, venv'
     ;;
 check)

@@ -2,12 +2,14 @@
 
 use forebay_control::{
     Cleaning, Error, Phase, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, records,
+    remove_unrecorded,
 };
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
 use serde::Serialize;
 
 use crate::arguments::CleanArguments;
+use crate::emulation;
 use crate::messages::{self, fail, json, say, warn};
 use crate::progress::Progress;
 
@@ -54,6 +56,10 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
         warn(&format!("cannot read {}: {reason}", path.display()));
+    }
+    if arguments.jobs.is_empty() {
+        remove_unrecorded(&records)?;
+        emulation::remove_abandoned(&records)?;
     }
     let mut chosen = Vec::new();
     for recorded in records.found {

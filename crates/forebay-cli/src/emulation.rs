@@ -6,8 +6,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::{MOUNTED_BELOW, Wishes};
-use forebay_host::process::{command, replace_by};
+use forebay_control::{MOUNTED_BELOW, Recorded, Records, Wishes, was_never_recorded};
+use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use forebay_store::{SHARED_MEMORY, Store};
@@ -15,6 +15,8 @@ use serde::Serialize;
 
 use crate::arguments::EmulationArguments;
 
+/// A state is named so, with the process and the time in milliseconds behind.
+const STATE_NAME: &str = "forebay-pfs-";
 const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
 
 /// Message and hint.
@@ -98,7 +100,7 @@ pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failur
         )
     })?;
     // The process id stays the same when a process starts itself anew.
-    let ours = format!("forebay-pfs-{}-", std::process::id());
+    let ours = format!("{STATE_NAME}{}-", std::process::id());
     let given = std::env::var_os(STATE_ENV).map(PathBuf::from);
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&ours);
     if let Some(path) = given.filter(is_ours) {
@@ -112,13 +114,36 @@ pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failur
         }
         return Ok(Some(emulation));
     }
-    let path = Path::new("/dev/shm").join(format!("{ours}{}", clock::unix_milliseconds()));
+    let path = Path::new(SHARED_MEMORY).join(format!("{ours}{}", clock::unix_milliseconds()));
     let library = preload_library()?;
     let roots = roots(&arguments.pfs_root).map_err(|error| plain(error.to_string()))?;
     State::create(&path, &model, &roots).map_err(|error| plain(error.to_string()))?;
     let failure = start_anew(&library, &path).unwrap_or_else(|error| error);
     files::remove_file(&path).map_err(|error| plain(error.to_string()))?;
     Err(plain(failure.to_string()))
+}
+
+/// Removes states of ours whose process was killed before it recorded its job, or after it had taken
+/// the record away. A state that a record names goes with its job.
+///
+/// # Errors
+/// If one cannot be removed.
+pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
+    let directory = Path::new(SHARED_MEMORY);
+    for name in files::names_in(directory).unwrap_or_default() {
+        let path = directory.join(&name);
+        let named = name.to_str().and_then(|name| name.strip_prefix(STATE_NAME));
+        let Some((pid, made)) = named.and_then(|named| named.split_once('-')) else {
+            continue;
+        };
+        let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
+        let job = |job: &Recorded| job.record.emulation.as_ref() == Some(&path);
+        let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
+        if ours && !alive && was_never_recorded(made, records) && !records.found.iter().any(job) {
+            files::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {

@@ -44,6 +44,11 @@ impl JobDirectory {
         Ok(Self { id, path })
     }
 
+    /// Makes the place of the script. A directory with nothing in it is one that was never recorded.
+    pub(crate) fn is_recorded(&self) -> forebay_host::Result<()> {
+        files::make_directory(&self.path.join("script"), 0o700)
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -75,10 +80,8 @@ impl JobDirectory {
 
     /// The script as it was read, so that a change of the original does not reach a job half way.
     pub(crate) fn add_script(&self, script: &JobScript) -> forebay_host::Result<PathBuf> {
-        let directory = self.path.join("script");
-        files::make_directory(&directory, 0o700)?;
         let name = script.path.file_name().unwrap_or(OsStr::new("script"));
-        write_new(&directory.join(name), &script.text)
+        write_new(&self.path.join("script").join(name), &script.text)
     }
 
     /// A file that bash reads when it starts.

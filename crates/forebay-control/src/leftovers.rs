@@ -7,7 +7,7 @@ use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 
-use crate::record::{Phase, Recorded};
+use crate::record::{Phase, Recorded, Records};
 use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
@@ -100,7 +100,7 @@ impl Recorded {
     /// # Errors
     /// If the job is running, or something cannot be taken away.
     pub fn clean(
-        self,
+        mut self,
         how: Cleaning,
         caught: Caught,
         watcher: &dyn Watcher,
@@ -115,19 +115,27 @@ impl Recorded {
             }
             State::Left { .. } | State::Lost => {}
         }
-        let drain = state != State::Lost && self.is_undrained() && !how.discard;
-        let staged = if drain {
+        let undrained = state != State::Lost && self.is_undrained();
+        let staged = if undrained && !how.discard {
             Some(self.drain(caught, watcher)?)
         } else {
             None
         };
+        if undrained && how.discard {
+            // What a killed stage-out left half done is at the destination, not in the allocation.
+            if let Err(error) = self.half_done() {
+                watcher.warning(&error.to_string());
+            }
+        }
         if staged
             .as_ref()
             .is_some_and(|staged| !staged.failures.is_empty())
         {
             return Ok(staged);
         }
-        self.take_away(drain)?;
+        // Killed from here on, the next one must not take what is half taken away for the results.
+        self.update(|record| record.stage_out.clear())?;
+        self.take_away(staged.is_some())?;
         drop(lock);
         Ok(staged)
     }
@@ -174,6 +182,18 @@ impl Recorded {
         Ok(staging.carry_out(&plan, 0))
     }
 
+    /// Removes files that are half staged out. From outside of the view: the job may be discarded
+    /// because its view cannot be entered any more.
+    fn half_done(&self) -> Result<(), Error> {
+        let Some(place) = &self.record.place else {
+            return Ok(());
+        };
+        let reachable = self.record.reachable_root(&place.root);
+        let allocation = Allocation::found(reachable, place.mounted);
+        let plan = plan_out(&self.record.stage_out, &allocation);
+        Ok(plan.remove_parts(&self.record.id).map(drop)?)
+    }
+
     fn take_away(self, inside: bool) -> Result<(), Error> {
         let record = &self.record;
         if let Some(place) = record.place.clone() {
@@ -193,8 +213,47 @@ impl Recorded {
         if let Some(state) = &record.emulation {
             gone(files::remove_file(state))?;
         }
-        Ok(self.remove()?)
+        gone(self.remove())
     }
+}
+
+/// A job that is about to be recorded has been there for less time than this.
+const UNRECORDED_MS_MAX: u128 = 2000;
+
+/// Removes what jobs have left that were killed before anything was recorded: an empty directory, the
+/// beginning of a record. The id in their names is the time they were made.
+///
+/// # Errors
+/// If something cannot be listed or removed.
+pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
+    let temporary = std::env::temp_dir();
+    for name in files::names_in(&temporary)? {
+        let id = name.to_str().and_then(|name| name.strip_prefix("forebay-"));
+        let path = temporary.join(&name);
+        let ours = || files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
+        let empty = || ours() && files::names_in(&path).is_ok_and(|names| names.is_empty());
+        if id.is_some_and(|id| was_never_recorded(id, records)) && empty() {
+            gone(files::remove_tree(&path))?;
+        }
+    }
+    for path in &records.begun {
+        let id = path.file_stem().and_then(|id| id.to_str());
+        if id.is_some_and(|id| was_never_recorded(id, records)) {
+            gone(files::remove_file(path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Is this the id of a job that was killed before it was recorded?
+#[must_use]
+pub fn was_never_recorded(id: &str, records: &Records) -> bool {
+    let made = id.parse().unwrap_or(u128::MAX);
+    let old = clock::unix_milliseconds().saturating_sub(made) > UNRECORDED_MS_MAX;
+    let recorded = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == id);
+    old && made != u128::MAX
+        && !records.found.iter().any(|job| job.record.id == id)
+        && !records.unreadable.iter().any(|(path, _)| recorded(path))
 }
 
 /// What is not there need not be taken away.

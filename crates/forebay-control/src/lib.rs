@@ -19,7 +19,7 @@ pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_R
 pub use forebay_mover::Failure;
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
-pub use leftovers::{Cleaning, State};
+pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::{Direction, Order, Output, Watcher, run};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};

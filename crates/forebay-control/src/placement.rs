@@ -189,6 +189,7 @@ impl Placing<'_> {
         mounts.extend(self.shown(Some(&at)));
         let allocation = Allocation::found(at, true);
         let placed = self.note(&allocation, &chosen.used, record);
+        self.watcher.allocated(&chosen.used);
         let keeper = placed.and_then(|()| self.view(mounts, record))?;
         let used = chosen.used.clone();
         let space = Some(Space { allocation, used });
@@ -202,9 +203,12 @@ impl Placing<'_> {
         namespaces: &[&str],
         record: &mut Recorded,
     ) -> Result<Placement, Error> {
-        let allocation = Allocation::in_directory(store, self.directory.id(), namespaces)?;
-        let placed = self.note(&allocation, &used, record);
-        let viewed = placed.and_then(|()| self.view(self.shown(Some(allocation.root())), record));
+        let id = self.directory.id();
+        let planned = Allocation::planned_in(store, id)?;
+        self.note(&planned, &used, record)?;
+        let allocation = Allocation::in_directory(store, id, namespaces)?;
+        self.watcher.allocated(&used);
+        let viewed = self.view(self.shown(Some(allocation.root())), record);
         match viewed {
             Ok(keeper) => {
                 let space = Some(Space { allocation, used });
@@ -217,13 +221,13 @@ impl Placing<'_> {
         }
     }
 
+    /// Before the allocation is made: whenever we are killed, it is known where it lies.
     fn note(
         &self,
         allocation: &Allocation,
         used: &StoreUsed,
         record: &mut Recorded,
     ) -> Result<(), Error> {
-        self.watcher.allocated(used);
         record.update(|record| {
             record.place = Some(Place {
                 root: allocation.root().to_owned(),

@@ -143,19 +143,31 @@ impl Recorded {
 
     /// Takes it off the disk: nothing of the job is left.
     pub(crate) fn remove(self) -> forebay_host::Result<()> {
+        // There is one if we were killed while we wrote it.
+        match files::remove_file(&self.fresh()) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
         files::remove_file(&self.path)
+    }
+
+    fn fresh(&self) -> PathBuf {
+        self.path.with_extension(FRESH)
     }
 
     /// Whoever reads it sees it whole, before or after.
     fn write(&self) -> forebay_host::Result<()> {
         let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
         let text = files::named(text, "write down", &self.path)?;
-        let fresh = self.path.with_extension("fresh");
+        let fresh = self.fresh();
         let mut file = files::open_to_write(&fresh)?;
         files::named(file.write_all(&text), "write", &fresh)?;
         files::rename(&fresh, &self.path)
     }
 }
+
+/// Ending of a record that is being written.
+const FRESH: &str = "fresh";
 
 /// What the state directories hold.
 #[derive(Debug, Default)]
@@ -164,6 +176,8 @@ pub struct Records {
     pub found: Vec<Recorded>,
     /// What could not be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
+    /// Records that are being written, or were when their job was killed.
+    pub begun: Vec<PathBuf>,
 }
 
 /// All that is recorded.
@@ -179,8 +193,13 @@ pub fn records() -> Result<Records, Error> {
         };
         for name in names {
             let path = directory.join(name);
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("json") => {}
+                Some(FRESH) => {
+                    records.begun.push(path);
+                    continue;
+                }
+                _ => continue,
             }
             let text = match files::read_to_string(&path) {
                 // A job has ended meanwhile.

@@ -43,6 +43,8 @@ pub struct Status {
     pub size_bytes: u64,
     /// Permission bits, `0o7777` at most.
     pub mode: u32,
+    /// Number of the user whose it is.
+    pub owner: u32,
     /// Time of last access: seconds, nanoseconds.
     pub accessed: (i64, i64),
     /// Time of last modification: seconds, nanoseconds.
@@ -57,6 +59,7 @@ impl From<&fs::Metadata> for Status {
             kind: Kind::from(found.file_type()),
             size_bytes: found.len(),
             mode: found.mode() & 0o7777,
+            owner: found.uid(),
             accessed: (found.atime(), found.atime_nsec()),
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),

@@ -59,12 +59,27 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// What [`Allocation::in_directory`] is about to make, to be written down before it is.
+    ///
+    /// # Errors
+    /// If `id` is taken.
+    pub fn planned_in(store: &Path, id: &str) -> Result<Self, Error> {
+        let root = root_in(store, id);
+        if files::status_of_name(&root).is_ok() {
+            return Err(Error::Exists {
+                id: id.to_owned(),
+                store: store.to_owned(),
+            });
+        }
+        Ok(Self::found(root, false))
+    }
+
     /// An allocation in a directory below a store's.
     ///
     /// # Errors
     /// If `id` is taken or a directory cannot be made; nothing is left behind then.
     pub fn in_directory(store: &Path, id: &str, namespaces: &[&str]) -> Result<Self, Error> {
-        let root = store.join(format!("forebay-{}-{id}", machine::user_id()));
+        let root = root_in(store, id);
         match files::make_directory(&root, 0o700) {
             Err(error) if error.already_exists() => {
                 return Err(Error::Exists {
@@ -132,6 +147,10 @@ impl Allocation {
         };
         Ok(freed?)
     }
+}
+
+fn root_in(store: &Path, id: &str) -> PathBuf {
+    store.join(format!("forebay-{}-{id}", machine::user_id()))
 }
 
 #[cfg(test)]

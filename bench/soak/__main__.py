@@ -1,0 +1,68 @@
+"""`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
+
+SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills or ONLY=grammar leaves out the other.
+"""
+
+import collections
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+from case import Case
+from kills import Undisturbed, Wrong, play
+
+CASES = 200_000
+
+
+def grammar(_: float) -> int:
+    """The directives' grammar on random texts."""
+    environment = os.environ | {"PROPTEST_CASES": os.environ.get("PROPTEST_CASES", str(CASES))}
+    words = ["cargo", "test", "--release", "--locked", "-p", "forebay-directive", "--test", "properties"]
+    print(f"grammar: {environment['PROPTEST_CASES']} texts for each property", flush=True)
+    status = subprocess.run(words, env=environment).returncode
+    if status != 0:
+        print("grammar: FAILED; the text above is the shortest found, make it a test", file=sys.stderr)
+    return int(status != 0)
+
+
+def kills(minutes: float) -> int:
+    """Kills at random moments. Goes on after a failure: the list of seeds is the result."""
+    forebay = pathlib.Path(os.environ["FOREBAY_BUILD"]) / "bin" / "forebay"
+    first = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+    rounds = int(os.environ.get("ROUNDS") or 10**9)
+    undisturbed, met, failed = Undisturbed(forebay), collections.Counter(), []
+    print(f"kills: for {minutes:g} minutes, seeds from {first}", flush=True)
+    deadline = time.monotonic() + minutes * 60
+    for seed in range(first, first + rounds):
+        if time.monotonic() > deadline:
+            break
+        case = Case.of(seed)
+        try:
+            met[play(forebay, case, undisturbed)] += 1
+        except Wrong as error:
+            failed.append(seed)
+            print(f"\nseed {seed} FAILED: {error}\n{case}\nagain: make soak ONLY=kills SEED={seed} ROUNDS=1\n", flush=True)
+    where = ", ".join(f"{word}: {count}" for word, count in met.most_common())
+    print(f"kills: {met.total()} rounds as promised ({where}); {len(failed)} failed {failed or ''}")
+    return int(bool(failed))
+
+
+def main() -> int:
+    only = os.environ.get("ONLY")
+    loops = {"grammar": grammar, "kills": kills}
+    if only and only not in loops:
+        print(f"error: ONLY={only}: there are {', '.join(loops)}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    minutes = float(os.environ.get("SOAK_MINUTES") or 10)
+    status = 0
+    for name, loop in loops.items():
+        if only in (None, "", name):
+            status |= loop(max(minutes - (time.monotonic() - began) / 60, 1))
+    return status
+
+
+sys.exit(main())

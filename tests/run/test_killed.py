@@ -1,0 +1,117 @@
+"""`forebay run` is killed at each call that makes or takes away something; `forebay clean` then finds all of it."""
+
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from job import DW, KILL
+from slow import MODEL
+
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+# A job that was killed before it was recorded is taken for abandoned after two seconds.
+UNRECORDED_S = 2.2
+
+
+def killed_at(job, call: str, number: int, *words) -> int | None:
+    """Runs forebay until its main thread makes that call for the n-th time; then its process, now killed."""
+    inject = f"inject={call}:signal=KILL:when={number}"
+    traced = ["strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, job.forebay, *words]
+    process = subprocess.Popen(traced, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return process.pid if process.wait(timeout=60) != 0 else None
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+@pytest.mark.parametrize("call", ["mkdir", "rename", "symlink", "unlink"])
+def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
+    job.script("true", DW)
+    if store == "memory":
+        job.in_memory()
+    number = 1
+    while killed_at(job, call, number, "run", *job.where, "job.sh"):
+        done = job.command("clean", "--kill")
+        assert done.returncode == 0, (number, done.stderr)
+        if list(job.temporary.iterdir()) or list(job.state.iterdir()):
+            time.sleep(UNRECORDED_S)
+            job.command("clean")
+        try:
+            job.leaves_nothing()
+        except AssertionError as left:
+            raise AssertionError(f"killed at {call} number {number}") from left
+        number += 1
+    assert number > 1, f"the job never calls {call}"
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_clean_killed_anywhere_ends_well_the_next_time(job, store):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    if store == "memory":
+        job.in_memory()
+    met = 0
+    for call in ("umount2", "kill", "unlink", "unlinkat", "rmdir", "rename"):
+        number = 1
+        while left_and_clean_killed_at(job, call, number):
+            done = job.command("clean", "--kill")
+            assert done.returncode == 0, (call, number, done.stderr)
+            assert (job.directory / "results" / "it").read_text() == "precious\n"
+            job.leaves_nothing()
+            number += 1
+        met += number - 1
+    assert met > 2
+
+
+def left_and_clean_killed_at(job, call: str, number: int) -> bool:
+    for name in ("running", "results/it"):
+        (job.directory / name).unlink(missing_ok=True)
+    process = job.forebay_starts("run", *job.where, "job.sh")
+    job.stop_when(process, (job.directory / "running").exists, KILL)
+    return killed_at(job, call, number, "clean", "--kill") is not None
+
+
+@pytest.fixture
+def slow(job):
+    model = job.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    return ["--pfs-model", str(model)]
+
+
+def test_discarding_takes_half_staged_files_away_too(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    parts = lambda: list(job.directory.rglob("*.part"))
+    # stop_when takes the state of the emulation away itself: clean must not mind.
+    job.stop_when(job.start(*slow), parts, KILL)
+    assert parts() != []
+    done = job.command("clean", "--discard")
+    assert done.returncode == 0, done.stderr
+    assert parts() == []
+    job.leaves_nothing()
+
+
+def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; touch running; sleep 60", DW, STAGE_OUT)
+    process = job.start(*slow)
+    deadline = time.monotonic() + 30
+    while not (job.directory / "running").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (state,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*")
+    process.kill()
+    process.wait()
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert not state.exists()
+    job.leaves_nothing()
+
+
+def test_a_state_whose_process_was_killed_before_its_job_was_recorded_is_taken_away(job, slow):
+    job.script("true", DW)
+    # forebay starts itself anew under the emulation.
+    pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
+    (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
+    try:
+        time.sleep(UNRECORDED_S)
+        assert job.command("clean").returncode == 0
+        assert not left.exists()
+    finally:
+        left.unlink(missing_ok=True)

@@ -1,0 +1,27 @@
+"""The data path is the kernel's: a program makes the same calls on a store as on a bare directory."""
+
+import pathlib
+import tempfile
+
+import pytest
+
+from job import DW
+from system_calls import Traced, names
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build, job, store):
+    traced = Traced(job, build / "kernels" / "btio", dumps=2, points=8)
+    if store == "memory":
+        job.in_memory()
+    through = traced.through_forebay(DW)
+    kind = "/dev/shm" if store == "memory" else job.store
+    with tempfile.TemporaryDirectory(dir=kind) as bare:
+        beside = traced.bare(pathlib.Path(bare) / "plain")
+    assert sorted(through) == sorted(beside) == [0, 1, 2, 3]
+    for rank in through:
+        assert names(through[rank]) == names(beside[rank])
+        assert through[rank] == beside[rank]
+    # Something was seen at all: two dumps of 8 x 8 x 8 points, 40 bytes each.
+    written = [int(call.split("= ")[-1]) for calls in through.values() for call in calls if "btio.full.out" in call and call.startswith(("write", "pwrite"))]
+    assert sum(written) == 2 * 40 * 8**3
