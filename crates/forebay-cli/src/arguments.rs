@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -255,8 +255,12 @@ fn map(text: &str) -> Result<Map, String> {
     if !at.is_absolute() || from.is_empty() {
         return Err("PATH must be absolute, DIR not empty".into());
     }
+    let plain: PathBuf = at.components().collect();
+    if plain.parent().is_none() || plain.components().any(|part| part == Component::ParentDir) {
+        return Err("PATH must be below /, without ..".into());
+    }
     let from = std::path::absolute(from).map_err(|error| error.to_string())?;
-    Ok(Map { at, from })
+    Ok(Map { at: plain, from })
 }
 
 /// Writes the manual pages, made from the same descriptions as `--help`.

@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::{MOUNTED_BELOW, Recorded, Records, Wishes, was_never_recorded};
+use forebay_control::{MOUNTED_BELOW, Map, Recorded, Records, Wishes, was_never_recorded};
 use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
@@ -83,8 +83,9 @@ impl Drop for Emulation {
     }
 }
 
-/// Enters the emulation that is asked for. Returns in the second life of the process only.
-pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failure> {
+/// Enters the emulation that is asked for; what `maps` show of it under other paths is emulated there
+/// too. Returns in the second life of the process only.
+pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emulation>, Failure> {
     let Some(file) = &arguments.pfs_model else {
         return Ok(None);
     };
@@ -117,7 +118,9 @@ pub fn enter(arguments: &EmulationArguments) -> Result<Option<Emulation>, Failur
     let path = Path::new(SHARED_MEMORY).join(format!("{ours}{}", clock::unix_milliseconds()));
     let library = preload_library()?;
     let roots = roots(&arguments.pfs_root).map_err(|error| plain(error.to_string()))?;
-    State::create(&path, &model, &roots).map_err(|error| plain(error.to_string()))?;
+    let shown = shown(&roots, maps).map_err(|error| plain(error.to_string()))?;
+    State::create_showing(&path, &model, &roots, &shown)
+        .map_err(|error| plain(error.to_string()))?;
     let failure = start_anew(&library, &path).unwrap_or_else(|error| error);
     files::remove_file(&path).map_err(|error| plain(error.to_string()))?;
     Err(plain(failure.to_string()))
@@ -164,6 +167,22 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
         return Ok(vec![files::real_path(Path::new("."))?]);
     }
     given.iter().map(|root| files::real_path(root)).collect()
+}
+
+/// Where the job will see the roots, or parts of them, through maps.
+fn shown(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::Error> {
+    let mut shown = Vec::new();
+    for map in maps {
+        let (at, from) = (files::final_path(&map.at)?, files::final_path(&map.from)?);
+        for root in roots {
+            if from.starts_with(root) {
+                shown.push(at.clone());
+            } else if let Ok(rest) = root.strip_prefix(&from) {
+                shown.push(at.join(rest));
+            }
+        }
+    }
+    Ok(shown)
 }
 
 /// Beside the program as cargo builds it, or in the library folder as it is installed.

@@ -37,6 +37,11 @@ fn text(preview: &Preview) -> String {
         }
         None => lines.push("allocate    nothing".to_owned()),
     }
+    lines.extend(preview.shown.iter().map(|shown| {
+        let directory = shown.directory.as_deref();
+        let directory = directory.unwrap_or("a part of the allocation");
+        format!("show        {directory} as {}", shown.path)
+    }));
     lines.extend(
         preview
             .stage_in
@@ -67,8 +72,9 @@ fn line(name: &str, stage: &Planned) -> String {
         _ => String::new(),
     };
     let (source, destination) = (&stage.source, &stage.destination);
+    let of = if stage.of_option { "--bb, " } else { "" };
     format!(
-        "{name}   {} {source} -> {destination}{size} (line {})",
+        "{name}   {} {source} -> {destination}{size} ({of}line {})",
         stage.kind, stage.line
     )
 }

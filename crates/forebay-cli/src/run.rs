@@ -61,7 +61,7 @@ fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
     let wishes = arguments
         .space
         .wishes(site_store.as_deref(), &arguments.map);
-    let emulation = emulation::enter(&arguments.emulation).map_err(refused)?;
+    let emulation = emulation::enter(&arguments.emulation, &arguments.map).map_err(refused)?;
     if let Some(emulation) = &emulation {
         emulation.check_store(&wishes).map_err(refused)?;
         let model = &emulation.model().name;

@@ -102,7 +102,7 @@ fn table(shown: &[Shown]) -> String {
             |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
         let place = match job.state {
             "elsewhere" => format!("on {}", job.host),
-            "lost" => "gone: the memory was freed".to_owned(),
+            "lost" => "gone".to_owned(),
             _ => job.data.clone().unwrap_or_default(),
         };
         table.add_row([

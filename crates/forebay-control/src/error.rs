@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::Problem;
+use forebay_directive::{Origin, Place, Problem};
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
@@ -49,6 +49,9 @@ pub enum Error {
     /// The directory for temporary files cannot be used.
     #[error("the directory for temporary files, {}, does not exist or has a colon in its name", .0.display())]
     TemporaryDirectory(PathBuf),
+    /// The directory for temporary files takes nothing.
+    #[error("the directory for temporary files cannot be used: {0}")]
+    TemporaryRefused(forebay_host::Error),
     /// The script's header names no directory.
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
@@ -56,22 +59,22 @@ pub enum Error {
     #[error("the working directory {} is not valid UTF-8", .0.display())]
     NotText(PathBuf),
     /// A stage-out would go into what is removed after it.
-    #[error("{}: line {line}: stage_out: the destination {destination} lies in the allocation itself", script.display())]
+    #[error("{}: {}: stage_out: the destination {destination} lies in the allocation itself", script.display(), line(place))]
     StageOutInside {
         /// The script.
         script: PathBuf,
-        /// Line of the directive, from 1.
-        line: usize,
+        /// The directive.
+        place: Place,
         /// As the directive says.
         destination: String,
     },
     /// A stage-in names a source that cannot be staged.
-    #[error("{}: line {line}: stage_in: {message}", script.display())]
+    #[error("{}: {}: stage_in: {message}", script.display(), line(place))]
     StageInSource {
         /// The script.
         script: PathBuf,
-        /// Line of the directive, from 1.
-        line: usize,
+        /// The directive.
+        place: Place,
         /// What is wrong with the source.
         message: String,
     },
@@ -98,12 +101,31 @@ pub enum Error {
     /// Something needs a private view of the file system, and there shall be none.
     #[error("this needs a private view of the file system: {0}")]
     NoView(String),
+    /// Only directories can be shown.
+    #[error("--map: {} is no directory", .0.display())]
+    MapOfFile(PathBuf),
+    /// It would take a directory that is in use.
+    #[error("--map {}: it does not exist: {error}", at.display())]
+    MapInTheWay {
+        /// The path in the script.
+        at: PathBuf,
+        /// Why it cannot be added.
+        error: forebay_host::Error,
+    },
+    /// The job could not go on behind it.
+    #[error("--map {}: it would hide {}, which the job needs", at.display(), hidden.display())]
+    Hides {
+        /// The path in the script.
+        at: PathBuf,
+        /// What is below it.
+        hidden: PathBuf,
+    },
     /// The machine does not allow a private view of the file system.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),
     /// There is no place to write down what the job has.
-    #[error("there is no state directory")]
-    NoState,
+    #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
+    NoState(Option<forebay_host::Error>),
     /// A job that is running is not cleaned.
     #[error("job {0} is running")]
     IsRunning(String),
@@ -132,6 +154,15 @@ pub enum Error {
     Stopped,
 }
 
+/// Where a directive stands.
+fn line(place: &Place) -> String {
+    let text = match place.origin {
+        Origin::Option => "--bb, ",
+        Origin::Script | Origin::List => "",
+    };
+    format!("{text}line {}", place.line)
+}
+
 impl Error {
     /// Exit code of `forebay run` for it.
     #[must_use]
@@ -157,6 +188,7 @@ impl Error {
         let hint = match self {
             Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
             Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",
+            Self::TemporaryRefused(_) => "set TMPDIR to a directory that you may write in",
             Self::NotText(_) => "run the job from a directory with an ordinary name",
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
@@ -174,11 +206,18 @@ impl Error {
             Self::NoView(_) | Self::View(_) => {
                 "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"
             }
+            Self::MapOfFile(_) => "write --map PATH=DIR",
+            Self::MapInTheWay { at, .. } => {
+                return Some(format!("make it: mkdir -p '{}'", at.display()));
+            }
+            Self::Hides { .. } => {
+                "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
+            }
             Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
             Self::Elsewhere(_) => "run forebay clean on that machine",
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
             Self::IsBeingCleaned(_) => "wait for it",
-            Self::NoState => "set FOREBAY_STATE to a directory of yours",
+            Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
             Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. }) => {
                 return Some(format!(
                     "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \

@@ -11,6 +11,8 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forebay_directive::is_bare_continuation;
+
 /// A scheduler that scripts are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduler {
@@ -189,7 +191,11 @@ impl Header {
     /// Line number and what is wrong with an option's value.
     pub fn read(script: &str) -> Result<Self, (usize, String)> {
         let mut lines = Vec::new();
+        let mut open = false;
         for (index, line) in script.lines().enumerate() {
+            if is_bare_continuation(line, &mut open) {
+                continue; // the directives behind it count, so what stands between them does too
+            }
             match Scheduler::of_line(line) {
                 Some((scheduler, options)) => lines.push((index + 1, scheduler, options)),
                 None if line.trim().is_empty() || line.starts_with('#') => {}

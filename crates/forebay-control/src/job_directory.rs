@@ -12,7 +12,7 @@ use crate::{Error, JobScript};
 /// Names the directory of the stand-ins, for what is started by the job.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
 
-/// Id of the run that a process belongs to: the job's own, also where a scheduler has given another.
+/// The run that a process belongs to: its job's directory, which no other run has.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
 /// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
@@ -37,7 +37,7 @@ impl JobDirectory {
             let path = parent.join(format!("forebay-{id}"));
             match files::make_directory(&path, 0o700) {
                 Err(error) if error.already_exists() && id < first + TRIES => id += 1,
-                made => break made.map(|()| path)?,
+                made => break made.map(|()| path).map_err(Error::TemporaryRefused)?,
             }
         };
         let id = id.to_string();

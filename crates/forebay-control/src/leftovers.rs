@@ -1,6 +1,6 @@
 //! What earlier jobs have left: looked at, drained and taken away.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
@@ -64,7 +64,7 @@ impl Recorded {
         if !there {
             return Ok(State::Lost);
         }
-        let processes = process::with_variable(RUN_VARIABLE, &record.id)?;
+        let processes = process::with_variable(RUN_VARIABLE, record.job_directory.as_os_str())?;
         Ok(State::Left { processes })
     }
 
@@ -141,7 +141,8 @@ impl Recorded {
     }
 
     fn end_processes(&self, found: &[i32], how: Cleaning) -> Result<(), Error> {
-        let still_alive = || process::with_variable(RUN_VARIABLE, &self.record.id);
+        let still_alive =
+            || process::with_variable(RUN_VARIABLE, self.record.job_directory.as_os_str());
         if !how.end_processes {
             return Err(Error::HasProcesses(found.to_vec()));
         }
@@ -237,8 +238,7 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
         }
     }
     for path in &records.begun {
-        let id = path.file_stem().and_then(|id| id.to_str());
-        if id.is_some_and(|id| was_never_recorded(id, records)) {
+        if id_of(path).is_some_and(|id| was_never_recorded(id, records)) {
             gone(files::remove_file(path))?;
         }
     }
@@ -250,10 +250,15 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
 pub fn was_never_recorded(id: &str, records: &Records) -> bool {
     let made = id.parse().unwrap_or(u128::MAX);
     let old = clock::unix_milliseconds().saturating_sub(made) > UNRECORDED_MS_MAX;
-    let recorded = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == id);
+    let recorded = |path: &PathBuf| id_of(path) == Some(id);
     old && made != u128::MAX
         && !records.found.iter().any(|job| job.record.id == id)
         && !records.unreadable.iter().any(|(path, _)| recorded(path))
+}
+
+/// The job's id in the name of a record.
+fn id_of(record: &Path) -> Option<&str> {
+    record.file_name()?.to_str()?.split('-').next()
 }
 
 /// What is not there need not be taken away.

@@ -23,7 +23,7 @@ pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::{Direction, Order, Output, Watcher, run};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
-pub use preview::{Planned, Preview};
+pub use preview::{Planned, Preview, Shown};
 pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use script::JobScript;
 pub use staging::expanded_out;

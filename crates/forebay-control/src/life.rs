@@ -210,17 +210,13 @@ impl<'a> Life<'a> {
     }
 
     fn place(&self, recorded: &mut Recorded) -> Result<Placement, Error> {
-        let mut wishes = self.order.wishes.clone();
-        if self.under_scheduler {
-            wishes.no_view = Some("the scheduler starts a step's tasks outside of it");
-        }
-        let node_local = self.order.wants_node_local();
+        let wishes = self.order.wishes(self.under_scheduler);
         let placing = Placing {
             wishes: &wishes,
             directory: self.directory,
             watcher: self.watcher,
             asked: self.request.job.as_ref(),
-            node_local: node_local.then(|| Path::new(NODE_LOCAL_PATH).join(machine::user_name())),
+            node_local: self.order.node_local_path(),
         };
         placing.place(recorded)
     }
@@ -249,6 +245,21 @@ impl Order<'_> {
             }
         }
         Ok(request)
+    }
+
+    /// The user's wishes, as far as a scheduler's job allows them.
+    pub(crate) fn wishes(&self, under_scheduler: bool) -> Wishes<'_> {
+        let mut wishes = self.wishes.clone();
+        if under_scheduler {
+            wishes.no_view = Some("the scheduler starts a step's tasks outside of it");
+        }
+        wishes
+    }
+
+    /// Where the job expects the node's own storage, if it asks for it.
+    pub(crate) fn node_local_path(&self) -> Option<PathBuf> {
+        let path = || Path::new(NODE_LOCAL_PATH).join(machine::user_name());
+        self.wants_node_local().then(path)
     }
 
     fn wants_node_local(&self) -> bool {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, JobDw};
+use forebay_host::files::{self, Kind};
+use forebay_host::machine;
 use forebay_host::namespace::{self, Keeper, Mount};
 use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
@@ -41,6 +43,18 @@ pub struct Map {
     pub from: PathBuf,
 }
 
+impl Map {
+    /// What a job finds under a path, seen from outside of its view.
+    pub(crate) fn behind(maps: &[Self], path: &Path) -> PathBuf {
+        // A later one covers an earlier one.
+        let shown = maps.iter().rev().find_map(|map| {
+            let rest = path.strip_prefix(&map.at).ok()?;
+            Some(map.from.join(rest))
+        });
+        shown.unwrap_or_else(|| path.to_owned())
+    }
+}
+
 /// The store and the size that a job gets.
 #[derive(Debug, Clone)]
 pub struct Chosen {
@@ -51,6 +65,27 @@ pub struct Chosen {
 }
 
 impl Wishes<'_> {
+    /// Can these directories be shown?
+    pub(crate) fn check_maps(&self) -> Result<(), Error> {
+        for (index, map) in self.maps.iter().enumerate() {
+            for path in [&map.at, &map.from] {
+                let found = files::status(path);
+                if found.is_ok_and(|status| status.kind != Kind::Directory) {
+                    return Err(Error::MapOfFile(path.clone()));
+                }
+            }
+            // What is in another map is known in the view only.
+            let mut before = self.maps[..index].iter();
+            if !before.any(|other| map.at.starts_with(&other.at)) {
+                namespace::check_addition(&map.at).map_err(|error| Error::MapInTheWay {
+                    at: map.at.clone(),
+                    error,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Chooses the store and the size of an allocation.
     ///
     /// # Errors
@@ -148,6 +183,7 @@ impl Placing<'_> {
     /// Makes the allocation and the view, and enters it. The record says at every moment what there
     /// is to be taken away.
     pub(crate) fn place(&self, record: &mut Recorded) -> Result<Placement, Error> {
+        self.check()?;
         let Some(asked) = self.asked else {
             let keeper = self.view(self.shown(None), record)?;
             let space = None;
@@ -164,7 +200,7 @@ impl Placing<'_> {
         }
         match self.in_memory(&chosen, &namespaces, record) {
             // Only what memory itself needs: without it there is another way.
-            Err(Error::View(error)) if self.shown(None).is_empty() => {
+            Err(Error::View(error)) if !self.needs_view() => {
                 let why = error.to_string();
                 let chosen = self
                     .wishes
@@ -189,7 +225,7 @@ impl Placing<'_> {
         mounts.extend(self.shown(Some(&at)));
         let allocation = Allocation::found(at, true);
         let placed = self.note(&allocation, &chosen.used, record);
-        self.watcher.allocated(&chosen.used);
+        self.announce(&allocation, &chosen.used);
         let keeper = placed.and_then(|()| self.view(mounts, record))?;
         let used = chosen.used.clone();
         let space = Some(Space { allocation, used });
@@ -207,7 +243,7 @@ impl Placing<'_> {
         let planned = Allocation::planned_in(store, id)?;
         self.note(&planned, &used, record)?;
         let allocation = Allocation::in_directory(store, id, namespaces)?;
-        self.watcher.allocated(&used);
+        self.announce(&allocation, &used);
         let viewed = self.view(self.shown(Some(allocation.root())), record);
         match viewed {
             Ok(keeper) => {
@@ -218,6 +254,17 @@ impl Placing<'_> {
                 allocation.free()?;
                 Err(error)
             }
+        }
+    }
+
+    fn announce(&self, allocation: &Allocation, used: &StoreUsed) {
+        self.watcher.allocated(used);
+        let root = allocation.root().to_string_lossy();
+        if root.contains(char::is_whitespace) {
+            self.watcher.warning(&format!(
+                "there are blanks in the allocation's path, {root}: scripts must quote \
+                 \"$DW_JOB_STRIPED\", or --store be without"
+            ));
         }
     }
 
@@ -252,12 +299,46 @@ impl Placing<'_> {
         maps.chain(local).collect()
     }
 
+    /// What the user asks for and cannot have is said before anything is made.
+    fn check(&self) -> Result<(), Error> {
+        self.wishes.check_maps()?;
+        match self.wishes.no_view {
+            Some(why) if self.needs_view() => Err(Error::NoView(why.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Are there paths that only a view can show?
+    fn needs_view(&self) -> bool {
+        !self.wishes.maps.is_empty() || self.node_local.is_some()
+    }
+
+    /// What the job needs itself must not vanish behind what it is shown.
+    fn check_hidden(&self, record: &Recorded) -> Result<(), Error> {
+        let place = record.record.place.as_ref();
+        let program = machine::program_directory()?;
+        let needed = [self.directory.path(), record.path(), &program];
+        let needed = needed.into_iter().chain(place.map(|p| p.root.as_path()));
+        for map in self.wishes.maps {
+            let at = files::final_path(&map.at)?;
+            if let Some(hidden) = needed.clone().find(|path| path.starts_with(&at)) {
+                return Err(Error::Hides {
+                    at: map.at.clone(),
+                    hidden: hidden.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn view(&self, mounts: Vec<Mount>, record: &mut Recorded) -> Result<Option<Keeper>, Error> {
         if mounts.is_empty() {
             return Ok(None);
         }
-        if let Some(why) = self.wishes.no_view {
-            return Err(Error::NoView(why.to_owned()));
+        self.check_hidden(record)?;
+        let maps = self.wishes.maps;
+        for (index, map) in maps.iter().enumerate() {
+            files::make_directories(&Map::behind(&maps[..index], &map.from), 0o755)?;
         }
         let scratch = self.directory.scratch()?;
         let mut keeper = Keeper::start(&scratch, &mounts).map_err(Error::View)?;

@@ -1,11 +1,13 @@
 //! What a run would do, without doing it.
 
-use forebay_directive::{AccessMode, Stage, StageKind};
+use forebay_directive::{AccessMode, Origin, Stage, StageKind};
+use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
 use serde::Serialize;
 
+use crate::placement::Map;
 use crate::staging::plan_in;
-use crate::{Error, Order, StoreUsed, Watcher};
+use crate::{Error, Order, StoreUsed, Watcher, environment};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -14,6 +16,8 @@ pub struct Preview {
     pub store: Option<StoreUsed>,
     /// Variables the job would get, each with a directory of its own.
     pub variables: Vec<&'static str>,
+    /// Directories that the job would see under other paths.
+    pub shown: Vec<Shown>,
     /// Stage-in, in order.
     pub stage_in: Vec<Planned>,
     /// Stage-out, in order; how much there will be is not known.
@@ -26,11 +30,22 @@ pub struct Preview {
     pub interpreter: Vec<String>,
 }
 
+/// A directory under a second path.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// As the job sees it.
+    pub path: String,
+    /// Where it is; none if it is the job's own storage on its node.
+    pub directory: Option<String>,
+}
+
 /// One directive of staging.
 #[derive(Debug, Serialize)]
 pub struct Planned {
     /// Line in the script.
     pub line: usize,
+    /// It is not the script's, but that of `--bb` or `--bbf`.
+    pub of_option: bool,
     /// `file`, `directory` or `list`.
     pub kind: &'static str,
     /// From where.
@@ -52,12 +67,26 @@ impl Order<'_> {
         let submitted_in = machine::current_directory()?;
         let id = clock::unix_milliseconds().to_string(); // as good as the one that it would get
         let request = self.request(&submitted_in, &id, watcher)?;
+        let wishes = self.wishes(environment::outer_job(&id).is_some());
+        let shown = self.shown();
+        if let (Some(why), false) = (wishes.no_view, shown.is_empty()) {
+            return Err(Error::NoView(why.to_owned()));
+        }
+        wishes.check_maps()?;
+        let works_in = self.script.works_in(&submitted_in);
+        let found = files::status(&Map::behind(wishes.maps, &works_in));
+        let will_be_made = wishes.maps.iter().any(|map| map.at.starts_with(&works_in));
+        if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
+            return Err(Error::NoDirectory(works_in));
+        }
         let chosen = request.job.as_ref();
-        let chosen = chosen
-            .map(|job| self.wishes.choose(job, watcher))
-            .transpose()?;
+        let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
         let variable = format!("${}", AccessMode::Striped.variable());
-        let plan = plan_in(&request.stage_in, variable.as_ref(), &self.script.path)?;
+        let plan_of = |stages: &[Stage]| {
+            let root = variable.as_ref();
+            plan_in(stages, root, &self.script.path, wishes.maps)
+        };
+        let plan = plan_of(&request.stage_in)?;
         if let Some(chosen) = &chosen {
             chosen.used.must_hold(plan.bytes())?;
         }
@@ -65,11 +94,7 @@ impl Order<'_> {
             return Err(Error::StageIn(plan.failures));
         }
         let into = |stage: &Stage| {
-            let alone = plan_in(
-                std::slice::from_ref(stage),
-                variable.as_ref(),
-                &self.script.path,
-            )?;
+            let alone = plan_of(std::slice::from_ref(stage))?;
             let (source, destination) = (stage.pfs_path.clone(), inner(&variable, stage));
             let counts = (Some(alone.files()), Some(alone.bytes()));
             Ok(planned(stage, source, destination, counts))
@@ -82,6 +107,7 @@ impl Order<'_> {
         Ok(Preview {
             store: chosen.map(|chosen| chosen.used),
             variables: modes.map(|mode| mode.variable()).collect(),
+            shown,
             stage_in: request
                 .stage_in
                 .iter()
@@ -92,6 +118,20 @@ impl Order<'_> {
             time_limit_s: self.time_limit.map(|limit| limit.as_secs()),
             interpreter: self.script.interpreter.clone(),
         })
+    }
+}
+
+impl Order<'_> {
+    fn shown(&self) -> Vec<Shown> {
+        let maps = self.wishes.maps.iter().map(|map| Shown {
+            path: map.at.display().to_string(),
+            directory: Some(map.from.display().to_string()),
+        });
+        let local = self.node_local_path().map(|path| Shown {
+            path: path.display().to_string(),
+            directory: None,
+        });
+        maps.chain(local).collect()
     }
 }
 
@@ -107,6 +147,7 @@ fn planned(
 ) -> Planned {
     Planned {
         line: stage.place.line,
+        of_option: stage.place.origin == Origin::Option,
         kind: match stage.kind {
             StageKind::File => "file",
             StageKind::Directory => "directory",

@@ -99,17 +99,24 @@ impl Record {
     pub(crate) fn keep(self) -> Result<Recorded, Error> {
         let mut refused = None;
         for directory in state_directories() {
-            let path = directory.join(format!("{}.json", self.id));
+            // Jobs of other machines and of other temporary directories may have begun in the same
+            // millisecond, and their records may lie in the same home.
+            let name = format!("{}-{}@{}.json", self.id, self.process.pid, self.host);
+            let path = directory.join(name);
             let recorded = Recorded {
                 record: self.clone(),
                 path,
             };
-            match files::make_directories(&directory, 0o700).and_then(|_| recorded.write()) {
+            let made = files::make_directories(&directory, 0o700);
+            if made.is_ok() && is_anothers(&directory) {
+                continue;
+            }
+            match made.and_then(|_| recorded.write()) {
                 Ok(()) => return Ok(recorded),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.map_or(Error::NoState, Error::Host))
+        Err(Error::NoState(refused))
     }
 }
 
@@ -133,6 +140,11 @@ impl Recorded {
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
         Ok(self.write()?)
+    }
+
+    /// Where it is written.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Keeps other processes from cleaning the same job, as long as the result lives.
@@ -187,6 +199,9 @@ pub struct Records {
 pub fn records() -> Result<Records, Error> {
     let mut records = Records::default();
     for directory in state_directories() {
+        if is_anothers(&directory) {
+            continue;
+        }
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() => continue,
             names => names?,
@@ -229,6 +244,17 @@ fn state_directories() -> Vec<PathBuf> {
     let own = absolute("FOREBAY_STATE")
         .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
         .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
-    let temporary = std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()));
-    own.into_iter().chain([temporary]).collect()
+    own.into_iter().chain([in_temporary()]).collect()
+}
+
+fn in_temporary() -> PathBuf {
+    std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()))
+}
+
+/// Where everybody may write, another one may have made the directory: what stands in his records would
+/// be removed as leftovers.
+fn is_anothers(directory: &Path) -> bool {
+    directory == in_temporary()
+        && files::status_of_name(directory).is_ok()
+        && !files::is_ours_alone(directory)
 }

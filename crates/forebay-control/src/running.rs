@@ -146,7 +146,7 @@ impl Running<'_> {
         match named.find(|stage| lies_in(&space.allocation, Path::new(&stage.pfs_path))) {
             Some(stage) => Err(Error::StageOutInside {
                 script: life.order.script.path.clone(),
-                line: stage.place.line,
+                place: stage.place,
                 destination: stage.pfs_path.clone(),
             }),
             None => Ok(()),
@@ -158,7 +158,7 @@ impl Running<'_> {
         let root = space
             .allocation
             .namespace(namespace_directory(AccessMode::Striped));
-        let plan = plan_in(&life.request.stage_in, &root, &life.order.script.path)?;
+        let plan = plan_in(&life.request.stage_in, &root, &life.order.script.path, &[])?;
         space.used.must_hold(plan.bytes())?;
         if !plan.failures.is_empty() {
             return Err(Error::StageIn(plan.failures));
@@ -215,7 +215,11 @@ impl Running<'_> {
                 life.directory,
             )?);
         }
-        process.env(RUN_VARIABLE, life.directory.id());
+        process.env(RUN_VARIABLE, life.directory.path());
+        if std::env::var_os("USER").is_none() {
+            // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
+            process.env("USER", machine::user_name());
+        }
         // A job within a job must not take the outer one's allocation for its own.
         for mode in [AccessMode::Striped, AccessMode::Private] {
             process.env_remove(mode.variable());

@@ -8,7 +8,7 @@ use forebay_host::{clock, files};
 use forebay_mover::{Failure, Options, Plan, Transfer, What, carry_out};
 use forebay_store::Allocation;
 
-use crate::placement::namespace_directory;
+use crate::placement::{Map, namespace_directory};
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
@@ -50,17 +50,25 @@ impl Staging<'_> {
 /// # Errors
 /// If a list cannot be read, or a source is missing or of the wrong kind. What is wrong further down
 /// is among the plan's failures.
-pub(crate) fn plan_in(stages: &[Stage], root: &Path, script: &Path) -> Result<Plan, Error> {
+///
+/// `maps` are those that are not in effect yet.
+pub(crate) fn plan_in(
+    stages: &[Stage],
+    root: &Path,
+    script: &Path,
+    maps: &[Map],
+) -> Result<Plan, Error> {
     let mut plan = Plan::default();
     for asked in stages {
         let refused = |message: String| Error::StageInSource {
             script: script.to_owned(),
-            line: asked.place.line,
+            place: asked.place,
             message,
         };
-        for stage in expanded(asked, directive::Direction::In).map_err(refused)? {
+        for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
             let target = root.join(&stage.inner_path);
-            let added = plan.add(&transfer(&stage, stage.pfs_path.clone().into(), target));
+            let source = Map::behind(maps, Path::new(&stage.pfs_path));
+            let added = plan.add(&transfer(&stage, source, target));
             added.map_err(|error| refused(error.to_string()))?;
         }
     }
@@ -73,7 +81,7 @@ pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
     let root = allocation.namespace(namespace_directory(AccessMode::Striped));
     let mut plan = Plan::default();
     for asked in stages {
-        let stages = match expanded(asked, directive::Direction::Out) {
+        let stages = match expanded(asked, directive::Direction::Out, &[]) {
             Ok(stages) => stages,
             Err(reason) => {
                 let path = PathBuf::from(&asked.pfs_path);
@@ -113,15 +121,20 @@ pub(crate) fn lies_in(allocation: &Allocation, target: &Path) -> bool {
 /// # Errors
 /// What is wrong with the list.
 pub fn expanded_out(stage: &Stage) -> Result<Vec<Stage>, String> {
-    expanded(stage, directive::Direction::Out)
+    expanded(stage, directive::Direction::Out, &[])
 }
 
-fn expanded(stage: &Stage, direction: directive::Direction) -> Result<Vec<Stage>, String> {
+fn expanded(
+    stage: &Stage,
+    direction: directive::Direction,
+    maps: &[Map],
+) -> Result<Vec<Stage>, String> {
     if stage.kind != StageKind::List {
         return Ok(vec![stage.clone()]);
     }
     let path = &stage.pfs_path;
-    let text = files::read_to_string(Path::new(path)).map_err(|error| error.to_string())?;
+    let text = files::read_to_string(&Map::behind(maps, Path::new(path)))
+        .map_err(|error| error.to_string())?;
     directive::stages_of_list(&text, direction).map_err(|problems| {
         let lines = problems.iter().map(|p| format!("{path}: {p} ({})", p.hint));
         lines.collect::<Vec<_>>().join("\n  ")

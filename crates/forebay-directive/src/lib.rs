@@ -24,7 +24,7 @@ mod token;
 mod values;
 
 pub use access::AccessMode;
-pub use lines::Symbols;
+pub use lines::{Symbols, is_bare_continuation};
 pub use list::stages_of_list;
 pub use option::directives_of_bb;
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};

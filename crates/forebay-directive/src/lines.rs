@@ -218,6 +218,19 @@ impl Header<'_> {
     }
 }
 
+/// Is this the second line of a directive, without its prefix? `open` says whether the line before was a
+/// directive's (or such a one) and ended in a backslash; it is brought up to date. Whoever reads the header
+/// for something else goes on behind such a line too.
+#[must_use]
+pub fn is_bare_continuation(line: &str, open: &mut bool) -> bool {
+    let is_bare = *open && prefix_of(line).is_none() && looks_like_arguments(line);
+    if !line.is_empty() {
+        let is_directives = is_bare || prefix_of(line).is_some();
+        *open = is_directives && line.ends_with('\\') && !line.ends_with("\\\\");
+    }
+    is_bare
+}
+
 /// Does a line without prefix, behind a backslash, hold nothing but arguments?
 fn looks_like_arguments(line: &str) -> bool {
     let is_key = |key: &str| {

@@ -184,6 +184,17 @@ pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
+/// Is this a directory of ours, no link, in which nobody else can put anything?
+#[must_use]
+pub fn is_ours_alone(directory: &Path) -> bool {
+    const WRITE_OF_OTHERS: u32 = 0o022;
+    fs::symlink_metadata(directory).is_ok_and(|found| {
+        found.is_dir()
+            && found.uid() == rustix::process::geteuid().as_raw()
+            && found.mode() & WRITE_OF_OTHERS == 0
+    })
+}
+
 /// Removes a file or a link.
 ///
 /// # Errors
@@ -357,6 +368,25 @@ pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
         }
     }
     Ok(PathBuf::from("/"))
+}
+
+/// The path with the links of what exists of it resolved.
+///
+/// # Errors
+/// As `realpath(3)`.
+pub fn final_path(path: &Path) -> Result<PathBuf> {
+    for ancestor in path.ancestors() {
+        match real_path(ancestor) {
+            Err(error) if error.is_not_found() => {}
+            found => {
+                let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+                let base = found?;
+                // An empty rest would leave a slash at the end.
+                return Ok(base.components().chain(rest.components()).collect());
+            }
+        }
+    }
+    Ok(path.to_owned())
 }
 
 /// Attaches operation and path to the error of a call on an open file.

@@ -241,10 +241,12 @@ fn reap(pid: i32) {
 /// The mounts as they are made.
 struct View<'a> {
     scratch: &'a Path,
-    /// Directories that stand in for real ones.
+    /// File systems that stand for real directories.
     stand_ins: Vec<PathBuf>,
-    /// Directories of the view alone: in them and in stand-ins, names can be made.
-    made: Vec<PathBuf>,
+    /// Those and what was made in them: new names here are not on the machine.
+    ours: Vec<PathBuf>,
+    /// What is shown there.
+    shown: Vec<PathBuf>,
 }
 
 impl<'a> View<'a> {
@@ -253,7 +255,8 @@ impl<'a> View<'a> {
         let mut view = Self {
             scratch,
             stand_ins: Vec::new(),
-            made: Vec::new(),
+            ours: Vec::new(),
+            shown: Vec::new(),
         };
         for wanted in mounts {
             match wanted {
@@ -263,42 +266,89 @@ impl<'a> View<'a> {
                     huge,
                     directories,
                 } => {
-                    view.name(at)?;
+                    if files::status(at).is_err() {
+                        view.add(at)?;
+                    }
                     mount_memory(at, *size_bytes, *huge)?;
                     for name in directories {
                         files::make_directory(&at.join(name), 0o755)?;
                     }
                 }
-                Mount::Directory { at, from } => {
-                    files::make_directories(from, 0o755)?;
-                    let from = files::real_path(from)?;
-                    view.name(at)?;
-                    on(mount_bind_recursive(&from, at), "show a directory as", at)?;
-                }
+                Mount::Directory { at, from } => view.show(from, at)?,
             }
         }
-        // As closed to the user as what they stand in for.
-        for stand_in in &view.stand_ins {
-            let flags = MountFlags::BIND | MountFlags::RDONLY;
-            on(mount_remount(stand_in, flags, c""), "close", stand_in)?;
+        view.close()
+    }
+
+    fn show(&mut self, from: &Path, at: &Path) -> Result<()> {
+        files::make_directories(from, 0o755)?;
+        let from = files::real_path(from)?;
+        if files::status(at).is_err() {
+            self.add(at)?;
         }
+        self.shown.push(files::real_path(at)?);
+        on(mount_bind_recursive(&from, at), "show a directory as", at)
+    }
+
+    /// Makes a directory that is not on the machine.
+    fn add(&mut self, at: &Path) -> Result<()> {
+        let known = at.ancestors().find(|base| files::status(base).is_ok());
+        let known = known.unwrap_or(Path::new("/"));
+        let base = files::real_path(known)?;
+        if self.shown.iter().any(|shown| base.starts_with(shown)) {
+            let source =
+                io::Error::other("it is itself shown there; make the directory in it first");
+            return on(Err(source), "add a name to the view of", &base);
+        }
+        if !self.ours.contains(&base) {
+            check_cover(&base)?;
+            stand_in_for(&base, self.scratch)?;
+            self.stand_ins.push(base.clone());
+            self.ours.push(base.clone());
+        }
+        let at = base.join(at.strip_prefix(known).unwrap_or(at));
+        self.ours.extend(files::make_directories(&at, 0o755)?);
+        self.ours.retain(|path| *path != at); // the directory that is shown there is a real one
         Ok(())
     }
 
-    /// Makes a path in the view, unless it is there already.
-    fn name(&mut self, at: &Path) -> Result<()> {
-        if files::status(at).is_ok() {
-            return Ok(());
-        }
-        let base = at.ancestors().find(|base| files::status(base).is_ok());
-        let base = files::real_path(base.unwrap_or(Path::new("/")))?;
-        if !self.stand_ins.contains(&base) && !self.made.contains(&base) {
-            stand_in_for(&base, self.scratch)?;
-            self.stand_ins.push(base);
-        }
-        self.made.extend(files::make_directories(at, 0o755)?);
-        Ok(())
+    /// A new name beside those that are shown would be gone with the view: better an error.
+    fn close(&self) -> Result<()> {
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        self.stand_ins.iter().try_for_each(|path| {
+            let closed = mount_remount(path, flags, c"");
+            on(closed, "close to new names", path)
+        })
     }
+}
+
+/// May a path that does not exist be shown? That takes its nearest existing directory, in which no new
+/// names can be made then.
+///
+/// # Errors
+/// If files are written there.
+pub fn check_addition(at: &Path) -> Result<()> {
+    match files::status(at) {
+        Ok(_) => Ok(()),
+        Err(_) => check_cover(&files::nearest_real_path(at)?),
+    }
+}
+
+fn check_cover(directory: &Path) -> Result<()> {
+    const WRITE_OF_OTHERS: u32 = 0o022;
+    let is_home = || std::env::var_os("HOME").is_some_and(|home| Path::new(&home) == directory);
+    let missed = if crate::machine::user_id() == 0 {
+        files::status(directory)?.mode & WRITE_OF_OTHERS != 0
+            || crate::machine::current_directory()? == directory
+            || is_home()
+    } else {
+        rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+    };
+    if missed {
+        let source = io::Error::other("files are written there, and they would find no place");
+        return on(Err(source), "add a name to the view of", directory);
+    }
+    Ok(())
 }
 
 /// A mount namespace of our own; without the right to it, a user namespace around it.

@@ -79,7 +79,21 @@ impl State {
     /// [`StateError`]: the file exists or cannot be made, a root is missing, no directory, `/`, too long or one
     /// too many. After an error the file is removed.
     pub fn create(path: &Path, model: &Model, roots: &[PathBuf]) -> Result<Self, StateError> {
-        let roots = canonical_roots(roots)?;
+        Self::create_showing(path, model, roots, &[])
+    }
+
+    /// The same, and `shown` are further paths under which the roots will be seen; absolute and without
+    /// links, they need not exist.
+    ///
+    /// # Errors
+    /// As [`State::create`].
+    pub fn create_showing(
+        path: &Path,
+        model: &Model,
+        roots: &[PathBuf],
+        shown: &[PathBuf],
+    ) -> Result<Self, StateError> {
+        let roots = canonical_roots(roots, shown)?;
         check_model(model)?;
         let name = c_path(path)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
@@ -339,15 +353,15 @@ fn root_entry(root: &Path) -> Root {
     entry
 }
 
-fn canonical_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, StateError> {
+fn canonical_roots(roots: &[PathBuf], shown: &[PathBuf]) -> Result<Vec<PathBuf>, StateError> {
     let refuse = |path: &Path, reason: String| StateError::Root {
         path: path.display().to_string(),
         reason,
     };
-    if roots.is_empty() || roots.len() > ROOTS_MAX {
+    if roots.is_empty() || roots.len() + shown.len() > ROOTS_MAX {
         let reason = format!(
             "{} directories were given; 1 to {ROOTS_MAX} can be emulated",
-            roots.len()
+            roots.len() + shown.len()
         );
         return Err(refuse(
             roots.last().map_or(Path::new(""), PathBuf::as_path),
@@ -361,6 +375,10 @@ fn canonical_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, StateError> {
         if !path.is_dir() {
             return Err(refuse(root, "it is no directory".to_owned()));
         }
+        Ok(path)
+    };
+    let fits = |path: PathBuf| {
+        let root = path.as_path();
         if path == Path::new("/") {
             return Err(refuse(
                 root,
@@ -372,7 +390,9 @@ fn canonical_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, StateError> {
         }
         Ok(path)
     };
-    roots.iter().map(canonical).collect()
+    let roots = roots.iter().map(canonical);
+    let all = roots.chain(shown.iter().cloned().map(Ok));
+    all.map(|path| path.and_then(fits)).collect()
 }
 
 fn check_model(model: &Model) -> Result<(), StateError> {

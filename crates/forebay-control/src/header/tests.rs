@@ -311,3 +311,13 @@ fn bad_values_are_named_with_their_line() {
         assert_eq!(Header::read(&script), Err((2, message)), "{line}");
     }
 }
+
+#[test]
+fn lines_behind_a_bare_continued_directive_are_read() {
+    let script = "#!/bin/bash\n#SBATCH -n 2\n#DW jobdw capacity=1G \\\n  access_mode=striped \\\n type=scratch\n\
+                  #SBATCH -t 10\nx=1\n#SBATCH -n 7\n";
+    let header = Header::read(script).expect("header");
+    assert_eq!((header.tasks, header.time_limit), (Some(2), minutes(10)));
+    let plain = "#!/bin/bash\n#DW jobdw capacity=1G\naccess_mode=striped\n#SBATCH -n 7\n";
+    assert_eq!(Header::read(plain).expect("header").tasks, None);
+}

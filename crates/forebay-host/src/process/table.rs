@@ -1,6 +1,8 @@
 //! The processes of the machine, from /proc.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal};
@@ -61,12 +63,12 @@ impl Identity {
 ///
 /// # Errors
 /// If /proc cannot be read.
-pub fn with_variable(name: &str, value: &str) -> Result<Vec<i32>> {
-    let wanted = format!("{name}={value}");
+pub fn with_variable(name: &str, value: &OsStr) -> Result<Vec<i32>> {
+    let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
     let is_wanted = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
-        variables.any(|variable| variable == wanted.as_bytes())
+        variables.any(|variable| variable == wanted)
     };
     let mut found: Vec<_> = processes()?.alive.into_iter().filter(is_wanted).collect();
     found.sort_unstable();
