@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from job import DW, Job, finished
+from slow import MODEL
 from views import anyone, make, reachable, reachable_program, started  # noqa: F401 (a fixture)
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -159,3 +160,14 @@ def test_a_state_directory_that_another_user_has_laid_out_is_left_alone(user, ho
     done = finished(without_state(user, HOME="/proc"))
     assert done.returncode == 125 and "hint: set FOREBAY_STATE" in done.stderr, done.stderr
     assert user.allocations() == []
+
+
+@pytest.mark.parametrize("wrong, named", [("20 MB", "targets.bandwidth"), ("20 furlongs", "targets.bandwidth"), ("fast", "targets.bandwidth")])
+def test_a_model_file_with_a_wrong_unit_is_named_with_its_key(job, wrong, named):
+    model = job.directory / "model.toml"
+    model.write_text(MODEL.replace('bandwidth = { value = "20 MB/s"', f'bandwidth = {{ value = "{wrong}"', 1))
+    job.script("touch started", DW)
+    done = job.run("--pfs-model", "model.toml")
+    assert done.returncode == 125 and "model.toml" in done.stderr and named in done.stderr and wrong in done.stderr
+    assert "hint: docs/pfs-model.md" in done.stderr and not (job.directory / "started").exists()
+    job.leaves_nothing()

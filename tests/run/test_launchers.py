@@ -2,6 +2,8 @@
 
 import pytest
 
+from job import DW
+
 RANKS = "bash -c 'echo $SLURM_PROCID/$SLURM_NTASKS/$SLURM_LOCALID'"
 
 
@@ -217,3 +219,20 @@ def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
     assert (done.returncode, done.stdout) == (0, "real load x\n"), done.stderr
     said = [line for line in done.stderr.splitlines() if "there are no modules here" in line]
     assert [line.split(":")[1] for line in said] == [" module load gcc/12 hdf5", " module purge"]
+
+
+@pytest.mark.parametrize("launch", ["srun -n 2", "mpiexec -n 2", "jsrun -n 2"])
+def test_a_rank_killed_by_a_signal_fails_the_job_and_what_was_written_comes_back(job, launch):
+    (job.directory / "die.sh").write_text(
+        '#!/bin/bash\nrank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\necho $rank > $DW_JOB_STRIPED/out/$rank\n'
+        'until [ -e $DW_JOB_STRIPED/out/0 ] && [ -e $DW_JOB_STRIPED/out/1 ]; do sleep 0.01; done\n'
+        "[ $rank = 1 ] && kill -KILL $$; sleep 300\n"
+    )
+    (job.directory / "die.sh").chmod(0o755)
+    job.script(f"set -e; mkdir $DW_JOB_STRIPED/out; {launch} ./die.sh; touch not-reached", DW,
+               "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results")
+    done = job.run()
+    assert done.returncode not in (0, 123, 124, 125), done.stderr
+    assert sorted(path.name for path in (job.directory / "results").iterdir()) == ["0", "1"]
+    assert not (job.directory / "not-reached").exists()
+    job.leaves_nothing()
