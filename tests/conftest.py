@@ -29,3 +29,4 @@ def job(build):
         job = Job(build / "bin" / "forebay", pathlib.Path(scratch))
         yield job
         job.command("clean", "--discard", "--kill")
+        assert job.keepers() == []

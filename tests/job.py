@@ -89,7 +89,20 @@ class Job:
     def allocations(self) -> list[pathlib.Path]:
         return sorted(self.store.iterdir())
 
+    def keepers(self) -> list[str]:
+        """Processes that still hold a view of a job of this folder."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                named = (process / "comm").read_text() == "forebay-keeper\n"
+                if named and f"TMPDIR={self.temporary}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(process.name)
+            except OSError:  # it has ended, or is another user's
+                continue
+        return found
+
     def leaves_nothing(self) -> None:
+        assert self.keepers() == []
         assert self.allocations() == []
         assert list(self.temporary.iterdir()) == []
         assert list(self.state.iterdir()) == []

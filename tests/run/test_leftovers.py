@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 import pytest
@@ -121,7 +122,7 @@ def test_keep_keeps_and_only_a_name_or_discard_removes(any_store):
     assert (shown["state"], shown["undrained"], shown["data"]) == ("kept", False, str(kept))
     assert "left data behind" not in job.run().stderr
     done = job.command("clean")
-    assert done.returncode == 0 and "kept on purpose" in done.stderr and kept.exists()
+    assert done.returncode == 0 and "is left alone" in done.stderr and kept.exists()
     assert job.command("clean", shown["job_id"]).returncode == 0 and not kept.exists()
     job.leaves_nothing()
 
@@ -258,11 +259,14 @@ def test_another_machines_leftover_is_left_to_it(job):
     when_the_job_has_ended(job)
     (path,) = job.state.iterdir()
     own = path.read_text()
-    path.write_text(json.dumps(json.loads(own) | {"host": "elsewhere.example"}))
+    path.write_text(json.dumps(json.loads(own) | {"host": "elsewhere.example", "boot_id": "another"}))
     (shown,) = status(job)
     assert shown["state"] == "elsewhere" and shown["data"] is None
     done = job.command("clean", shown["job_id"])
     assert done.returncode == 1 and "elsewhere.example" in done.stderr and job.allocations()
+    assert job.command("clean").returncode == 0 and path.exists()
+    assert job.command("clean", "--discard", shown["job_id"]).returncode == 0
+    assert job.allocations() and not path.exists()  # forgotten, not touched
     path.write_text(own)
     assert job.command("clean").returncode == 0
     job.leaves_nothing()
@@ -278,4 +282,139 @@ def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
         assert done.returncode == 0 and f"cannot read {broken}" in done.stderr
     assert job.command("clean", "17").returncode == 1
     broken.unlink()
+    job.leaves_nothing()
+
+
+def test_another_containers_job_is_left_to_it(job):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a namespace of process numbers")
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    while not (job.directory / "wrote").exists():
+        assert process.poll() is None, process.communicate()
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", job.forebay, "clean", "--kill"]
+    done = subprocess.run(inside, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (job.directory / "go").touch()
+    ended = finished(process)
+    assert ended.returncode == 0 and (job.directory / "results" / "x").exists(), ended.stderr
+    job.leaves_nothing()
+
+
+def test_a_job_that_stages_nothing_out_is_removed_only_by_its_name(any_store):
+    job = any_store
+    job.script(BODY, DW)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    (shown,) = status(job)
+    done = job.command("clean")
+    assert done.returncode == 0 and "stages nothing out" in done.stderr
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").read_text() == "result\n"
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    job.leaves_nothing()
+
+
+def test_keep_holds_also_where_forebay_run_was_killed(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start("--keep")
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    (shown,) = status(job)
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_a_writer_without_our_variable_is_seen(any_store):
+    job = any_store
+    (job.directory / "writer.sh").write_text(
+        'cd "$1"; exec 3>>out/late; touch "$2/wrote"; until [ -e "$2/go" ]; do sleep 0.01; done; echo late >&3\n'
+    )
+    job.script('mkdir $DW_JOB_STRIPED/out; env -i /bin/bash writer.sh $DW_JOB_STRIPED "$PWD"', DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    for pid in shown["processes"]:  # the script itself, but not the one that writes, nor its short-lived children
+        environment = pathlib.Path(f"/proc/{pid}/environ")
+        if environment.exists() and "FOREBAY_RUN" in environment.read_text():
+            os.kill(pid, KILL)
+    done = job.command("clean")
+    assert done.returncode == 1 and "still alive" in done.stderr, done.stderr
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "late").read_text() == "late\n"
+    job.leaves_nothing()
+
+
+def test_a_store_that_is_not_there_is_not_forgotten(job):
+    shown = killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    away = job.store.with_name("away")
+    job.store.rename(away)
+    job.store.mkdir()
+    (there,) = status(job)
+    assert there["state"] == "unreachable" and there["data"] == shown["data"]
+    done = job.command("clean")
+    assert done.returncode == 0 and "is its file system mounted?" in done.stderr
+    done = job.command("clean", shown["job_id"])
+    assert done.returncode == 1 and "is not there" in done.stderr
+    job.store.rmdir()
+    away.rename(job.store)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_what_was_to_go_where_only_the_view_leads_is_not_put_elsewhere(job):
+    mapped = job.directory.parent / "mapped"
+    mapped.mkdir()
+    job.where += ["--map", f"/gpfs-of-tests={mapped}"]
+    job.script(BODY, DW, STAGE_OUT.replace("%d", "/gpfs-of-tests"))
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    (record,) = [json.loads(path.read_text()) for path in job.state.iterdir()]
+    os.kill(record["keeper"]["pid"], KILL)
+    done = job.command("clean")
+    assert done.returncode == 1 and "the view in which the job ran is gone" in done.stderr
+    assert not pathlib.Path("/gpfs-of-tests").exists() and job.allocations()
+    assert job.command("clean", "--discard").returncode == 0
+    job.leaves_nothing()
+
+
+def test_a_kept_job_within_a_job_outlives_it(any_store):
+    job = any_store
+    (job.directory / "inner.sh").write_text(f"#!/bin/bash\n{DW}\necho kept > $DW_JOB_STRIPED/x\n")
+    where = " ".join(map(str, job.where))
+    job.script(f"{job.forebay} run {where} --keep inner.sh")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    (shown,) = status(job)
+    assert shown["state"] == "kept" and (pathlib.Path(shown["data"]) / "striped" / "x").read_text() == "kept\n"
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_record_that_cannot_be_written_at_the_end_loses_nothing(job, store):
+    if os.getuid() == 0:  # nothing is closed to root
+        job.as_nobody()
+    if store == "memory":
+        job.in_memory()
+    (job.directory / "go").touch()
+    job.script(BODY + "; chmod 500 $FOREBAY_STATE", DW, STAGE_OUT)
+    done = job.run("--keep")
+    assert done.returncode == 0 and "warning: " in done.stderr, done.stderr
+    job.state.chmod(0o700)
+    (shown,) = status(job)
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0
     job.leaves_nothing()

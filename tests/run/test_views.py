@@ -115,6 +115,8 @@ def test_maps_that_cannot_be_are_refused_before_anything_is_made(anyone):
         (f"{job.temporary}={job.pfs}", 125, f"it would hide {job.temporary}/"),
         (f"/={job.pfs}", 2, "PATH must be below /"),
         (f"/a/../b={job.pfs}", 2, "without .."),
+        (f"/proc={job.pfs}", 2, "not be in /proc"),
+        (f"/dev/shm={job.pfs}", 2, "not be in /proc, /dev or /sys"),
         (f"relative={job.pfs}", 2, "PATH must be absolute"),
         ("/gpfs-of-tests=", 2, "DIR not empty"),
         ("/gpfs-of-tests", 2, "write PATH=DIR"),

@@ -259,6 +259,12 @@ fn map(text: &str) -> Result<Map, String> {
     if plain.parent().is_none() || plain.components().any(|part| part == Component::ParentDir) {
         return Err("PATH must be below /, without ..".into());
     }
+    if ["/proc", "/dev", "/sys"]
+        .iter()
+        .any(|system| plain.starts_with(system))
+    {
+        return Err("PATH must not be in /proc, /dev or /sys".into());
+    }
     let from = std::path::absolute(from).map_err(|error| error.to_string())?;
     Ok(Map { at: plain, from })
 }

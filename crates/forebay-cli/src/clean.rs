@@ -1,8 +1,7 @@
 //! `forebay clean`.
 
 use forebay_control::{
-    Cleaning, Error, Phase, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, records,
-    remove_unrecorded,
+    Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, records, remove_unrecorded,
 };
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
@@ -65,14 +64,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
     for recorded in records.found {
         let id = &recorded.record.id;
         let wanted = if arguments.jobs.is_empty() {
-            let kept_on_purpose = recorded.record.phase == Phase::Kept && !recorded.is_undrained();
-            if kept_on_purpose && !arguments.discard {
-                say(&format!(
-                    "job {id} was kept on purpose: forebay clean {id} removes it"
-                ));
-            }
-            let left = matches!(recorded.state()?, State::Left { .. } | State::Lost);
-            left && (!kept_on_purpose || arguments.discard)
+            is_left(&recorded, arguments.discard)?
         } else {
             arguments.jobs.contains(id)
         };
@@ -81,6 +73,28 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
         }
     }
     Ok(chosen)
+}
+
+/// Has it left something that is to be cleaned without being named?
+fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
+    let id = &recorded.record.id;
+    Ok(match recorded.state()? {
+        State::Lost => true,
+        State::Left { .. } if recorded.is_only_the_users() && !discard => {
+            say(&format!(
+                "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
+            ));
+            false
+        }
+        State::Left { .. } => true,
+        State::Unreachable => {
+            warn(&format!(
+                "job {id}: its allocation is not there; is its file system mounted?"
+            ));
+            false
+        }
+        State::Running | State::Elsewhere => false,
+    })
 }
 
 fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {

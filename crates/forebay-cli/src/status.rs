@@ -70,6 +70,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         }
         State::Left { processes } => ("left", processes),
         State::Lost => ("lost", Vec::new()),
+        State::Unreachable => ("unreachable", Vec::new()),
         State::Elsewhere => ("elsewhere", Vec::new()),
     };
     let here = state != "lost" && state != "elsewhere";
@@ -82,7 +83,9 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         phase: record.phase,
         processes,
         undrained: state != "lost" && recorded.is_undrained(),
-        used_bytes: recorded.used_bytes().filter(|_| here),
+        used_bytes: recorded
+            .used_bytes()
+            .filter(|_| here && state != "unreachable"),
         capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
         data: recorded
             .data()
@@ -135,9 +138,9 @@ pub fn warn_of_leftovers() {
         return; // `forebay status` says what is the matter; this run is not the worse for it
     };
     for recorded in records.found {
-        let id = &recorded.record.id;
-        let script = &recorded.record.script;
-        let kept_on_purpose = recorded.record.phase == Phase::Kept && !recorded.is_undrained();
+        let record = &recorded.record;
+        let (id, script) = (&record.id, &record.script);
+        let kept_on_purpose = record.phase == Phase::Kept && !recorded.is_undrained();
         match recorded.state() {
             Ok(State::Left { .. }) if !kept_on_purpose => warn(&format!(
                 "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"

@@ -47,7 +47,7 @@ pub enum Error {
     #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
     DosLines(PathBuf),
     /// The directory for temporary files cannot be used.
-    #[error("the directory for temporary files, {}, does not exist or has a colon in its name", .0.display())]
+    #[error("the directory for temporary files, {}, does not exist, or has a colon or what is not UTF-8 in its name", .0.display())]
     TemporaryDirectory(PathBuf),
     /// The directory for temporary files takes nothing.
     #[error("the directory for temporary files cannot be used: {0}")]
@@ -132,6 +132,12 @@ pub enum Error {
     /// Another machine's leftovers can be judged there only.
     #[error("the job ran on {0}")]
     Elsewhere(String),
+    /// Perhaps a file system is not mounted.
+    #[error("the allocation {} is not there", .0.display())]
+    Unreachable(PathBuf),
+    /// Nobody can tell any more what stood under its paths.
+    #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", .0.display())]
+    ViewIsGone(PathBuf),
     /// Processes of a job whose `forebay run` was killed.
     #[error("processes of the job are still alive: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
     HasProcesses(Vec<i32>),
@@ -213,11 +219,12 @@ impl Error {
             Self::Hides { .. } => {
                 "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
             }
-            Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
-            Self::Elsewhere(_) => "run forebay clean on that machine",
-            Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
-            Self::IsBeingCleaned(_) => "wait for it",
             Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
+            Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. })
+                if *usable_bytes < 1 << 20 =>
+            {
+                "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"
+            }
             Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. }) => {
                 return Some(format!(
                     "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
@@ -229,6 +236,12 @@ impl Error {
                 "nothing was changed on the file system; mend the cause and run again"
             }
             Self::Store(_) => "choose another store with --store DIR",
+            Self::IsRunning(_)
+            | Self::Elsewhere(_)
+            | Self::Unreachable(_)
+            | Self::ViewIsGone(_)
+            | Self::HasProcesses(_)
+            | Self::IsBeingCleaned(_) => return self.hint_of_clean().map(str::to_owned),
             Self::Host(_)
             | Self::Directives { .. }
             | Self::Header { .. }
@@ -238,6 +251,25 @@ impl Error {
             }
         };
         Some(hint.to_owned())
+    }
+}
+
+impl Error {
+    /// What to do about a job that cannot be cleaned.
+    fn hint_of_clean(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
+            Self::Elsewhere(_) => {
+                "run forebay clean there; forebay clean --discard JOB here forgets it and touches nothing"
+            }
+            Self::Unreachable(_) => {
+                "mount its file system; if the data are gone for good: forebay clean --discard JOB"
+            }
+            Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
+            Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
+            Self::IsBeingCleaned(_) => "wait for it",
+            _ => return None,
+        })
     }
 }
 

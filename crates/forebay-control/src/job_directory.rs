@@ -28,7 +28,7 @@ impl JobDirectory {
         const TRIES: u128 = 100;
         let parent = std::env::temp_dir();
         let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
-        if parent.as_os_str().as_bytes().contains(&b':') {
+        if parent.as_os_str().as_bytes().contains(&b':') || parent.to_str().is_none() {
             return Err(Error::TemporaryDirectory(parent)); // it could not stand in PATH
         }
         let first = clock::unix_milliseconds();

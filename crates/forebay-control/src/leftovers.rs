@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_host::process::{self, Caught, Identity};
+use forebay_host::process::{self, Caught};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 
-use crate::record::{Phase, Recorded, Records};
+use crate::record::{Phase, Record, Recorded, Records, records};
 use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
@@ -27,7 +27,9 @@ pub enum State {
     },
     /// The allocation is gone: the machine or the keeper was ended.
     Lost,
-    /// It belongs to another machine, which alone can tell.
+    /// The allocation's directory is not there: perhaps its file system is not mounted.
+    Unreachable,
+    /// It belongs to another machine or container, which alone can tell.
     Elsewhere,
 }
 
@@ -47,25 +49,48 @@ impl Recorded {
     /// If /proc cannot be read.
     pub fn state(&self) -> Result<State, Error> {
         let record = &self.record;
-        if record.host != machine::hostname() {
+        let same_boot = record.boot_id == machine::boot_id()?;
+        let same_numbers = record.pid_namespace == machine::pid_namespace()?;
+        // A machine may get another name, or a container a name of its own.
+        let here =
+            (same_boot && same_numbers) || (!same_boot && record.host == machine::hostname());
+        if !here {
             return Ok(State::Elsewhere);
         }
-        let same_boot = record.boot_id == machine::boot_id()?;
         if same_boot && record.process.is_alive() {
             return Ok(State::Running);
         }
-        let there = match &record.place {
-            Some(place) if place.mounted => {
-                same_boot && record.keeper.is_some_and(Identity::is_alive)
+        let keeper = record
+            .keeper
+            .filter(|keeper| same_boot && keeper.is_alive());
+        match &record.place {
+            Some(place) if place.mounted && keeper.is_none() => return Ok(State::Lost),
+            Some(place) if !place.mounted && files::status(&place.root).is_err() => {
+                // Before the script began there was nothing in it to be missed.
+                return Ok(match record.phase {
+                    Phase::Preparing | Phase::Removing => State::Lost,
+                    Phase::Running | Phase::Kept => State::Unreachable,
+                });
             }
-            Some(place) => files::status(&place.root).is_ok(),
-            None => true,
-        };
-        if !there {
-            return Ok(State::Lost);
+            _ => {}
         }
-        let processes = process::with_variable(RUN_VARIABLE, record.job_directory.as_os_str())?;
+        let processes = self.processes()?;
         Ok(State::Left { processes })
+    }
+
+    /// Living processes that may write in the allocation: of the job, in its view, or at work in it.
+    fn processes(&self) -> Result<Vec<i32>, Error> {
+        let record = &self.record;
+        let mut found = process::with_variable(RUN_VARIABLE, record.job_directory.as_os_str())?;
+        if let Some(keeper) = record.keeper.filter(|keeper| keeper.is_alive()) {
+            found.extend(process::in_view_of(keeper)?);
+        }
+        if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
+            found.extend(process::at_work_in(&place.root)?);
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
     }
 
     /// Bytes that the allocation takes now; none if it has none.
@@ -87,10 +112,21 @@ impl Recorded {
         Some(self.record.reachable_root(&place.root))
     }
 
-    /// Was there a script that may have written something which is not staged out?
+    /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
         self.record.phase != Phase::Preparing && !self.record.stage_out.is_empty()
+    }
+
+    /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
+    /// have written something that nothing stages out.
+    #[must_use]
+    pub fn is_only_the_users(&self) -> bool {
+        let stages_nothing_out = self.record.stage_out.is_empty() && self.record.place.is_some();
+        match self.record.phase {
+            Phase::Preparing | Phase::Removing => false,
+            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out,
+        }
     }
 
     /// Stages out what is still to be staged out, and takes away all that the job had. If something does
@@ -106,14 +142,26 @@ impl Recorded {
         watcher: &dyn Watcher,
     ) -> Result<Option<Staged>, Error> {
         let lock = self.lock()?;
-        let state = self.state()?;
+        let mut state = self.state()?;
+        // It may have gone on between our look at the record and at its process.
+        while self.reread()? {
+            state = self.state()?;
+        }
         match &state {
             State::Running => return Err(Error::IsRunning(self.record.id)),
+            State::Elsewhere if how.discard => {
+                self.remove()?; // what it names is not ours to judge
+                return Ok(None);
+            }
             State::Elsewhere => return Err(Error::Elsewhere(self.record.host)),
+            State::Unreachable if !how.discard => {
+                let place = self.record.place.map(|place| place.root);
+                return Err(Error::Unreachable(place.unwrap_or_default()));
+            }
             State::Left { processes } if !processes.is_empty() => {
                 self.end_processes(processes, how)?;
             }
-            State::Left { .. } | State::Lost => {}
+            State::Left { .. } | State::Lost | State::Unreachable => {}
         }
         let undrained = state != State::Lost && self.is_undrained();
         let staged = if undrained && !how.discard {
@@ -134,22 +182,20 @@ impl Recorded {
             return Ok(staged);
         }
         // Killed from here on, the next one must not take what is half taken away for the results.
-        self.update(|record| record.stage_out.clear())?;
+        self.update(Record::is_removed)?;
         self.take_away(staged.is_some())?;
         drop(lock);
         Ok(staged)
     }
 
     fn end_processes(&self, found: &[i32], how: Cleaning) -> Result<(), Error> {
-        let still_alive =
-            || process::with_variable(RUN_VARIABLE, self.record.job_directory.as_os_str());
         if !how.end_processes {
             return Err(Error::HasProcesses(found.to_vec()));
         }
         process::end(found, false)?;
         let began = clock::now();
         loop {
-            let left = still_alive()?;
+            let left = self.processes()?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -167,8 +213,11 @@ impl Recorded {
         let Some(place) = &self.record.place else {
             return Ok(Staged::default());
         };
-        if let Some(keeper) = self.record.keeper.filter(|keeper| keeper.is_alive()) {
-            namespace::enter(keeper).map_err(Error::View)?;
+        match self.record.keeper {
+            Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
+            // The destinations may be paths that only the view showed.
+            Some(_) => return Err(Error::ViewIsGone(place.root.clone())),
+            None => {}
         }
         let events = caught.watch(self.record.keeper);
         let allocation = Allocation::found(place.root.clone(), place.mounted);
@@ -216,6 +265,17 @@ impl Recorded {
         }
         gone(self.remove())
     }
+}
+
+/// Bytes of memory that other jobs' allocations may still take.
+pub(crate) fn promised_bytes() -> Result<u64, Error> {
+    let records = records()?;
+    let promised = records.found.iter().filter_map(|job| {
+        let place = job.record.place.as_ref().filter(|place| place.mounted)?;
+        job.record.keeper.filter(|keeper| keeper.is_alive())?;
+        Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
+    });
+    Ok(promised.sum())
 }
 
 /// A job that is about to be recorded has been there for less time than this.

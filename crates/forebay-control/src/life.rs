@@ -95,6 +95,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
     let record = Record::new(directory.id(), &order.script.path, directory.path());
     let recorded = record.and_then(|mut record| {
         record.emulation = order.emulation.map(Path::to_path_buf);
+        record.keep = order.keep;
         let recorded = record.keep()?;
         match directory.is_recorded() {
             Ok(()) => Ok(recorded),

@@ -10,6 +10,7 @@ use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::job_directory::JobDirectory;
+use crate::leftovers::promised_bytes;
 use crate::record::{Place, Recorded};
 use crate::{Error, StoreUsed, Watcher};
 
@@ -126,7 +127,12 @@ impl Wishes<'_> {
 
     fn grant(&self, asked: &JobDw, store: Store, watcher: &dyn Watcher) -> Result<Chosen, Error> {
         let asked_bytes = self.capacity_bytes.unwrap_or(asked.capacity_bytes);
-        let grant = store.grant(asked_bytes)?;
+        let promised_bytes = if store.in_memory() {
+            promised_bytes()?
+        } else {
+            0
+        };
+        let grant = store.grant(asked_bytes, promised_bytes)?;
         if self.strict_capacity && grant.capacity_bytes < asked_bytes {
             return Err(Error::LessThanAsked {
                 asked_bytes,

@@ -25,6 +25,8 @@ pub enum Phase {
     Running,
     /// The allocation was kept, because the user asked for it or because not all data arrived.
     Kept,
+    /// All that was to be staged out has arrived, and the allocation is being removed.
+    Removing,
 }
 
 /// Where the allocation lies.
@@ -51,10 +53,14 @@ pub struct Record {
     pub host: String,
     /// Which start of that machine.
     pub boot_id: String,
+    /// The namespace in which its process numbers count.
+    pub pid_namespace: String,
     /// The process that runs it.
     pub process: Identity,
     /// Holds the view in which the allocation lies.
     pub keeper: Option<Identity>,
+    /// The user wants the allocation to stay.
+    pub keep: bool,
     /// How far it has come.
     pub phase: Phase,
     /// Its files beside the allocation.
@@ -85,8 +91,10 @@ impl Record {
             began_unix_s: u64::try_from(seconds).unwrap_or(u64::MAX),
             host: machine::hostname(),
             boot_id: machine::boot_id()?,
+            pid_namespace: machine::pid_namespace()?,
             process: Identity::ours()?,
             keeper: None,
+            keep: false,
             phase: Phase::Preparing,
             job_directory: job_directory.to_owned(),
             place: None,
@@ -121,6 +129,17 @@ impl Record {
 }
 
 impl Record {
+    /// All that was to be staged out has arrived.
+    pub(crate) fn is_drained(&mut self) {
+        self.stage_out.clear();
+    }
+
+    /// From here on there is nothing in the allocation that is wanted.
+    pub(crate) fn is_removed(&mut self) {
+        self.stage_out.clear();
+        self.phase = Phase::Removing;
+    }
+
     /// The path under which a directory of the view can be reached from outside of it.
     #[must_use]
     pub fn reachable_root(&self, root: &Path) -> PathBuf {
@@ -147,10 +166,21 @@ impl Recorded {
         &self.path
     }
 
-    /// Keeps other processes from cleaning the same job, as long as the result lives.
+    /// Keeps other processes from cleaning the same job, as long as the result lives; where the
+    /// file system has no locks, it does not.
     pub(crate) fn lock(&self) -> Result<std::fs::File, Error> {
         let locked = files::lock(&self.path)?;
         locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
+    }
+
+    /// Reads it again. Was it changed?
+    pub(crate) fn reread(&mut self) -> Result<bool, Error> {
+        let text = files::read_to_string(&self.path)?;
+        let record = serde_json::from_str(&text).map_err(std::io::Error::other);
+        let record: Record = files::named(record, "understand", &self.path)?;
+        let changed = record != self.record;
+        self.record = record;
+        Ok(changed)
     }
 
     /// Takes it off the disk: nothing of the job is left.

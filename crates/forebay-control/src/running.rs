@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 use crate::life::Life;
 use crate::outcome::exit_code;
 use crate::placement::{Space, namespace_directory};
-use crate::record::{Phase, Recorded};
+use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
 use crate::{
     Direction, Error, Outcome, Output, RUN_VARIABLE, Staged, TIME_LIMIT_REACHED, environment,
@@ -89,10 +89,10 @@ impl Running<'_> {
             kept: None,
             exit_code: job_status,
         };
-        match self.space {
+        Ok(match self.space {
             Some(space) => self.after_the_script(outcome, space, recorded),
-            None => Ok(outcome),
-        }
+            None => outcome,
+        })
     }
 
     /// Stage-out. The allocation is kept unless everything asked for arrived.
@@ -101,7 +101,7 @@ impl Running<'_> {
         mut outcome: Outcome,
         space: &Space,
         recorded: &mut Recorded,
-    ) -> Result<Outcome, Error> {
+    ) -> Outcome {
         let life = self.life;
         self.check_capacity(space);
         let mut missing = !outcome.unended_processes.is_empty();
@@ -115,12 +115,20 @@ impl Running<'_> {
         outcome.undelivered = missing;
         outcome.exit_code = exit_code(outcome.job_status, missing);
         if !missing {
-            recorded.update(|record| record.stage_out.clear())?;
+            // Whatever becomes of the record, the job has ended well.
+            let change = if life.order.keep {
+                Record::is_drained
+            } else {
+                Record::is_removed
+            };
+            if let Err(error) = recorded.update(change) {
+                life.watcher.warning(&error.to_string());
+            }
         }
         if missing || life.order.keep {
             outcome.kept = Some(recorded.record.reachable_root(space.allocation.root()));
         }
-        Ok(outcome)
+        outcome
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps};
+use rustix::io::Errno;
 
 use crate::{Result, on};
 
@@ -289,7 +290,7 @@ pub fn open_to_write(path: &Path) -> Result<File> {
 }
 
 /// Locks a file against others who lock it, until the result is dropped or we end; none if somebody
-/// has it.
+/// has it. Where the file system has no locks, nothing is locked.
 ///
 /// # Errors
 /// As `open(2)` and `flock(2)`.
@@ -297,7 +298,8 @@ pub fn lock(path: &Path) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     let file = on(options.read(true).write(true).open(path), "open", path)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(Some(file)),
         locked => on(locked, "lock", path).map(|()| Some(file)),
     }
 }

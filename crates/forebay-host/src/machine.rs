@@ -84,6 +84,15 @@ pub fn boot_id() -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// The namespace in which process numbers count.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn pid_namespace() -> Result<String> {
+    let name = files::read_link(Path::new("/proc/self/ns/pid"))?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
 /// Number of the user.
 #[must_use]
 pub fn user_id() -> u32 {

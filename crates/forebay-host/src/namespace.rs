@@ -17,12 +17,13 @@ use rustix::mount::{
     mount_move, mount_remount, unmount,
 };
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
-    set_capabilities, unshare_unsafe,
+    CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags, capabilities,
+    move_into_link_name_space, remove_capability_from_bounding_set, set_capabilities,
+    unshare_unsafe,
 };
 
 use crate::files::{self, Kind};
-use crate::process::Identity;
+use crate::process::{Identity, KEEPER};
 use crate::{Result, on};
 
 /// Names that are bound anew where a path is shown that does not exist.
@@ -121,7 +122,10 @@ impl Keeper {
 
     /// Ends the keeper.
     pub fn end(self) {
-        self.identity.kill();
+        // It is our child and nobody else reaps it, so the number is still its.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.identity.pid) {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+        }
         reap(self.identity.pid);
     }
 }
@@ -144,6 +148,7 @@ pub fn enter(keeper: Identity) -> Result<()> {
     let (user_file, mounts_file) = (open(&user)?, open(&mounts)?);
     let same = |a: &Path, b: &str| Ok(files::read_link(a)? == files::read_link(Path::new(b))?);
     let own_user_namespace = !same(&user, "/proc/self/ns/user")?;
+    let before = on(capabilities(None), "ask for the rights of", &here)?.effective;
     if own_user_namespace {
         let entered = move_into_link_name_space(
             std::os::fd::AsFd::as_fd(&user_file),
@@ -157,7 +162,7 @@ pub fn enter(keeper: Identity) -> Result<()> {
     );
     on(entered, "enter", &mounts)?;
     if own_user_namespace {
-        give_up_rights()?;
+        give_up_rights(before)?;
     }
     on(rustix::process::chdir(&here), "change to", &here)
 }
@@ -173,27 +178,37 @@ pub fn try_memory(huge: bool) -> Result<()> {
     mount_memory(Path::new("/proc"), 1 << 20, huge)
 }
 
-/// Takes a mount of the view away; what still uses it goes on.
+/// Takes a mount of the view away; what still uses it goes on. One that the job itself has taken away
+/// is no error.
 ///
 /// # Errors
-/// If nothing is mounted there or it is not ours.
+/// If it is not ours.
 pub fn take_away(at: &Path) -> Result<()> {
-    on(unmount(at, UnmountFlags::DETACH), "unmount", at)
+    match unmount(at, UnmountFlags::DETACH) {
+        Err(rustix::io::Errno::INVAL) => Ok(()),
+        done => on(done, "unmount", at),
+    }
 }
 
-/// Whoever makes a user namespace has all rights in it. We keep the right to unmount, which what we
-/// start does not inherit; the superuser keeps what he has.
-fn give_up_rights() -> Result<()> {
-    if crate::machine::user_id() == 0 {
-        return Ok(());
+/// Whoever makes a user namespace has all rights in it. We keep the right to unmount; what we start
+/// gets those that it would have had outside.
+fn give_up_rights(before: CapabilitySet) -> Result<()> {
+    let here = Path::new("this process");
+    let ours = before | CapabilitySet::SYS_ADMIN;
+    for lost in CapabilitySet::all() - before {
+        // One that this kernel does not know cannot be given up, nor had.
+        remove_capability_from_bounding_set(lost).ok();
     }
     let rights = CapabilitySets {
-        effective: CapabilitySet::SYS_ADMIN,
-        permitted: CapabilitySet::SYS_ADMIN,
+        effective: ours,
+        permitted: ours,
         inheritable: CapabilitySet::empty(),
     };
-    let given_up = set_capabilities(None, rights);
-    on(given_up, "give up the rights of", Path::new("this process"))
+    on(
+        set_capabilities(None, rights),
+        "give up the rights of",
+        here,
+    )
 }
 
 /// The keeper's life.
@@ -205,7 +220,7 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
-    let made = View::make(scratch, mounts).and_then(|()| give_up_rights());
+    let made = View::make(scratch, mounts);
     let said = match &made {
         Ok(()) => READY.to_owned(),
         Err(error) => error.to_string(),
@@ -220,11 +235,25 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
         exit();
     }
     rustix::process::setsid().ok(); // no terminal is ours then; we lead no group, so it succeeds
-    rustix::thread::set_name(c"forebay-keeper").ok(); // for `ps`
-    // SAFETY: no file is used any more; nobody must wait for the other end of one of them.
-    unsafe { libc::close_range(0, libc::c_uint::MAX, 0) };
+    let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
+    rustix::thread::set_name(&name).ok(); // by it keepers are known; it is short enough
+    close_all();
     loop {
         std::thread::park();
+    }
+}
+
+/// Nobody must wait for our end of one of these files.
+fn close_all() {
+    // SAFETY: no file is used any more.
+    if unsafe { libc::close_range(0, libc::c_uint::MAX, 0) } == 0 {
+        return;
+    }
+    // Before Linux 5.9.
+    let names = files::names_in(Path::new("/proc/self/fd")).unwrap_or_default();
+    for number in names.iter().filter_map(|name| name.to_str()?.parse().ok()) {
+        // SAFETY: as above; one of the numbers is that of the listing itself, closed by now.
+        unsafe { libc::close(number) };
     }
 }
 

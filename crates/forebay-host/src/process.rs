@@ -22,7 +22,8 @@ use signal_hook::iterator::Signals;
 
 use crate::{Result, clock, files, on};
 
-pub use table::{Identity, end, with_variable};
+pub(crate) use table::KEEPER;
+pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
 
 /// How a process ended.
@@ -150,6 +151,10 @@ impl Caught {
         let (sender, receiver) = mpsc::channel();
         let stops = Stops::default();
         let counter = stops.clone();
+        for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
+            stops.0.fetch_add(1, Ordering::SeqCst);
+            sender.send(signal).ok(); // we hold the other end
+        }
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 if signal != SIGCHLD {
@@ -265,10 +270,19 @@ impl Events {
     /// then: the kernel says so, where a look through /proc can miss one that is just being made.
     fn all_gone(&self) -> Result<bool> {
         let (children_left, _) = reap(None);
-        if children_left && !self.others.is_empty() {
-            return Ok(self.descendants()?.is_empty());
+        if !children_left {
+            return Ok(true);
         }
-        Ok(!children_left)
+        let processes = processes()?;
+        // Keepers of jobs within the job are children of ours by now, and stay.
+        let stays = |child: &i32| self.others.contains(child) || processes.keepers.contains(child);
+        let children = processes.children.get(&us());
+        if children.into_iter().flatten().any(stays) {
+            return Ok(!children_of(us(), &self.left_out, &processes)
+                .iter()
+                .any(|pid| processes.alive.contains(pid)));
+        }
+        Ok(false)
     }
 
     /// All living descendants of this process that a job of ours started.

@@ -28,12 +28,13 @@ struct Room {
 
 impl Store {
     /// What an allocation that asks for `wanted_bytes` can have now. Capacity in a script is what a
-    /// large machine was asked for; here it is a wish, and less may be given.
+    /// large machine was asked for; here it is a wish, and less may be given. `promised_bytes` of
+    /// memory are other allocations' and not used yet.
     ///
     /// # Errors
     /// If a memory cgroup has no room for that; if the space cannot be measured.
-    pub fn grant(&self, wanted_bytes: u64) -> Result<Grant, Error> {
-        self.room()?.grant(wanted_bytes)
+    pub fn grant(&self, wanted_bytes: u64, promised_bytes: u64) -> Result<Grant, Error> {
+        self.room(promised_bytes)?.grant(wanted_bytes)
     }
 
     /// The most that an allocation can have now.
@@ -41,18 +42,20 @@ impl Store {
     /// # Errors
     /// If the space cannot be measured.
     pub fn usable_bytes(&self) -> Result<u64, Error> {
-        let room = self.room()?;
+        let room = self.room(0)?;
         let of_group = room.cgroup.map(|(_, bytes)| bytes);
         Ok(of_group.map_or(room.usable_bytes, |bytes| bytes.min(room.usable_bytes)))
     }
 
-    fn room(&self) -> Result<Room, Error> {
+    fn room(&self, promised_bytes: u64) -> Result<Room, Error> {
         let in_directory = match self {
             Self::Directory { path, .. } => machine::space(path)?.available_bytes,
             Self::Memory { .. } => u64::MAX,
         };
         if self.in_memory() {
-            return Ok(Room::in_memory(in_directory, memory::memory()?));
+            let mut memory = memory::memory()?;
+            memory.available_bytes = memory.available_bytes.saturating_sub(promised_bytes);
+            return Ok(Room::in_memory(in_directory, memory));
         }
         Ok(Room {
             usable_bytes: in_directory / 100 * USABLE_DISK_PERCENT,
@@ -149,7 +152,7 @@ mod tests {
     fn a_disk_keeps_a_tenth_for_others() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = Store::directory(scratch.path()).expect("store");
-        let grant = store.grant(1 << 60).expect("grant");
+        let grant = store.grant(1 << 60, 0).expect("grant");
         assert!(grant.capacity_bytes == grant.usable_bytes && grant.usable_bytes < 1 << 60);
     }
 }

@@ -82,6 +82,9 @@ impl Store {
         if files::status(&path)?.kind != Kind::Directory {
             return Err(Error::NotADirectory(path));
         }
+        if path.to_str().is_none() {
+            return Err(Error::NotText(path));
+        }
         let in_memory = machine::is_in_memory(&path)?;
         Ok(Self::Directory { path, in_memory })
     }

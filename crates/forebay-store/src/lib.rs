@@ -25,6 +25,9 @@ pub enum Error {
     /// The path given as store is something else.
     #[error("the store {} is not a directory", .0.display())]
     NotADirectory(PathBuf),
+    /// It could not be written down.
+    #[error("the path of the store {} is not valid UTF-8", .0.display())]
+    NotText(PathBuf),
     /// Another allocation has this id.
     #[error("allocation {id} exists already in {}", store.display())]
     Exists {

@@ -58,8 +58,10 @@ impl Identity {
     }
 }
 
-/// Living processes of ours which were started with this variable in their environment, or by such
-/// a process.
+/// Name of the processes that hold views: they are nobody's job.
+pub(crate) const KEEPER: &str = "forebay-keeper";
+
+/// Living processes which were started with this variable in their environment.
 ///
 /// # Errors
 /// If /proc cannot be read.
@@ -70,9 +72,36 @@ pub fn with_variable(name: &str, value: &OsStr) -> Result<Vec<i32>> {
         let mut variables = environment.split(|byte| *byte == 0);
         variables.any(|variable| variable == wanted)
     };
-    let mut found: Vec<_> = processes()?.alive.into_iter().filter(is_wanted).collect();
-    found.sort_unstable();
-    Ok(found)
+    Ok(processes()?.workers().filter(is_wanted).collect())
+}
+
+/// Living processes in the view of a keeper.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn in_view_of(keeper: Identity) -> Result<Vec<i32>> {
+    let view = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let wanted = view(keeper.pid);
+    let is_there = |pid: &i32| wanted.is_some() && view(*pid) == wanted;
+    Ok(processes()?.workers().filter(is_there).collect())
+}
+
+/// Living processes whose working directory or an open file is in a directory.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn at_work_in(directory: &Path) -> Result<Vec<i32>> {
+    let leads_there = |link: PathBuf| {
+        let target = std::fs::read_link(link);
+        target.is_ok_and(|target| target.starts_with(directory))
+    };
+    let is_there = |pid: &i32| {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let files = std::fs::read_dir(process.join("fd")).into_iter().flatten();
+        let mut files = files.flatten().map(|file| file.path());
+        leads_there(process.join("cwd")) || files.any(leads_there)
+    };
+    Ok(processes()?.workers().filter(is_there).collect())
 }
 
 /// Asks processes to end, with SIGTERM or, if `at_once`, with SIGKILL.
@@ -90,6 +119,20 @@ pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
 pub(super) struct Processes {
     pub(super) children: HashMap<i32, Vec<i32>>,
     pub(super) alive: HashSet<i32>,
+    /// Those that hold a view, also of a job within the job.
+    pub(super) keepers: HashSet<i32>,
+}
+
+impl Processes {
+    /// All living processes but keepers and ourselves.
+    fn workers(self) -> impl Iterator<Item = i32> {
+        let Self { alive, keepers, .. } = self;
+        let ours = super::us();
+        let mut workers: Vec<_> = alive.into_iter().collect();
+        workers.retain(|pid| *pid != ours && !keepers.contains(pid));
+        workers.sort_unstable();
+        workers.into_iter()
+    }
 }
 
 pub(super) fn processes() -> Result<Processes> {
@@ -106,6 +149,9 @@ pub(super) fn processes() -> Result<Processes> {
             continue;
         };
         found.children.entry(stat.parent).or_default().push(pid);
+        if stat.name == KEEPER {
+            found.keepers.insert(pid);
+        }
         // The first thread of a process may have ended while others live.
         let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
         if !stat.ended || threads() > 1 {
@@ -115,7 +161,7 @@ pub(super) fn processes() -> Result<Processes> {
     Ok(found)
 }
 
-/// All descendants of a process, leaving out some with theirs.
+/// All descendants of a process, leaving out keepers, and some others with theirs.
 pub(super) fn children_of(
     ancestor: i32,
     left_out: &HashSet<i32>,
@@ -125,7 +171,7 @@ pub(super) fn children_of(
     let mut open = vec![ancestor];
     while let Some(parent) = open.pop() {
         for &child in processes.children.get(&parent).into_iter().flatten() {
-            if !left_out.contains(&child) {
+            if !left_out.contains(&child) && !processes.keepers.contains(&child) {
                 open.push(child);
                 found.push(child);
             }
@@ -136,6 +182,7 @@ pub(super) fn children_of(
 
 /// What we read of a /proc/PID/stat line (proc_pid_stat(5)).
 struct Stat {
+    name: String,
     /// Its first thread has ended.
     ended: bool,
     parent: i32,
@@ -144,12 +191,14 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        let (_, behind_the_name) = text.rsplit_once(") ")?;
+        let (before, behind_the_name) = text.rsplit_once(") ")?;
+        let (_, name) = before.split_once('(')?;
         let mut fields = behind_the_name.split(' ');
         let state = fields.next()?; // field 3
         let parent = fields.next()?.parse().ok()?;
         let started_ticks = fields.nth(17)?.parse().ok()?; // field 22
         Some(Self {
+            name: name.to_owned(),
             ended: matches!(state, "Z" | "X"),
             parent,
             started_ticks,
