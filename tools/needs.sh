@@ -4,10 +4,24 @@
 set -euo pipefail
 
 packages=()
+optional=()
 need() { # need PACKAGE COMMAND...: the package is needed if the command fails
     local package=$1
     shift
     "$@" >/dev/null 2>&1 || packages+=("$package")
+}
+want() { # the same for what is left out of the build where it cannot be had
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || optional+=("$package")
+}
+has_hdf5() {
+    pkg-config --exists hdf5-openmpi || pkg-config --exists hdf5-mpich || has_header hdf5.h
+}
+has_header() { # has_header NAME FLAG...: the MPI compiler finds it
+    local name=$1
+    shift
+    mpicc "$@" -E -x c - <<<"#include <$name>"
 }
 
 rust=0
@@ -20,9 +34,13 @@ fi
 need libopenmpi-dev command -v mpicc
 need openmpi-bin command -v mpiexec
 need gcc command -v gcc
+want libpnetcdf-dev has_header pnetcdf.h
+want pkg-config command -v pkg-config
+want libhdf5-openmpi-dev has_hdf5
 case ${1:-build} in
 build) ;;
 test)
+    need hdf5-tools command -v h5ls
     need procps command -v pgrep
     need strace command -v strace
     need python3-venv python3 -c 'import ensurepip, venv'
@@ -37,7 +55,17 @@ check)
     ;;
 esac
 
-[ ${#packages[@]} -eq 0 ] && exit 0
+can_install() {
+    command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
+}
+if [ ${#packages[@]} -eq 0 ]; then
+    [ ${#optional[@]} -eq 0 ] && exit 0
+    if ! can_install; then
+        echo "note: without ${optional[*]} some kernels are left out" >&2
+        exit 0
+    fi
+fi
+packages+=("${optional[@]}")
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo -n)

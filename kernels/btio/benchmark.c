@@ -1,6 +1,6 @@
 #include "benchmark.h"
 
-#include "message.h"
+#include "harness/message.h"
 
 #include <stdlib.h>
 
@@ -9,17 +9,12 @@ static bool computes(const struct benchmark *benchmark) {
 }
 
 bool benchmark_allocate(struct benchmark *benchmark) {
-  int rank, good, all_good;
-  MPI_Comm_rank(benchmark->comm, &rank);
   benchmark->values = field_allocate(&benchmark->partition);
   if (computes(benchmark))
     benchmark->scratch = field_allocate(&benchmark->partition);
-  good = benchmark->values != NULL && (!computes(benchmark) || benchmark->scratch != NULL);
-  MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, benchmark->comm);
-  if (!all_good)
-    complain_once(rank, "not enough memory for the cells of a rank\n"
-                        "hint: run on more ranks or use a smaller grid");
-  return all_good;
+  bool got = benchmark->values != NULL && (!computes(benchmark) || benchmark->scratch != NULL);
+  return attempt_memory(benchmark->comm, got, "the cells of a rank",
+                        "run on more ranks or use a smaller grid");
 }
 
 void benchmark_free(struct benchmark *benchmark) {
@@ -35,49 +30,52 @@ static void compute(struct benchmark *benchmark, int dump) {
     MPI_Allreduce(&squares, &residual, 1, MPI_DOUBLE, MPI_SUM, benchmark->comm);
   }
   field_fill(&benchmark->partition, dump, benchmark->values);
-  benchmark->compute_s += MPI_Wtime() - start;
+  benchmark->report.compute_s += MPI_Wtime() - start;
 }
 
-static struct shared_file file_of(struct benchmark *benchmark, struct io_times *times) {
-  return (struct shared_file){.comm = benchmark->comm,
-                              .path = benchmark->path,
-                              .partition = &benchmark->partition,
-                              .layout = &benchmark->layout,
-                              .times = times,
-                              .handle = MPI_FILE_NULL};
+static struct dump_file file_of(struct benchmark *benchmark, struct io_times *times) {
+  return (struct dump_file){.variant = benchmark->variant,
+                            .comm = benchmark->comm,
+                            .path = benchmark->path,
+                            .dumps = benchmark->deck.dumps,
+                            .partition = &benchmark->partition,
+                            .layout = &benchmark->layout,
+                            .times = times};
 }
 
 static bool write_dumps(struct benchmark *benchmark) {
-  struct shared_file file = file_of(benchmark, &benchmark->io);
+  struct dump_file file = file_of(benchmark, &benchmark->report.io);
+  const struct variant *variant = benchmark->variant;
   if (benchmark->scratch != NULL)
     field_prepare_relaxation(&benchmark->partition, benchmark->scratch);
-  if (!shared_file_create(&file))
+  if (!variant->create(&file))
     return false;
   bool good = true;
   for (int dump = 0; dump < benchmark->deck.dumps && good; dump++) {
     compute(benchmark, dump);
-    good = shared_file_write(&file, dump, benchmark->values);
+    good = variant->write(&file, dump, benchmark->values);
   }
   if (good && benchmark->options.sync)
-    good = shared_file_sync(&file);
-  if (good && shared_file_has_size(&file, deck_file_bytes(&benchmark->deck)))
-    return shared_file_close(&file);
-  shared_file_give_up(&file);
-  return false;
+    good = variant->sync(&file);
+  benchmark->report.calls = file.calls;
+  good = good && variant->close(&file);
+  if (!good)
+    variant->give_up(&file);
+  return good;
 }
 
 /* Adds up the ranks' findings; the rank that has the first wrong value names it. */
 static void report_mismatches(struct benchmark *benchmark, const struct mismatches *mine) {
-  int64_t first, count;
-  MPI_Allreduce(&mine->count, &count, 1, MPI_INT64_T, MPI_SUM, benchmark->comm);
-  MPI_Allreduce(&mine->first, &first, 1, MPI_INT64_T, MPI_MIN, benchmark->comm);
-  benchmark->mismatches += count;
-  if (count == 0 || mine->first != first)
+  bool names_it;
+  int64_t count = mismatches_join(benchmark->comm, mine, &names_it), first = mine->first;
+  benchmark->report.mismatches += count;
+  if (!names_it)
     return;
   const int *grid = benchmark->deck.grid;
   int64_t point = first / COMPONENTS, line = point / grid[0], plane = line / grid[1];
   complain("%s: wrong value at dump %lld, x %lld, y %lld, z %lld, component %lld "
-           "(all from 0; byte %lld): expected %lld, found %.17g; %lld of all values are wrong",
+           "(all from 0; byte %lld of all values): expected %lld, found %.17g; "
+           "%lld of all values are wrong",
            benchmark->path, (long long)(plane / grid[2]), (long long)(point % grid[0]),
            (long long)(line % grid[1]), (long long)(plane % grid[2]),
            (long long)(first % COMPONENTS), (long long)(first * (int64_t)sizeof(double)),
@@ -85,38 +83,40 @@ static void report_mismatches(struct benchmark *benchmark, const struct mismatch
 }
 
 /* Reads all dumps, each into a poisoned array, and compares them if asked to. */
-static bool read_dumps(struct benchmark *benchmark, struct io_times *times) {
-  struct shared_file file = file_of(benchmark, times);
+static bool read_dumps(struct benchmark *benchmark, struct io_times *times, int64_t *calls) {
+  struct dump_file file = file_of(benchmark, times);
+  const struct variant *variant = benchmark->variant;
   struct mismatches wrong = no_mismatches;
-  if (!shared_file_open(&file))
+  if (!variant->open(&file))
     return false;
-  bool good = shared_file_has_size(&file, deck_file_bytes(&benchmark->deck));
+  bool good = true;
   for (int dump = 0; dump < benchmark->deck.dumps && good; dump++) {
     field_poison(&benchmark->partition, benchmark->values);
-    good = shared_file_read(&file, dump, benchmark->values);
+    good = variant->read(&file, dump, benchmark->values);
     double start = MPI_Wtime();
     if (good && benchmark->options.verify)
       field_compare(&benchmark->partition, dump, benchmark->values, &wrong);
-    benchmark->verify_s += MPI_Wtime() - start;
+    benchmark->report.verify_s += MPI_Wtime() - start;
   }
-  if (good)
-    good = shared_file_close(&file);
-  else
-    shared_file_give_up(&file);
+  *calls = file.calls;
+  good = good && variant->close(&file);
+  if (!good)
+    variant->give_up(&file);
   report_mismatches(benchmark, &wrong);
   return good;
 }
 
 static bool verify_written(struct benchmark *benchmark) {
   struct io_times not_reported = {0};
+  int64_t not_counted;
   double start = MPI_Wtime();
-  bool good = read_dumps(benchmark, &not_reported);
-  benchmark->verify_s = MPI_Wtime() - start;
+  bool good = read_dumps(benchmark, &not_reported, &not_counted);
+  benchmark->report.verify_s = MPI_Wtime() - start;
   return good;
 }
 
 bool benchmark_run(struct benchmark *benchmark) {
   if (benchmark->deck.mode == 'r')
-    return read_dumps(benchmark, &benchmark->io);
+    return read_dumps(benchmark, &benchmark->report.io, &benchmark->report.calls);
   return write_dumps(benchmark) && (!benchmark->options.verify || verify_written(benchmark));
 }

@@ -1,6 +1,6 @@
 #include "deck.h"
 
-#include "message.h"
+#include "harness/message.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -36,16 +36,11 @@ static const char *take_mode(const char *text, struct deck *deck) {
 }
 
 static const char *take_method(const char *text, struct deck *deck) {
-  static const char *const refusals[] = {
-      NULL,
-      "method 0 (MPI collective); 1 (MPI independent) is not in this kernel yet",
-      "method 0 (MPI collective); 2 (PnetCDF blocking) is not in this kernel yet",
-      "method 0 (MPI collective); 3 (PnetCDF non-blocking) is not in this kernel yet",
-  };
-  if (strlen(text) != 1 || text[0] < '0' || text[0] > '3')
-    return "method 0 (MPI collective)";
+  if (strlen(text) != 1 || text[0] < '0' || text[0] >= '0' + METHODS)
+    return "method 0 (MPI collective), 1 (MPI independent), 2 (PnetCDF blocking) or "
+           "3 (PnetCDF non-blocking)";
   deck->method = text[0] - '0';
-  return refusals[deck->method];
+  return NULL;
 }
 
 static const char *take_dumps(const char *text, struct deck *deck) {

@@ -1,7 +1,8 @@
 /* The five-line input file of the public PnetCDF BTIO benchmark.
  *
  *   w | r            mode
- *   0                method (0: MPI collective)
+ *   0                method: 0 MPI collective, 1 MPI independent, 2 PnetCDF blocking,
+ *                    3 PnetCDF non-blocking
  *   20               number of dumps
  *   64 64 64         grid points nx ny nz
  *   /some/directory  output directory; it may contain blanks
@@ -16,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AXES = 3, COMPONENTS = 5, DIRECTORY_BYTES_MAX = 4096 };
+enum { AXES = 3, COMPONENTS = 5, METHODS = 4, DIRECTORY_BYTES_MAX = 4096 };
 
 struct deck {
   char mode; /* 'w' or 'r' */

@@ -48,13 +48,8 @@ static void compare_row(const struct row *row, void *context) {
   int64_t index = view->first_index + row->grid_point * COMPONENTS;
   const double *values = view->source + row->buffer_point * COMPONENTS;
   for (int64_t i = 0; i < (int64_t)row->length * COMPONENTS; i++) {
-    if (values[i] == expected_at(index + i))
-      continue;
-    view->wrong->count++;
-    if (index + i < view->wrong->first) {
-      view->wrong->first = index + i;
-      view->wrong->found = values[i];
-    }
+    if (values[i] != expected_at(index + i))
+      mismatches_add(view->wrong, index + i, values[i]);
   }
 }
 

@@ -5,16 +5,8 @@
 #ifndef BTIO_FIELD_H
 #define BTIO_FIELD_H
 
+#include "harness/mismatches.h"
 #include "partition.h"
-
-/* What a comparison of read values found, on this rank. */
-struct mismatches {
-  int64_t count;
-  int64_t first; /* file index, from 0, of the first wrong value; INT64_MAX if there is none */
-  double found;  /* what stands there */
-};
-
-static const struct mismatches no_mismatches = {.first = INT64_MAX};
 
 /* A padded array for all cells of this rank, or NULL. */
 double *field_allocate(const struct partition *partition);

@@ -60,9 +60,20 @@ void layout_make(const struct partition *partition, struct layout *layout) {
   MPI_Type_commit(&layout->point);
   layout->memory = all_cells(partition, layout->point, cell_in_memory);
   layout->file = all_cells(partition, layout->point, cell_in_file);
+  layout->count = partition->side;
+  layout->cells = malloc((size_t)layout->count * sizeof *layout->cells);
+  if (layout->cells == NULL)
+    abort(); /* a few hundred bytes: nothing sensible is left to do */
+  for (int index = 0; index < layout->count; index++) {
+    layout->cells[index] = cell_in_memory(partition, index, layout->point);
+    MPI_Type_commit(&layout->cells[index]);
+  }
 }
 
 void layout_free(struct layout *layout) {
+  for (int index = 0; index < layout->count; index++)
+    MPI_Type_free(&layout->cells[index]);
+  free(layout->cells);
   MPI_Type_free(&layout->file);
   MPI_Type_free(&layout->memory);
   MPI_Type_free(&layout->point);

@@ -8,6 +8,8 @@ struct layout {
   MPI_Datatype point;  /* 5 contiguous doubles: the unit of the file and of its offsets */
   MPI_Datatype memory; /* the cells of this rank in a padded array, ghosts left out */
   MPI_Datatype file;   /* the same cells in a dump; its extent is one whole dump */
+  MPI_Datatype *cells; /* each of those cells alone in the padded array */
+  int count;           /* of cells */
 };
 
 void layout_make(const struct partition *partition, struct layout *layout);

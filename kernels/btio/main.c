@@ -1,36 +1,65 @@
-/* BTIO full: the I/O of NAS BT, one collective MPI-IO write per dump into one shared file. */
+/* BTIO: the I/O of NAS BT, in the ways of NAS and of the public PnetCDF benchmark. */
 #include "benchmark.h"
-#include "message.h"
-#include "report.h"
+#include "harness/message.h"
+#include "harness/run.h"
+#include "variants.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char file_name[] = "btio.full.out";
+const char kernel_name[] = "btio";
 
 static void set_path(struct benchmark *benchmark) {
   const char *directory = benchmark->deck.directory;
   bool ends_in_slash = directory[strlen(directory) - 1] == '/';
   snprintf(benchmark->path, sizeof benchmark->path, "%s%s%s", directory, ends_in_slash ? "" : "/",
-           file_name);
+           benchmark->variant->file_name);
 }
 
-static bool report(const struct benchmark *benchmark, double start) {
-  bool good = report_print(benchmark, MPI_Wtime() - start);
-  if (!good)
-    complain("standard output: the result could not be written");
-  return good;
+static void print_setting(const void *setting) {
+  const struct benchmark *benchmark = setting;
+  const struct deck *deck = &benchmark->deck;
+  int ranks;
+  MPI_Comm_size(benchmark->comm, &ranks);
+  printf(",\"grid\":[%d,%d,%d],\"dumps\":%d,\"sweeps\":%d,\"files\":%d", deck->grid[0],
+         deck->grid[1], deck->grid[2], deck->dumps,
+         deck->mode == 'w' ? benchmark->options.sweeps : 0,
+         benchmark->variant->file_per_rank ? ranks : 1);
+}
+
+static bool report(struct benchmark *benchmark, double start) {
+  char first_of_many[PATH_BYTES_MAX + 8];
+  const char *mark = benchmark->variant->file_per_rank ? ".0000" : "";
+  snprintf(first_of_many, sizeof first_of_many, "%s%s", benchmark->path, mark);
+  benchmark->report.comm = benchmark->comm;
+  benchmark->report.variant = benchmark->variant->name;
+  benchmark->report.path = first_of_many;
+  benchmark->report.mode = benchmark->deck.mode;
+  benchmark->report.bytes = deck_file_bytes(&benchmark->deck);
+  benchmark->report.verify = benchmark->options.verify;
+  return report_print(&benchmark->report, print_setting, benchmark, start);
 }
 
 static int measure(struct benchmark *benchmark, double start) {
   set_path(benchmark);
   layout_make(&benchmark->partition, &benchmark->layout);
   bool good = benchmark_allocate(benchmark) && benchmark_run(benchmark) &&
-              report(benchmark, start) && benchmark->mismatches == 0;
+              report(benchmark, start) && benchmark->report.mismatches == 0;
   benchmark_free(benchmark);
   layout_free(&benchmark->layout);
   return good ? STATUS_DONE : STATUS_FAILED;
+}
+
+static bool choose_variant(struct benchmark *benchmark, int rank) {
+  int index = benchmark->options.variant;
+  benchmark->variant = variants[index == VARIANT_OF_DECK ? benchmark->deck.method : index];
+  bool there = benchmark->variant->create != NULL;
+  if (!there)
+    complain_once(rank,
+                  "%s was left out: this btio was built without PnetCDF\n"
+                  "hint: install it (Debian: libpnetcdf-dev), then make",
+                  benchmark->variant->name);
+  return there;
 }
 
 static int run(int argc, char **argv, double start) {
@@ -42,6 +71,8 @@ static int run(int argc, char **argv, double start) {
     return outcome == OPTIONS_HELP_SHOWN ? STATUS_DONE : STATUS_USAGE;
   if (!deck_read(benchmark.options.deck, benchmark.comm, &benchmark.deck))
     return STATUS_USAGE;
+  if (!choose_variant(&benchmark, rank))
+    return STATUS_USAGE;
   if (!partition_make(&benchmark.deck, benchmark.comm, &benchmark.partition))
     return STATUS_USAGE;
   int status = measure(&benchmark, start);
@@ -49,12 +80,4 @@ static int run(int argc, char **argv, double start) {
   return status;
 }
 
-int main(int argc, char **argv) {
-  /* Beyond a file size limit (ulimit -f) a write shall fail with a message, not kill the rank. */
-  signal(SIGXFSZ, SIG_IGN);
-  MPI_Init(&argc, &argv);
-  double start = MPI_Wtime();
-  int status = run(argc, argv, start);
-  MPI_Finalize();
-  return status;
-}
+int main(int argc, char **argv) { return run_kernel(argc, argv, run); }

@@ -1,31 +1,30 @@
 #include "options.h"
 
-#include "message.h"
-
-#include <errno.h>
-#include <getopt.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "variants.h"
 
 enum { SWEEPS_DEFAULT = 5 /* BT dumps every fifth time step */ };
 
-static const char deck_default[] = "inputbt.data";
-
 static const char help[] =
-    "usage: mpiexec -n RANKS btio [--verify] [--sync] [--sweeps N] [DECK]\n"
+    "usage: mpiexec -n RANKS btio [--verify] [--sync] [--sweeps N] [--variant NAME] [DECK]\n"
     "\n"
-    "BTIO full: RANKS (1, 4, 9, 16, ...) ranks write a 3-D field of 5 doubles per point into\n"
-    "one shared file, DIRECTORY/btio.full.out, by one collective MPI-IO call per dump.\n"
+    "The I/O of NAS BT: RANKS (1, 4, 9, 16, ...) ranks dump a 3-D field of 5 doubles per point.\n"
     "\n"
-    "  --verify    read the file back afterwards and compare every value\n"
-    "  --sync      MPI_File_sync before the file is closed; counts as I/O time\n"
-    "  --sweeps N  relaxation sweeps before each dump (default 5; 0: no compute)\n"
-    "  -h, --help  this text\n"
+    "  --verify        read everything back afterwards and compare every value\n"
+    "  --sync          flush to storage before the file is closed; counts as I/O time\n"
+    "  --sweeps N      relaxation sweeps before each dump (default 5; 0: no compute)\n"
+    "  --variant NAME  how to write, whatever method the deck names:\n"
+    "      full                 method 0: one collective MPI-IO call per dump, btio.full.out\n"
+    "      independent          method 1: one independent MPI-IO call per dump and rank, same "
+    "file\n"
+    "      pnetcdf              method 2: one blocking PnetCDF call per cell, btio.nc\n"
+    "      pnetcdf-nonblocking  method 3: PnetCDF requests, one wait per dump, same file\n"
+    "      simple               one independent MPI-IO call per row of points, btio.simple.out\n"
+    "      epio                 a file per rank of Fortran records, btio.epio.out.0000, ...\n"
+    "  -h, --help      this text\n"
     "\n"
     "DECK (default inputbt.data) has five lines, each may end in '# comment':\n"
     "  w             w: write, r: read a file that was written before\n"
-    "  0             method: 0 is MPI collective, the only one so far\n"
+    "  0             method, 0 to 3\n"
     "  20            number of dumps\n"
     "  64 64 64      grid points nx ny nz\n"
     "  /scratch/me   output directory; it must exist\n"
@@ -35,64 +34,22 @@ static const char help[] =
     "\n"
     "example: mpiexec -n 4 btio --verify inputbt.data\n";
 
-static bool parse_sweeps(const char *text, int *sweeps) {
-  char *end = NULL;
-  errno = 0;
-  long value = strtol(text, &end, 10);
-  if (end == text || *end != '\0' || errno != 0 || value < 0 || value > INT_MAX)
-    return false;
-  *sweeps = (int)value;
-  return true;
-}
-
-static enum options_outcome wrong(int rank, const char *what, const char *argument) {
-  complain_once(rank, "%s '%s'\nhint: btio --help lists the options", what, argument);
-  return OPTIONS_WRONG;
-}
-
-static enum options_outcome parse_flags(int argc, char **argv, int rank, struct options *options) {
-  static const struct option known[] = {
-      {"verify", no_argument, NULL, 'v'},
-      {"sync", no_argument, NULL, 's'},
-      {"sweeps", required_argument, NULL, 'n'},
-      {"help", no_argument, NULL, 'h'},
-      {NULL, 0, NULL, 0},
-  };
-  int flag;
-  opterr = 0;
-  while ((flag = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
-    switch (flag) {
-    case 'v':
-      options->verify = true;
-      break;
-    case 's':
-      options->sync = true;
-      break;
-    case 'n':
-      if (!parse_sweeps(optarg, &options->sweeps))
-        return wrong(rank, "--sweeps needs a whole number, 0 or more, not", optarg);
-      break;
-    case 'h':
-      if (rank == 0)
-        fputs(help, stdout);
-      return OPTIONS_HELP_SHOWN;
-    case ':':
-      return wrong(rank, "a value is missing after", argv[optind - 1]);
-    default:
-      return wrong(rank, "unknown option", argv[optind - 1]);
-    }
-  }
-  return OPTIONS_RUN;
-}
-
 enum options_outcome options_parse(int argc, char **argv, int rank, struct options *options) {
-  *options = (struct options){.sweeps = SWEEPS_DEFAULT, .deck = deck_default};
-  enum options_outcome outcome = parse_flags(argc, argv, rank, options);
-  if (outcome != OPTIONS_RUN)
-    return outcome;
-  if (argc - optind > 1)
-    return wrong(rank, "one deck is enough; unexpected", argv[optind + 1]);
-  if (argc - optind == 1)
-    options->deck = argv[optind];
-  return OPTIONS_RUN;
+  *options = (struct options){
+      .sweeps = SWEEPS_DEFAULT, .variant = VARIANT_OF_DECK, .deck = "inputbt.data"};
+  const struct option_rule rules[] = {
+      {.name = "verify", .kind = OPTION_SWITCH, .target = &options->verify},
+      {.name = "sync", .kind = OPTION_SWITCH, .target = &options->sync},
+      {.name = "sweeps", .kind = OPTION_COUNT, .target = &options->sweeps},
+      {.name = "variant",
+       .kind = OPTION_CHOICE,
+       .target = &options->variant,
+       .choices = variant_names},
+  };
+  const struct command_line line = {.help = help,
+                                    .rules = rules,
+                                    .rule_count = sizeof rules / sizeof *rules,
+                                    .operand = &options->deck,
+                                    .operand_name = "deck"};
+  return command_line_parse(&line, argc, argv, rank);
 }

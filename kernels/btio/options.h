@@ -2,18 +2,20 @@
 #ifndef BTIO_OPTIONS_H
 #define BTIO_OPTIONS_H
 
+#include "harness/command_line.h"
+
 #include <stdbool.h>
+
+enum { VARIANT_OF_DECK = -1 };
 
 struct options {
   bool verify;
   bool sync;
-  int sweeps; /* relaxation sweeps before each dump */
+  int sweeps;  /* relaxation sweeps before each dump */
+  int variant; /* enum variant_index, or VARIANT_OF_DECK */
   const char *deck;
 };
 
-enum options_outcome { OPTIONS_RUN, OPTIONS_HELP_SHOWN, OPTIONS_WRONG };
-
-/* Every rank parses the same arguments; rank 0 prints help (stdout) or the fault (stderr). */
 enum options_outcome options_parse(int argc, char **argv, int rank, struct options *options);
 
 #endif

@@ -1,6 +1,6 @@
 #include "partition.h"
 
-#include "message.h"
+#include "harness/message.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -115,18 +115,22 @@ size_t partition_padded_points(const struct partition *partition) {
          partition->padded[0];
 }
 
+void partition_each_row_of(const struct partition *partition, int index,
+                           void (*visit)(const struct row *row, void *context), void *context) {
+  const struct cell *cell = &partition->cells[index];
+  for (int z = 0; z < cell->size[2]; z++)
+    for (int y = 0; y < cell->size[1]; y++) {
+      struct row row = {
+          .grid_point = grid_point(partition, cell->low[2] + z, cell->low[1] + y, cell->low[0]),
+          .buffer_point = buffer_point(partition, index, z, y, 0),
+          .length = cell->size[0],
+      };
+      visit(&row, context);
+    }
+}
+
 void partition_each_row(const struct partition *partition,
                         void (*visit)(const struct row *row, void *context), void *context) {
-  for (int index = 0; index < partition->side; index++) {
-    const struct cell *cell = &partition->cells[index];
-    for (int z = 0; z < cell->size[2]; z++)
-      for (int y = 0; y < cell->size[1]; y++) {
-        struct row row = {
-            .grid_point = grid_point(partition, cell->low[2] + z, cell->low[1] + y, cell->low[0]),
-            .buffer_point = buffer_point(partition, index, z, y, 0),
-            .length = cell->size[0],
-        };
-        visit(&row, context);
-      }
-  }
+  for (int index = 0; index < partition->side; index++)
+    partition_each_row_of(partition, index, visit, context);
 }

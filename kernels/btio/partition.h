@@ -44,7 +44,11 @@ struct row {
   int length;          /* points */
 };
 
-/* Calls visit for every row of every cell of this rank. */
+/* Calls visit for every row of one cell of this rank, in the order of the grid. */
+void partition_each_row_of(const struct partition *partition, int cell,
+                           void (*visit)(const struct row *row, void *context), void *context);
+
+/* The same for all cells, one after the other. */
 void partition_each_row(const struct partition *partition,
                         void (*visit)(const struct row *row, void *context), void *context);
 

@@ -5,101 +5,26 @@ numbers 1, 2, 3, ... as doubles.
 """
 
 import array
-import json
 import os
 import pathlib
-import re
 import subprocess
 
 import pytest
 
-SOURCES = pathlib.Path(__file__).parents[2] / "kernels" / "btio"
-RUN_SECONDS_MAX = 60
-COMPONENTS = 5
+from btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from kernel import (
+    assert_failed,
+    assert_refused,
+    both_libraries,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
+
+SOURCES = pathlib.Path(__file__).parents[2] / "kernels"
 VALUE_BYTES = 8
-
-both_libraries = pytest.mark.parametrize("io", ["ompio", "romio321"])
-
-
-def mpiexec(n, *args, io="ompio", cwd=None, before=()):
-    """Run `before... mpiexec -n N args...`; a hang is a failure."""
-    environment = {
-        **os.environ,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        # mpiexec would wait a second for ranks that end together anyway
-        "OMPI_MCA_odls_base_sigkill_timeout": "0",
-        "OMPI_MCA_io": io,
-    }
-    command = [*before, "mpiexec", "-n", n, *args]
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=RUN_SECONDS_MAX,
-    )
-
-
-def write_deck(directory, *, mode="w", method=0, dumps=12, grid=(12, 12, 12), out=None):
-    """The deck file in `directory`; the output directory is directory/out unless given."""
-    if out is None:
-        out = directory / "out"
-        out.mkdir(exist_ok=True)
-    deck = directory / "inputbt.data"
-    nx, ny, nz = grid
-    deck.write_text(f"{mode}\n{method}\n{dumps}\n{nx} {ny} {nz}\n{out}\n")
-    return deck
-
-
-def run_btio(build, ranks, deck, *flags, **options):
-    return mpiexec(ranks, build / "kernels" / "btio", *flags, deck, **options)
-
-
-def result_of(run):
-    """The JSON line of a run that must have succeeded."""
-    assert run.returncode == 0, run.stderr
-    return only_json_line(run)
-
-
-def only_json_line(run):
-    lines = run.stdout.splitlines()
-    assert len(lines) == 1, run.stdout
-    return json.loads(lines[0])
-
-
-def errors_of(run):
-    return [line for line in run.stderr.splitlines() if line.startswith("btio: error:")]
-
-
-def assert_refused(run, pattern):
-    """Exit 2, nothing on stdout, and one message, from one rank, that matches."""
-    assert run.returncode == 2, (run.returncode, run.stderr)
-    assert run.stdout == ""
-    assert len(errors_of(run)) == 1, run.stderr
-    assert re.search(pattern, run.stderr), run.stderr
-    assert "MPI_ABORT" not in run.stderr
-
-
-def assert_failed(run, pattern):
-    """Exit 1 and one message that matches."""
-    assert run.returncode == 1, (run.returncode, run.stderr)
-    assert len(errors_of(run)) == 1, run.stderr
-    assert re.search(pattern, run.stderr), run.stderr
-
-
-def values_in(path):
-    values = array.array("d")
-    values.frombytes(path.read_bytes())
-    return values
-
-
-def expected_values(grid, dumps):
-    nx, ny, nz = grid
-    return array.array("d", range(1, COMPONENTS * nx * ny * nz * dumps + 1))
 
 
 # The file
@@ -149,7 +74,9 @@ def test_result_line_describes_the_run(build, tmp_path):
         "grid": [12, 12, 12],
         "dumps": 3,
         "sweeps": 5,
+        "files": 1,
         "bytes": 207_360,
+        "calls": 12,
         "path": str(tmp_path / "out" / "btio.full.out"),
         "mode": "w",
         "verified": None,
@@ -211,14 +138,6 @@ def test_verify_names_the_place_of_one_flipped_byte(build, tmp_path, byte, io):
     assert (result["verified"], result["mismatches"]) == (False, 1)
 
 
-def flip_byte(path, offset):
-    with open(path, "r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)[0]
-        file.seek(offset)
-        file.write(bytes([byte ^ 0xFF]))
-
-
 def test_verify_names_the_first_of_many_wrong_values_and_counts_them(build, tmp_path):
     result_of(run_btio(build, 4, write_deck(tmp_path)))
     with open(tmp_path / "out" / "btio.full.out", "r+b") as file:
@@ -265,9 +184,7 @@ def test_deck_forms(build, tmp_path, text):
     [
         ("", r"deck:1: the deck ends before the mode"),
         ("a\n0\n2\n12 12 12\nout\n", r"deck:1: expected mode 'w' \(write\) or 'r' \(read\), found 'a'"),
-        ("w\n1\n2\n12 12 12\nout\n", r"deck:2: .*MPI independent\) is not in this kernel yet"),
-        ("w\n2\n2\n12 12 12\nout\n", r"deck:2: .*PnetCDF blocking\) is not in this kernel yet"),
-        ("w\n3\n2\n12 12 12\nout\n", r"deck:2: .*PnetCDF non-blocking\) is not in this kernel yet"),
+        ("w\n4\n2\n12 12 12\nout\n", r"deck:2: expected method 0 .*, 1 .*, 2 .* or 3 .*found '4'"),
         ("w\nx\n2\n12 12 12\nout\n", r"deck:2: expected method 0 .*found 'x'"),
         ("w\n0\n0\n12 12 12\nout\n", r"deck:3: expected the number of dumps.*found '0'"),
         ("w\n0\n2.5\n12 12 12\nout\n", r"deck:3: expected the number of dumps.*found '2.5'"),
@@ -317,6 +234,7 @@ def test_cells_must_have_three_points(build, tmp_path):
         (["--sweeps", "many"], "--sweeps needs a whole number"),
         (["one", "--verify", "two"], "one deck is enough; unexpected 'two'"),
         (["--sweeps"], "a value is missing after '--sweeps'"),
+        (["--variant", "best"], "--variant needs one of full, independent, .*epio, not 'best'"),
     ],
 )
 def test_bad_option_is_refused(build, flags, pattern):
@@ -363,22 +281,14 @@ def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, rank
     assert run.stdout == ""
 
 
-def with_small_disk(directory):
-    """Command words that run what follows with 400 KiB of tmpfs on the directory, in a mount namespace."""
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    mount = 'mount -t tmpfs -o size=400k tmpfs "$1" && shift && exec "$@"'
-    words = [*unshare, "sh", "-c", mount, "sh", str(directory)]
-    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
-        pytest.skip("no mount namespace to be had here")
-    return words
-
-
 # The partition
 
 PRINT_CELLS = r"""
-#include "partition.h"
+#include "btio/partition.h"
 #include <stdio.h>
 #include <stdlib.h>
+
+const char kernel_name[] = "print_cells";
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
@@ -402,7 +312,7 @@ int main(int argc, char **argv) {
 def test_partition_is_the_diagonal_multi_partition_of_bt(tmp_path, ranks, grid):
     (tmp_path / "print_cells.c").write_text(PRINT_CELLS)
     program = tmp_path / "print_cells"
-    sources = [tmp_path / "print_cells.c", SOURCES / "partition.c", SOURCES / "message.c"]
+    sources = [tmp_path / "print_cells.c", SOURCES / "btio" / "partition.c", SOURCES / "harness" / "message.c"]
     subprocess.run(["mpicc", "-std=c11", f"-I{SOURCES}", *map(str, sources), "-o", str(program)], check=True)
 
     run = mpiexec(ranks, program, *grid)

@@ -51,8 +51,19 @@ def test_without_apt_the_packages_are_still_named(bare):
     assert done.returncode == 1 and "there is no apt-get" in done.stderr and "hint: " in done.stderr
 
 
+def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
+    for name, says in [("cargo", "cargo 1.95.0"), ("mpiexec", ""), ("gcc", ""), ("id", "1000")]:
+        pretend(bare, name, says)
+    mpicc = bare / "mpicc"
+    mpicc.write_text(f"#!{shutil.which('bash')}\nexit 1\n")
+    mpicc.chmod(0o755)
+    done = needs(bare)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("note: without libpnetcdf-dev") and done.stderr.endswith("some kernels are left out\n")
+
+
 def test_a_machine_that_has_everything_is_left_alone(bare):
-    for name, says in [("cargo", "cargo 1.95.0"), ("mpicc", ""), ("mpiexec", ""), ("gcc", "")]:
+    for name, says in [("cargo", "cargo 1.95.0"), ("mpicc", ""), ("mpiexec", ""), ("gcc", ""), ("pkg-config", "")]:
         pretend(bare, name, says)
     done = needs(bare)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

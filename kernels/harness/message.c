@@ -9,7 +9,7 @@ enum { MESSAGE_BYTES_MAX = 16384 };
 static void print_error(const char *format, va_list arguments) {
   static char text[MESSAGE_BYTES_MAX];
   vsnprintf(text, sizeof text, format, arguments);
-  fprintf(stderr, "btio: error: %s\n", text);
+  fprintf(stderr, "%s: error: %s\n", kernel_name, text);
 }
 
 void complain(const char *format, ...) {

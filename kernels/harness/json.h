@@ -1,6 +1,6 @@
 /* JSON strings. */
-#ifndef BTIO_JSON_H
-#define BTIO_JSON_H
+#ifndef HARNESS_JSON_H
+#define HARNESS_JSON_H
 
 #include <stdio.h>
 

@@ -1,0 +1,217 @@
+/* epio: a file per rank, no MPI-IO. Each dump adds one Fortran unformatted record per cell: its
+ * length in bytes as a 4-byte mark, the points without ghosts, the same mark. */
+#include "variants.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MARK_BYTES = sizeof(int32_t), POINT_BYTES = COMPONENTS * (int)sizeof(double) };
+
+static const struct attempt removing = {"unlink", hint_no_place};
+static const struct attempt creating = {"open", hint_no_place};
+static const struct attempt opening = {"open",
+                                       "\nhint: epio is read on as many ranks as have written it"};
+static const struct attempt measuring = {
+    "fstat", "\nhint: epio is read with the deck and on as many ranks as have written it"};
+static const struct attempt writing = {"write", hint_out_of_space};
+static const struct attempt reading = {"read", ""};
+static const struct attempt syncing = {"fsync", hint_out_of_space};
+static const struct attempt closing = {"close", hint_out_of_space};
+
+static bool agreed(const struct dump_file *file, const struct attempt *attempt, const char *fault) {
+  return attempt_agreed(file->comm, file->epio.path, attempt, fault);
+}
+
+static int64_t cell_points(const struct cell *cell) {
+  return (int64_t)cell->size[0] * cell->size[1] * cell->size[2];
+}
+
+static int64_t file_bytes(const struct dump_file *file) {
+  const struct partition *partition = file->partition;
+  return file->dumps * (partition->points * POINT_BYTES + partition->side * 2 * MARK_BYTES);
+}
+
+static bool prepare(struct dump_file *file) {
+  int rank;
+  int64_t largest = 0;
+  MPI_Comm_rank(file->comm, &rank);
+  snprintf(file->epio.path, sizeof file->epio.path, "%s.%04d", file->path, rank);
+  file->epio.descriptor = -1;
+  for (int index = 0; index < file->partition->side; index++) {
+    int64_t points = cell_points(&file->partition->cells[index]);
+    largest = points > largest ? points : largest;
+  }
+  file->epio.record = malloc((size_t)(largest * POINT_BYTES + 2 * MARK_BYTES));
+  return attempt_memory(file->comm, file->epio.record != NULL, "a record",
+                        "run on more ranks or use a smaller grid");
+}
+
+static void give_up(struct dump_file *file) {
+  if (file->epio.descriptor >= 0)
+    close(file->epio.descriptor);
+  file->epio.descriptor = -1;
+  free(file->epio.record);
+  file->epio.record = NULL;
+}
+
+static bool open_timed(struct dump_file *file, const struct attempt *attempt, int flags) {
+  double start = MPI_Wtime();
+  file->epio.descriptor = open(file->epio.path, flags, 0666);
+  file->times->open_s += MPI_Wtime() - start;
+  return agreed(file, attempt, file->epio.descriptor >= 0 ? NULL : strerror(errno));
+}
+
+static bool create(struct dump_file *file) {
+  bool good = prepare(file);
+  if (good) {
+    bool gone = unlink(file->epio.path) == 0 || errno == ENOENT;
+    good = agreed(file, &removing, gone ? NULL : strerror(errno));
+  }
+  file->writing = true;
+  good = good && open_timed(file, &creating, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  if (!good)
+    give_up(file);
+  return good;
+}
+
+static bool has_size(const struct dump_file *file) {
+  struct stat status;
+  char fault[96];
+  if (fstat(file->epio.descriptor, &status) != 0)
+    return agreed(file, &measuring, strerror(errno));
+  snprintf(fault, sizeof fault, "the file holds %lld bytes, %lld expected",
+           (long long)status.st_size, (long long)file_bytes(file));
+  return agreed(file, &measuring, status.st_size == file_bytes(file) ? NULL : fault);
+}
+
+static bool open_existing(struct dump_file *file) {
+  bool good = prepare(file) && open_timed(file, &opening, O_RDONLY | O_CLOEXEC) && has_size(file);
+  if (!good)
+    give_up(file);
+  return good;
+}
+
+/* Points of one cell on their way between the padded array and a record. */
+struct packing {
+  const double *source;
+  double *target;
+  unsigned char *next; /* in the record */
+};
+
+static void pack_row(const struct row *row, void *context) {
+  struct packing *packing = context;
+  size_t bytes = (size_t)row->length * POINT_BYTES;
+  memcpy(packing->next, packing->source + row->buffer_point * COMPONENTS, bytes);
+  packing->next += bytes;
+}
+
+static void unpack_row(const struct row *row, void *context) {
+  struct packing *packing = context;
+  size_t bytes = (size_t)row->length * POINT_BYTES;
+  memcpy(packing->target + row->buffer_point * COMPONENTS, packing->next, bytes);
+  packing->next += bytes;
+}
+
+/* The sums of what a rank moves per dump fit an int (partition_make), so every mark does. */
+static int32_t record_length(const struct dump_file *file, int index) {
+  return (int32_t)(cell_points(&file->partition->cells[index]) * POINT_BYTES);
+}
+
+static const char *write_record(struct dump_file *file, int index, const double *values) {
+  unsigned char *record = file->epio.record;
+  int32_t length = record_length(file, index);
+  struct packing packing = {.source = values, .next = record + MARK_BYTES};
+  memcpy(record, &length, MARK_BYTES);
+  partition_each_row_of(file->partition, index, pack_row, &packing);
+  memcpy(packing.next, &length, MARK_BYTES);
+  const unsigned char *next = record, *end = packing.next + MARK_BYTES;
+  while (next < end) {
+    ssize_t moved = write(file->epio.descriptor, next, (size_t)(end - next));
+    if (moved < 0 && errno == EINTR)
+      continue;
+    if (moved < 0)
+      return strerror(errno);
+    next += moved;
+  }
+  file->calls++;
+  return NULL;
+}
+
+static const char *read_record(struct dump_file *file, int index, double *values) {
+  unsigned char *record = file->epio.record;
+  int32_t length = record_length(file, index), first, last;
+  struct packing packing = {.target = values, .next = record + MARK_BYTES};
+  unsigned char *next = record, *end = record + length + 2 * MARK_BYTES;
+  while (next < end) {
+    ssize_t moved = read(file->epio.descriptor, next, (size_t)(end - next));
+    if (moved < 0 && errno == EINTR)
+      continue;
+    if (moved <= 0)
+      return moved < 0 ? strerror(errno) : "the file ends inside a record";
+    next += moved;
+  }
+  file->calls++;
+  memcpy(&first, record, MARK_BYTES);
+  memcpy(&last, end - MARK_BYTES, MARK_BYTES);
+  if (first != length || last != length)
+    return "a record mark is wrong";
+  partition_each_row_of(file->partition, index, unpack_row, &packing);
+  return NULL;
+}
+
+static bool write_records(struct dump_file *file, int dump, const double *values) {
+  (void)dump; /* dump follows dump */
+  const char *fault = NULL;
+  double start = MPI_Wtime();
+  for (int index = 0; index < file->partition->side && fault == NULL; index++)
+    fault = write_record(file, index, values);
+  file->times->write_s += MPI_Wtime() - start;
+  return agreed(file, &writing, fault);
+}
+
+static bool read_records(struct dump_file *file, int dump, double *values) {
+  (void)dump;
+  const char *fault = NULL;
+  double start = MPI_Wtime();
+  for (int index = 0; index < file->partition->side && fault == NULL; index++)
+    fault = read_record(file, index, values);
+  file->times->read_s += MPI_Wtime() - start;
+  return agreed(file, &reading, fault);
+}
+
+static bool sync_file(struct dump_file *file) {
+  double start = MPI_Wtime();
+  bool good = fsync(file->epio.descriptor) == 0;
+  file->times->sync_s += MPI_Wtime() - start;
+  return agreed(file, &syncing, good ? NULL : strerror(errno));
+}
+
+static bool close_file(struct dump_file *file) {
+  double start = MPI_Wtime();
+  bool good = close(file->epio.descriptor) == 0;
+  file->times->close_s += MPI_Wtime() - start;
+  const char *fault = good ? NULL : strerror(errno);
+  file->epio.descriptor = -1;
+  bool all_good = agreed(file, &closing, fault);
+  if (all_good)
+    give_up(file);
+  return all_good;
+}
+
+const struct variant variant_epio = {
+    .name = "epio",
+    .file_name = "btio.epio.out",
+    .file_per_rank = true,
+    .create = create,
+    .open = open_existing,
+    .write = write_records,
+    .read = read_records,
+    .sync = sync_file,
+    .close = close_file,
+    .give_up = give_up,
+};
