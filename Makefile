@@ -9,8 +9,8 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 SOAK_MINUTES ?= 10
-C_FILES     = $(wildcard kernels/*/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
-SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh) .ci/run
+C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
+SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 make_venv   = test -x $(VENV)/bin/pytest || { python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --requirement tests/requirements.txt; }
 
@@ -20,6 +20,7 @@ build:
 	tools/needs.sh build
 	$(CARGO) build --release --locked
 	$(MAKE) -C kernels BUILD=$(BUILD)
+	$(MAKE) -C mpi BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
@@ -33,6 +34,7 @@ run: build
 
 test: build
 	tools/needs.sh test
+	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(CARGO) test --workspace --locked
 	$(make_venv)
 	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
@@ -68,6 +70,7 @@ install: build
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
+	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 

@@ -41,6 +41,10 @@ case ${1:-build} in
 build) ;;
 test)
     need hdf5-tools command -v h5ls
+    # Beside Open MPI, whose mpicc and mpiexec stay the system's: its alternatives have the higher priority.
+    need mpich command -v mpiexec.mpich
+    need libmpich-dev command -v mpicc.mpich
+    need gfortran command -v gfortran
     need procps command -v pgrep
     need strace command -v strace
     need python3-venv python3 -c 'import ensurepip, venv'

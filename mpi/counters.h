@@ -1,0 +1,62 @@
+/* What is counted for one file on one rank. All members of one struct have one type, so that ranks
+ * are joined member by member (counters_add). */
+#ifndef FOREBAY_MPI_COUNTERS_H
+#define FOREBAY_MPI_COUNTERS_H
+
+#include <stdint.h>
+
+enum direction { READING, WRITING, DIRECTIONS };
+
+enum call_kind {
+  INDEPENDENT,
+  COLLECTIVE,
+  NONBLOCKING,            /* independent */
+  NONBLOCKING_COLLECTIVE, /* MPI_File_iwrite_all and its like */
+  SPLIT_COLLECTIVE,       /* ..._begin */
+  CALL_KINDS,
+  SPLIT_END = CALL_KINDS, /* ..._end: its time counts, the call was counted at its begin */
+};
+
+/* Sizes by their upper ends: 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi, none. */
+enum { SIZE_CLASSES = 10 };
+
+struct traffic {
+  int64_t calls[CALL_KINDS];
+  int64_t asked_bytes; /* by the program, in all calls */
+  int64_t asked_sizes[SIZE_CLASSES];
+  int64_t system_calls; /* to the operating system; without the reads of read-modify-write */
+  int64_t system_bytes;
+  int64_t system_sizes[SIZE_CLASSES];
+  int64_t system_failures;
+  int64_t collective_system_calls; /* those made inside of a collective call */
+  int64_t stripe_sized;            /* exactly one stripe unit long, and aligned to it */
+  int64_t gaps;                    /* began behind the end of the rank's previous one */
+  int64_t gap_bytes;
+  int64_t steps_back; /* began before the end of the rank's previous one */
+  int64_t rmw_calls;  /* WRITING: reads that a write made necessary */
+  int64_t rmw_bytes;
+};
+
+struct counters {
+  int64_t opens, closes, open_failures;
+  int64_t locks, truncations, syncs; /* system calls */
+  struct traffic traffic[DIRECTIONS];
+};
+
+struct seconds {
+  double open, close, metadata, sync;
+  struct {
+    double calls;   /* inside of the program's calls to MPI */
+    double data;    /* of these, in system calls that move data */
+    double other;   /* of these, in other system calls: locks, seeks, truncation */
+    double outside; /* in system calls that move data outside of any call on the file */
+  } traffic[DIRECTIONS];
+};
+
+void counters_add(struct counters *sum, const struct counters *more);
+void seconds_add(struct seconds *sum, const struct seconds *more);
+void seconds_raise(struct seconds *most, const struct seconds *candidate);
+
+int size_class(int64_t bytes);
+
+#endif

@@ -1,0 +1,216 @@
+/* The calls of MPI-IO that open and close files and do all else but move data. */
+#define _GNU_SOURCE
+#include "call.h"
+#include "info.h"
+#include "library.h"
+#include "message.h"
+#include "next.h"
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+typedef int open_function(MPI_Comm, const char *, int, MPI_Info, MPI_File *);
+typedef int close_function(MPI_File *);
+
+/* Where the emulated parallel file system keeps a file's layout: "v1 count=4 size=1048576
+ * first=-1". */
+#define LAYOUT_ATTRIBUTE "user.forebay.pfs.layout"
+
+static void note_emulated_layout(struct file *file) {
+  char text[128];
+  long long count, size;
+  if (getenv("FOREBAY_PFS_STATE") == NULL)
+    return;
+  ssize_t length = getxattr(file->path, LAYOUT_ATTRIBUTE, text, sizeof text - 1);
+  if (length <= 0)
+    return;
+  text[length] = '\0';
+  if (sscanf(text, "v1 count=%lld size=%lld", &count, &size) == 2 && count > 0 && size > 0) {
+    file->stripe_count = count;
+    file->stripe_bytes = size;
+  }
+}
+
+static int64_t number_of(const char *lines, const char *key) {
+  char value[32];
+  return info_value(lines, key, value, sizeof value) ? atoll(value) : 0;
+}
+
+static bool was_given(const struct file *file, const char *key) {
+  char ignored[8];
+  return info_value(text_of(&file->hints_asked), key, ignored, sizeof ignored) ||
+         info_value(text_of(&file->hints_of_program), key, ignored, sizeof ignored);
+}
+
+/* Open MPI 4 hands back what it was given, whether its component knows it or not. An MPI that tells
+ * which hints it uses tells more than that: the values of those that nobody gave. */
+static bool is_echo(const struct file *file, const char *lines) {
+  char key[MPI_MAX_INFO_KEY + 1];
+  for (; *lines != '\0'; lines += strcspn(lines, "\n") + 1) {
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(lines, "="), lines);
+    if (!was_given(file, key))
+      return false;
+  }
+  return true;
+}
+
+/* Asks the MPI which hints it uses. All ranks need the stripe unit; one of them keeps the rest. */
+static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) {
+  MPI_Info info;
+  struct text lines = {0};
+  if (library.File_get_info(handle, &info) != MPI_SUCCESS)
+    return;
+  info_print(info, &lines);
+  if (info != library.no_info)
+    library.Info_free(&info);
+  pthread_mutex_lock(&file->lock);
+  const char *told = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
+  file->stripe_bytes = number_of(told, "striping_unit");
+  file->stripe_count = number_of(told, "striping_factor");
+  note_emulated_layout(file);
+  if (tells && !is_echo(file, text_of(&lines))) {
+    text_clear(&file->hints_in_force);
+    file->hints_in_force = lines;
+    lines = (struct text){0};
+  }
+  pthread_mutex_unlock(&file->lock);
+  text_clear(&lines);
+}
+
+/* All ranks keep what was asked until the stripe unit is known; the first one keeps it for good. */
+static void note_hints_asked(struct file *file, MPI_Info info, const struct hint_rule *rule) {
+  pthread_mutex_lock(&file->lock);
+  text_clear(&file->hints_asked);
+  text_clear(&file->hints_of_program);
+  info_print(info, &file->hints_of_program);
+  for (int i = 0; rule != NULL && i < rule->count; i++)
+    text_add(&file->hints_asked, "%s=%s\n", rule->hints[i].key, rule->hints[i].value);
+  pthread_mutex_unlock(&file->lock);
+}
+
+static void display_hints(const struct file *file) {
+  struct text text = {0};
+  text_add(&text, "PE 0: MPIIO hints for %s:\n", file->path);
+  const char *line = text_of(&file->hints_in_force);
+  if (*line == '\0')
+    text_add(&text, "  not told by this MPI\n");
+  while (*line != '\0') {
+    size_t length = strcspn(line, "\n"), key = strcspn(line, "=");
+    text_add(&text, "  %-24.*s = %.*s\n", (int)key, line, (int)(length - key - 1), line + key + 1);
+    line += length + 1;
+  }
+  fputs(text_of(&text), stderr);
+  text_clear(&text);
+}
+
+static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
+  int rank = 0;
+  library.Comm_rank(comm, &rank);
+  note_hints_in_force(file, handle, rank == 0);
+  pthread_mutex_lock(&file->lock);
+  file->counters.opens++;
+  file->tells_hints = file->tells_hints || rank == 0;
+  pthread_mutex_unlock(&file->lock);
+  handles_add(handle, file, rank == 0);
+  if (settings.wants_display && rank == 0)
+    display_hints(file);
+}
+
+static void note_open_failure(struct file *file) {
+  pthread_mutex_lock(&file->lock);
+  file->counters.open_failures++;
+  pthread_mutex_unlock(&file->lock);
+}
+
+static int open_observed(open_function *next, MPI_Comm comm, const char *name, int mode,
+                         MPI_Info info, MPI_File *handle) {
+  struct call call;
+  struct file *file = files_for_name(name);
+  const struct hint_rule *rule =
+      hints_find(&settings.hints, name, file != NULL ? file->path : name);
+  MPI_Info used = rule != NULL ? info_merged(info, rule) : info;
+  if (file != NULL)
+    note_hints_asked(file, info, rule);
+  call_begin(&call, CALL_OPEN, file);
+  int code = next(comm, name, mode, used, handle);
+  call_end(&call);
+  if (used != info)
+    library.Info_free(&used);
+  if (file != NULL && code == MPI_SUCCESS)
+    note_opened(file, comm, *handle);
+  else if (file != NULL)
+    note_open_failure(file);
+  return code;
+}
+
+static int close_observed(close_function *next, MPI_File *handle) {
+  struct call call;
+  struct opened opened = handles_find(*handle);
+  MPI_File closing = *handle;
+  if (opened.file != NULL && opened.tells_hints)
+    note_hints_in_force(opened.file, closing, true);
+  call_begin(&call, CALL_CLOSE, opened.file);
+  /* Before the call: another thread may get the same handle as soon as it is free. */
+  handles_remove(closing);
+  int code = next(handle);
+  call_end(&call);
+  if (opened.file == NULL)
+    return code;
+  pthread_mutex_lock(&opened.file->lock);
+  opened.file->counters.closes += code == MPI_SUCCESS;
+  pthread_mutex_unlock(&opened.file->lock);
+  return code;
+}
+
+#define OPEN(SYMBOL)                                                                               \
+  int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
+    open_function *next = NEXT(SYMBOL);                                                            \
+    return call_is_outermost() ? open_observed(next, comm, name, mode, info, handle)               \
+                               : next(comm, name, mode, info, handle);                             \
+  }
+
+#define CLOSE(SYMBOL)                                                                              \
+  int SYMBOL(MPI_File *handle) {                                                                   \
+    close_function *next = NEXT(SYMBOL);                                                           \
+    return call_is_outermost() ? close_observed(next, handle) : next(handle);                      \
+  }
+
+OPEN(MPI_File_open)
+OPEN(PMPI_File_open)
+CLOSE(MPI_File_close)
+CLOSE(PMPI_File_close)
+
+static void begin(struct call *call, enum call_class class, MPI_File handle) {
+  call->file = NULL;
+  if (call_is_outermost())
+    call_begin(call, class, handles_find(handle).file);
+}
+
+#define AS(SYMBOL, CLASS, PARAMETERS, ARGUMENTS)                                                   \
+  int SYMBOL PARAMETERS {                                                                          \
+    struct call call;                                                                              \
+    begin(&call, CLASS, fh);                                                                       \
+    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    call_end(&call);                                                                               \
+    return code;                                                                                   \
+  }
+
+#define CALL(NAME, CLASS, PARAMETERS, ARGUMENTS)                                                   \
+  AS(MPI_##NAME, CLASS, PARAMETERS, ARGUMENTS) AS(PMPI_##NAME, CLASS, PARAMETERS, ARGUMENTS)
+
+CALL(File_set_view, CALL_METADATA,
+     (MPI_File fh, MPI_Offset displacement, MPI_Datatype element, MPI_Datatype type,
+      const char *representation, MPI_Info info),
+     (fh, displacement, element, type, representation, info))
+CALL(File_set_size, CALL_METADATA, (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_preallocate, CALL_METADATA, (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_get_size, CALL_METADATA, (MPI_File fh, MPI_Offset *size), (fh, size))
+CALL(File_set_info, CALL_METADATA, (MPI_File fh, MPI_Info info), (fh, info))
+CALL(File_set_atomicity, CALL_METADATA, (MPI_File fh, int flag), (fh, flag))
+CALL(File_seek, CALL_METADATA, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
+CALL(File_seek_shared, CALL_METADATA, (MPI_File fh, MPI_Offset offset, int whence),
+     (fh, offset, whence))
+CALL(File_sync, CALL_SYNC, (MPI_File fh), (fh))

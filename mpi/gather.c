@@ -1,0 +1,218 @@
+#define _GNU_SOURCE
+#include "gather.h"
+
+#include "library.h"
+#include "message.h"
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One file of one rank on its way to rank 0; the strings and bits follow it, each string with its
+ * zero. */
+struct parcel {
+  struct counters counters;
+  struct seconds seconds;
+  int64_t stripe_bytes, stripe_count, collective_writes;
+  char opened_by[LIBRARY_NAME_BYTES_MAX];
+  uint32_t path_bytes, asked_bytes, program_bytes, force_bytes, active_bytes;
+};
+
+struct head {
+  int64_t dropped;
+  int64_t files;
+};
+
+static size_t active_bytes(int64_t collective_writes) {
+  int64_t told =
+      collective_writes < COLLECTIVE_CALLS_MAX ? collective_writes : COLLECTIVE_CALLS_MAX;
+  return (size_t)(told + 7) / 8;
+}
+
+static uint32_t string_bytes(const struct file *file, const struct text *text) {
+  return file->tells_hints ? (uint32_t)text->length + 1 : 1;
+}
+
+static void pack_file(const struct file *file, struct text *out) {
+  struct parcel parcel = {
+      .counters = file->counters,
+      .seconds = file->seconds,
+      .stripe_bytes = file->stripe_bytes,
+      .stripe_count = file->stripe_count,
+      .collective_writes = file->collective_writes,
+      .path_bytes = (uint32_t)strlen(file->path) + 1,
+      .asked_bytes = string_bytes(file, &file->hints_asked),
+      .program_bytes = string_bytes(file, &file->hints_of_program),
+      .force_bytes = string_bytes(file, &file->hints_in_force),
+      .active_bytes = (uint32_t)active_bytes(file->collective_writes),
+  };
+  memcpy(parcel.opened_by, file->opened_by, sizeof parcel.opened_by);
+  text_add_bytes(out, &parcel, sizeof parcel);
+  text_add_bytes(out, file->path, parcel.path_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_asked) : "", parcel.asked_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_of_program) : "",
+                 parcel.program_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_in_force) : "", parcel.force_bytes);
+  text_add_bytes(out, file->wrote, parcel.active_bytes);
+}
+
+/* All files of this rank. Other threads must be done with MPI by now, so no lock is taken. */
+static void pack(struct text *out) {
+  struct head head = {.dropped = files_dropped()};
+  while (files_at((int)head.files) != NULL)
+    head.files++;
+  text_add_bytes(out, &head, sizeof head);
+  for (int64_t i = 0; i < head.files; i++)
+    pack_file(files_at((int)i), out);
+  if (out->is_cut) /* what the receiver reads must be whole */
+    text_clear(out);
+}
+
+static struct joined *find_or_make(struct job *job, const char *path) {
+  for (int i = 0; i < job->file_count; i++)
+    if (strcmp(job->files[i]->path, path) == 0)
+      return job->files[i];
+  struct joined *file = NULL;
+  if (job->file_count < JOINED_FILES_MAX)
+    file = calloc(1, sizeof *file);
+  if (file == NULL || (file->path = strdup(path)) == NULL) {
+    free(file);
+    return NULL;
+  }
+  job->files[job->file_count++] = file;
+  return file;
+}
+
+static void join_ranks(struct joined *file, int rank, const struct counters *counters) {
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    const struct traffic *traffic = &counters->traffic[direction];
+    file->independent_ranks[direction] +=
+        traffic->calls[INDEPENDENT] + traffic->calls[NONBLOCKING] > 0;
+    file->system_ranks[direction] += traffic->system_calls > 0;
+    file->aggregators[direction] += traffic->collective_system_calls > 0;
+  }
+  const struct traffic *writes = &counters->traffic[WRITING];
+  if (writes->system_calls > 0 && file->writer_count < WRITERS_LISTED_MAX)
+    file->writers[file->writer_count++] = (struct writer){
+        rank, writes->collective_system_calls > 0, writes->system_calls, writes->system_bytes};
+}
+
+static void join_active(struct joined *file, int64_t collective_writes, const uint8_t *bits) {
+  if (collective_writes > file->collective_writes)
+    file->collective_writes = collective_writes;
+  if (collective_writes > 0 && file->active == NULL)
+    file->active = calloc(COLLECTIVE_CALLS_MAX, sizeof *file->active);
+  if (file->active == NULL)
+    return;
+  for (int64_t i = 0; i < collective_writes && i < COLLECTIVE_CALLS_MAX; i++)
+    file->active[i] += bits[i / 8] >> i % 8 & 1 && file->active[i] < UINT16_MAX;
+}
+
+static void join_text(struct text *to, const char *from) {
+  if (to->length == 0 && from[0] != '\0')
+    text_add_bytes(to, from, strlen(from));
+}
+
+/* Joins one file and returns where the next one begins. */
+static const char *join_file(struct job *job, int rank, const char *at) {
+  struct parcel parcel;
+  memcpy(&parcel, at, sizeof parcel);
+  const char *path = at + sizeof parcel, *asked = path + parcel.path_bytes;
+  const char *program = asked + parcel.asked_bytes, *force = program + parcel.program_bytes;
+  const char *bits = force + parcel.force_bytes;
+  struct joined *file = find_or_make(job, path);
+  if (file == NULL) {
+    job->dropped++;
+    return bits + parcel.active_bytes;
+  }
+  file->ranks++;
+  counters_add(&file->counters, &parcel.counters);
+  seconds_add(&file->sum, &parcel.seconds);
+  seconds_raise(&file->slowest, &parcel.seconds);
+  if (file->stripe_bytes == 0) {
+    file->stripe_bytes = parcel.stripe_bytes;
+    file->stripe_count = parcel.stripe_count;
+  }
+  if (file->opened_by[0] == '\0')
+    memcpy(file->opened_by, parcel.opened_by, sizeof file->opened_by);
+  join_text(&file->hints_asked, asked);
+  join_text(&file->hints_of_program, program);
+  join_text(&file->hints_in_force, force);
+  join_ranks(file, rank, &parcel.counters);
+  join_active(file, parcel.collective_writes, (const uint8_t *)bits);
+  return bits + parcel.active_bytes;
+}
+
+static void join(struct job *job, int rank, const struct text *in) {
+  struct head head;
+  if (in->length < sizeof head) {
+    message_print("rank %d had no memory for its part of the report, which is missing", rank);
+    return;
+  }
+  memcpy(&head, in->bytes, sizeof head);
+  job->dropped += head.dropped;
+  const char *at = in->bytes + sizeof head;
+  for (int64_t i = 0; i < head.files; i++)
+    at = join_file(job, rank, at);
+}
+
+/* One rank after the other, and only when called, so that rank 0 holds the files of one at a time.
+ */
+static void receive(struct job *job, int rank, MPI_Comm comm) {
+  char go = job != NULL;
+  int64_t length = 0;
+  struct text in = {0};
+  library.Send(&go, 1, library.byte, rank, 0, comm);
+  if (!go)
+    return;
+  library.Recv(&length, sizeof length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
+  in.bytes = malloc((size_t)length + 1);
+  if (in.bytes == NULL)
+    abort(); /* the sender is under way and cannot be told */
+  library.Recv(in.bytes, (int)length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
+  in.length = (size_t)length;
+  join(job, rank, &in);
+  free(in.bytes);
+}
+
+static void send(const struct text *out, MPI_Comm comm) {
+  char go = 0;
+  int64_t length = (int64_t)out->length;
+  library.Recv(&go, 1, library.byte, 0, 0, comm, MPI_STATUS_IGNORE);
+  if (!go)
+    return;
+  library.Send(&length, sizeof length, library.byte, 0, 0, comm);
+  library.Send(text_of(out), (int)length, library.byte, 0, 0, comm);
+}
+
+struct job *gather(void) {
+  /* Of our own, so that no message of the program can be taken for ours; and by a split, since a
+   * duplicate would call the program's functions that copy attributes. */
+  MPI_Comm comm;
+  struct text own = {0};
+  struct job *job = NULL;
+  library.Comm_split(library.world, 0, settings.rank, &comm);
+  pack(&own);
+  if (settings.rank == 0) {
+    job = calloc(1, sizeof *job);
+    if (job != NULL)
+      join(job, 0, &own);
+    for (int rank = 1; rank < settings.ranks; rank++)
+      receive(job, rank, comm);
+  } else {
+    send(&own, comm);
+  }
+  text_clear(&own);
+  library.Comm_free(&comm);
+  return job;
+}
+
+void active_classes(const struct joined *file, int64_t classes[ACTIVE_CLASSES]) {
+  int all = file->aggregators[WRITING];
+  memset(classes, 0, ACTIVE_CLASSES * sizeof *classes);
+  for (int64_t i = 0; file->active != NULL && i < COLLECTIVE_CALLS_MAX; i++) {
+    int active = file->active[i];
+    if (active > 0)
+      classes[active == 1 ? 0 : active >= all ? 3 : active <= all / 2 ? 1 : 2]++;
+  }
+}

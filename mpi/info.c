@@ -1,0 +1,43 @@
+#include "info.h"
+
+#include "library.h"
+
+#include <stdio.h>
+#include <string.h>
+
+MPI_Info info_merged(MPI_Info info, const struct hint_rule *rule) {
+  MPI_Info merged;
+  if (info == library.no_info)
+    library.Info_create(&merged);
+  else
+    library.Info_dup(info, &merged);
+  for (int i = 0; i < rule->count; i++)
+    library.Info_set(merged, rule->hints[i].key, rule->hints[i].value);
+  return merged;
+}
+
+void info_print(MPI_Info info, struct text *lines) {
+  int keys = 0;
+  if (info == library.no_info || library.Info_get_nkeys(info, &keys) != MPI_SUCCESS)
+    return;
+  for (int i = 0; i < keys; i++) {
+    char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+    int is_there = 0;
+    if (library.Info_get_nthkey(info, i, key) == MPI_SUCCESS &&
+        library.Info_get(info, key, MPI_MAX_INFO_VAL, value, &is_there) == MPI_SUCCESS && is_there)
+      text_add(lines, "%s=%s\n", key, value);
+  }
+}
+
+bool info_value(const char *lines, const char *key, char *value, size_t room) {
+  size_t length = strlen(key);
+  while (*lines != '\0') {
+    size_t line = strcspn(lines, "\n");
+    if (line > length && strncmp(lines, key, length) == 0 && lines[length] == '=') {
+      snprintf(value, room, "%.*s", (int)(line - length - 1), lines + length + 1);
+      return true;
+    }
+    lines += line + (lines[line] == '\n');
+  }
+  return false;
+}

@@ -1,0 +1,30 @@
+/* The function that would have been called without us: that of the next preload, of libc, of the
+ * MPI.
+ *
+ * A hook calls its own name's next one, MPI_File_open as well as PMPI_File_open, so that other
+ * tools between us and the MPI see their calls as if we were not there. */
+#ifndef FOREBAY_MPI_NEXT_H
+#define FOREBAY_MPI_NEXT_H
+
+/* Looks in the objects loaded after ours, then in an MPI that was loaded later and privately, as
+ * Python does. NULL if nobody has it. */
+void *next_find(const char *name);
+
+/* The same, kept in *cache. Threads that meet here find the same address. */
+static inline void *next_cached(void **cache, const char *name) {
+  void *known = __atomic_load_n(cache, __ATOMIC_RELAXED);
+  if (known == 0) {
+    known = next_find(name);
+    __atomic_store_n(cache, known, __ATOMIC_RELAXED);
+  }
+  return known;
+}
+
+/* Typed as the function of that name is declared. Defines one cache per place of use. */
+#define NEXT(name)                                                                                 \
+  __extension__({                                                                                  \
+    static void *cache;                                                                            \
+    (__typeof__(&name))next_cached(&cache, #name);                                                 \
+  })
+
+#endif

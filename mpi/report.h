@@ -1,0 +1,15 @@
+#ifndef FOREBAY_MPI_REPORT_H
+#define FOREBAY_MPI_REPORT_H
+
+#include "gather.h"
+
+/* Collective, before MPI is finalised: gathers, and rank 0 prints and writes what was asked for. */
+void report_make(double wall_s);
+
+/* The job as JSON; docs/mpi.md has the fields. */
+void report_json(const struct job *job, double wall_s, struct text *out);
+
+/* One file as Cray's MPI prints it for MPICH_MPIIO_STATS=1, in both directions. */
+void report_box(const struct joined *file, struct text *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* The life of the library in one process: it wakes when MPI is initialised and reports when MPI is
+ * finalised. Only then are all ranks known to be there. */
+#include "clock.h"
+#include "files.h"
+#include "library.h"
+#include "message.h"
+#include "next.h"
+#include "report.h"
+#include "settings.h"
+
+static double start_s;
+static bool was_spawned;
+static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finalize */
+static int depth;     /* one of the two names of MPI_Init may call the other */
+
+static void before_init(void) {
+  if (depth++ == 0)
+    library_check_family();
+}
+
+static bool is_spawned(void) {
+  MPI_Comm parent = library.no_comm;
+  return library.Comm_get_parent(&parent) == MPI_SUCCESS && parent != library.no_comm;
+}
+
+static void after_init(int code) {
+  if (--depth > 0 || code != MPI_SUCCESS)
+    return;
+  if (!library_bind()) {
+    message_print("a function of the MPI is missing, so its files are not observed");
+    return;
+  }
+  files_start();
+  settings_share();
+  was_spawned = is_spawned(); /* later the program may have left its parent */
+  start_s = clock_s();
+  is_awake = settings.is_active;
+}
+
+static void before_finalize(void) {
+  if (!is_awake)
+    return;
+  is_awake = false;
+  settings.is_active = false;
+  if (was_spawned) {
+    if (settings.rank == 0)
+      message_print("processes made by MPI_Comm_spawn: their files are not reported");
+    return;
+  }
+  report_make(clock_s() - start_s);
+}
+
+static void before_abort(void) {
+  bool is_missed = is_awake && (settings.wants_box || settings.wants_json);
+  is_awake = false;
+  if (is_missed)
+    message_print("MPI_Abort on rank %d: there is no report of this job's files", settings.rank);
+}
+
+#define INIT(SYMBOL, PARAMETERS, ARGUMENTS)                                                        \
+  int SYMBOL PARAMETERS {                                                                          \
+    before_init();                                                                                 \
+    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    after_init(code);                                                                              \
+    return code;                                                                                   \
+  }
+
+INIT(MPI_Init, (int *argc, char ***argv), (argc, argv))
+INIT(PMPI_Init, (int *argc, char ***argv), (argc, argv))
+INIT(MPI_Init_thread, (int *argc, char ***argv, int required, int *provided),
+     (argc, argv, required, provided))
+INIT(PMPI_Init_thread, (int *argc, char ***argv, int required, int *provided),
+     (argc, argv, required, provided))
+
+#define FINALIZE(SYMBOL)                                                                           \
+  int SYMBOL(void) {                                                                               \
+    before_finalize();                                                                             \
+    return NEXT(SYMBOL)();                                                                         \
+  }
+
+FINALIZE(MPI_Finalize)
+FINALIZE(PMPI_Finalize)
+
+#define ABORT(SYMBOL)                                                                              \
+  int SYMBOL(MPI_Comm comm, int code) {                                                            \
+    before_abort();                                                                                \
+    return NEXT(SYMBOL)(comm, code);                                                               \
+  }
+
+ABORT(MPI_Abort)
+ABORT(PMPI_Abort)
