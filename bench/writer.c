@@ -1,5 +1,5 @@
-// Two processes write one file each, 1 MiB at a time: how fast, by the way the file comes about.
-// usage: writer DIRECTORY MIB REPEAT
+// Two processes write one file each, a block at a time: how fast, by the way the file comes about.
+// usage: writer DIRECTORY MIB REPEAT BLOCK_BYTES
 // One line of JSON: GiB/s of both together; `first` once, the others REPEAT times.
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WRITERS = 2, BLOCK_BYTES = 1 << 20, PATH_BYTES = 4096 };
-static const double blocks_per_gib = 1024.0;
+enum { WRITERS = 2, BLOCK_BYTES_MAX = 1 << 20, PATH_BYTES = 4096 };
+static const double bytes_per_gib = 1073741824.0;
 
 enum way { GROWS, SIZED, OVERWRITES };
 
 static const char *directory;
-static long blocks;
+static long blocks, block_bytes;
 
 static void fail(const char *what) {
   fprintf(stderr, "writer: %s in %s: %s\n", what, directory, strerror(errno));
@@ -29,17 +29,17 @@ static void name_of(int writer, char *path) {
 }
 
 static void write_file(int writer, enum way way) {
-  static char block[BLOCK_BYTES];
+  static char block[BLOCK_BYTES_MAX];
   char path[PATH_BYTES];
   memset(block, 'a' + writer, sizeof block);
   name_of(writer, path);
   int file = open(path, way == OVERWRITES ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (file < 0)
     fail("cannot open a file");
-  if (way == SIZED && ftruncate(file, blocks * BLOCK_BYTES) != 0)
+  if (way == SIZED && ftruncate(file, blocks * block_bytes) != 0)
     fail("cannot set the size of a file");
   for (long i = 0; i < blocks; i++)
-    if (write(file, block, sizeof block) != (ssize_t)sizeof block)
+    if (write(file, block, (size_t)block_bytes) != (ssize_t)block_bytes)
       fail("cannot write");
   if (close(file) != 0)
     fail("cannot close");
@@ -76,7 +76,7 @@ static double gib_per_s(enum way way) {
     if (wait(&status) < 0 || status != 0)
       _exit(1);
   }
-  return (double)(WRITERS * blocks) / blocks_per_gib / (now_s() - began);
+  return (double)(WRITERS * blocks * block_bytes) / bytes_per_gib / (now_s() - began);
 }
 
 static void repeat(const char *name, enum way way, long times) {
@@ -90,12 +90,13 @@ static void repeat(const char *name, enum way way, long times) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: writer DIRECTORY MIB REPEAT\n");
+  block_bytes = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
+  if (block_bytes < 1 || block_bytes > BLOCK_BYTES_MAX) {
+    fprintf(stderr, "usage: writer DIRECTORY MIB REPEAT BLOCK_BYTES\n");
     return 2;
   }
   directory = argv[1];
-  blocks = strtol(argv[2], NULL, 10) / WRITERS;
+  blocks = strtol(argv[2], NULL, 10) / WRITERS * (1 << 20) / block_bytes;
   long times = strtol(argv[3], NULL, 10);
   setvbuf(stdout, NULL, _IONBF, 0); // nothing that a fork would print twice
   printf("{\"first\": %.3f", gib_per_s(GROWS));
