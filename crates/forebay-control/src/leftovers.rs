@@ -7,7 +7,7 @@ use forebay_host::process::{self, Caught};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 
-use crate::record::{Phase, Record, Recorded, Records, records};
+use crate::record::{Phase, Record, Recorded, Records};
 use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
@@ -91,18 +91,6 @@ impl Recorded {
         found.sort_unstable();
         found.dedup();
         Ok(found)
-    }
-
-    /// Bytes that the allocation takes now; none if it has none.
-    #[must_use]
-    pub fn used_bytes(&self) -> Option<u64> {
-        let place = self.record.place.as_ref()?;
-        let root = self.record.reachable_root(&place.root);
-        if !place.mounted {
-            return Some(files::tree_bytes(&root));
-        }
-        let space = machine::space(&root).ok()?;
-        Some(space.total_bytes.saturating_sub(space.available_bytes))
     }
 
     /// Where the data can be reached, if there are any.
@@ -265,17 +253,6 @@ impl Recorded {
         }
         gone(self.remove())
     }
-}
-
-/// Bytes of memory that other jobs' allocations may still take.
-pub(crate) fn promised_bytes() -> Result<u64, Error> {
-    let records = records()?;
-    let promised = records.found.iter().filter_map(|job| {
-        let place = job.record.place.as_ref().filter(|place| place.mounted)?;
-        job.record.keeper.filter(|keeper| keeper.is_alive())?;
-        Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
-    });
-    Ok(promised.sum())
 }
 
 /// A job that is about to be recorded has been there for less time than this.

@@ -10,8 +10,7 @@ use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::job_directory::JobDirectory;
-use crate::leftovers::promised_bytes;
-use crate::record::{Place, Recorded};
+use crate::record::{Place, Recorded, promised_bytes};
 use crate::{Error, StoreUsed, Watcher};
 
 /// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it

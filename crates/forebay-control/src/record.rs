@@ -155,6 +155,18 @@ impl Record {
 }
 
 impl Recorded {
+    /// Bytes that the allocation takes now; none if it has none.
+    #[must_use]
+    pub fn used_bytes(&self) -> Option<u64> {
+        let place = self.record.place.as_ref()?;
+        let root = self.record.reachable_root(&place.root);
+        if !place.mounted {
+            return Some(files::tree_bytes(&root));
+        }
+        let space = machine::space(&root).ok()?;
+        Some(space.total_bytes.saturating_sub(space.available_bytes))
+    }
+
     /// Changes what is written down.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
@@ -264,6 +276,17 @@ pub fn records() -> Result<Records, Error> {
     let id = |recorded: &Recorded| recorded.record.id.clone();
     records.found.sort_by_key(id);
     Ok(records)
+}
+
+/// Bytes of memory that other jobs' allocations may still take.
+pub(crate) fn promised_bytes() -> Result<u64, Error> {
+    let records = records()?;
+    let promised = records.found.iter().filter_map(|job| {
+        let place = job.record.place.as_ref().filter(|place| place.mounted)?;
+        job.record.keeper.filter(|keeper| keeper.is_alive())?;
+        Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
+    });
+    Ok(promised.sum())
 }
 
 fn state_directories() -> Vec<PathBuf> {

@@ -1,27 +1,39 @@
 //! A job that has its allocation: stage in, run, stage out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, StageKind};
+use forebay_directive::{AccessMode, Request, StageKind};
 use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, command, start_job};
 use forebay_host::{clock, files, machine};
 use indicatif::HumanBytes;
 
-use crate::life::Life;
+use crate::job_directory::JobDirectory;
+use crate::order::{Direction, Order, Output, Watcher};
 use crate::outcome::exit_code;
 use crate::placement::{Space, namespace_directory};
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
-use crate::{
-    Direction, Error, Outcome, Output, RUN_VARIABLE, Staged, TIME_LIMIT_REACHED, environment,
-};
+use crate::{Error, Outcome, RUN_VARIABLE, Staged, TIME_LIMIT_REACHED, environment};
 
 /// Time a job has between SIGTERM and SIGKILL.
 const JOB_GRACE: Duration = Duration::from_secs(10);
 /// The same for processes that the job left behind.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// A job whose script was read and understood.
+pub(crate) struct Life<'a> {
+    pub(crate) order: &'a Order<'a>,
+    pub(crate) directory: &'a JobDirectory,
+    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) request: Request,
+    pub(crate) submitted_in: PathBuf,
+    pub(crate) works_in: PathBuf,
+    /// The scheduler's where there is one, else our own.
+    pub(crate) job_id: String,
+    pub(crate) under_scheduler: bool,
+}
 
 /// A job that has its allocation.
 pub(crate) struct Running<'a> {

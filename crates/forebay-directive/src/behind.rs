@@ -1,6 +1,6 @@
 //! What stands behind the header, where nobody reads directives.
 
-use crate::lines::prefix_of;
+use crate::token::prefix_of;
 use crate::{Origin, Place, Problem};
 
 /// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it

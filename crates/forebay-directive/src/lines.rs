@@ -2,7 +2,7 @@
 
 use crate::behind::behind_the_header;
 use crate::rules::COMMANDS;
-use crate::token::{Byte, Token, words};
+use crate::token::{Byte, Token, prefix_of, words};
 use crate::{Origin, Place, Problem};
 
 /// Values of the `%` symbols that Slurm replaces in directives before a back end sees them.
@@ -60,13 +60,6 @@ pub(crate) struct Found {
     pub(crate) lines: Vec<Line>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
-}
-
-/// The directive prefix in the first three columns. What follows may touch it, as in `#DWjobdw`.
-pub(crate) fn prefix_of(line: &str) -> Option<&'static str> {
-    ["#DW", "#BB"]
-        .into_iter()
-        .find(|prefix| line.starts_with(prefix))
 }
 
 /// Reads the directive lines of the header block, which ends at the first line that does not begin

@@ -102,3 +102,10 @@ fn split(bytes: &[Byte], separates: impl Fn(&Byte) -> bool) -> Vec<&[Byte]> {
     };
     bytes.split(cut).collect()
 }
+
+/// The directive prefix in the first three columns. What follows may touch it, as in `#DWjobdw`.
+pub(crate) fn prefix_of(line: &str) -> Option<&'static str> {
+    ["#DW", "#BB"]
+        .into_iter()
+        .find(|prefix| line.starts_with(prefix))
+}

@@ -1,8 +1,8 @@
 //! The `aprun` stand-in: its options, as far as they have a meaning on one machine (aprun(1) of
 //! Cray's ALPS). Some of them are two letters behind one dash.
 
+use super::options::Step;
 use super::options::{Count, Dialect, Meaning as M};
-use super::step::Step;
 
 pub static APRUN: Dialect = Dialect {
     name: "aprun",

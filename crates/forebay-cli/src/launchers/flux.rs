@@ -3,8 +3,9 @@
 
 use std::ffi::OsString;
 
+use super::options::Step;
 use super::options::{Count, Dialect, Meaning as M, Symbol};
-use super::step::{self, Step};
+use super::step;
 use crate::messages::fail;
 
 static FLUX_RUN: Dialect = Dialect {

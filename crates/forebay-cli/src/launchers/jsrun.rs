@@ -1,8 +1,8 @@
 //! The `jsrun` stand-in: its options, as far as they have a meaning on one machine (IBM Job Step
 //! Manager 10.1). Resource sets are no more than so many times so many tasks here.
 
+use super::options::Step;
 use super::options::{Count, Dialect, Meaning as M, Symbol};
-use super::step::Step;
 
 pub static JSRUN: Dialect = Dialect {
     name: "jsrun",

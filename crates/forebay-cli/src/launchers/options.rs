@@ -1,10 +1,9 @@
 //! Options of a launcher, read by its table.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use lexopt::prelude::*;
-
-use super::step::Step;
 
 /// What an option of a launcher means on one machine without a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +49,31 @@ pub enum Count {
     Sets,
     SetsPerHost,
     TasksPerSet,
+}
+
+/// What the options ask for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The last one of a kind counts.
+    pub counts: Vec<(Count, u32)>,
+    pub directory: Option<PathBuf>,
+    pub output: Option<PathBuf>,
+    pub error: Option<PathBuf>,
+    pub input: Option<PathBuf>,
+    pub exports: Vec<(String, String)>,
+    pub label: bool,
+    pub tasks_of_the_job: bool,
+    /// What to say instead of starting anything.
+    pub question: Option<String>,
+    pub warnings: Vec<String>,
+    pub program: Vec<OsString>,
+}
+
+impl Step {
+    pub fn count(&self, what: Count) -> Option<u32> {
+        let found = self.counts.iter().rev().find(|(count, _)| *count == what);
+        found.map(|(_, number)| *number)
+    }
 }
 
 /// Names of options with their dashes, between spaces, and what they mean.

@@ -1,8 +1,8 @@
 //! The `srun` stand-in: its options, as far as they have a meaning on one machine (srun(1) of
 //! Slurm 22.05).
 
+use super::options::Step;
 use super::options::{Count, Dialect, Meaning as M, Symbol};
-use super::step::Step;
 
 pub static SRUN: Dialect = Dialect {
     name: "srun",

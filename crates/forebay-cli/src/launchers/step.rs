@@ -8,34 +8,9 @@ use forebay_control::JOB_ID_VARIABLE;
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
 
-use super::options::{Count, Dialect, Symbol};
+use super::options::{Count, Dialect, Step, Symbol};
 use super::{Launcher, no_program, rank, tasks_of_the_job};
 use crate::messages::{data, fail, warn};
-
-/// What the options ask for.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// The last one of a kind counts.
-    pub counts: Vec<(Count, u32)>,
-    pub directory: Option<PathBuf>,
-    pub output: Option<PathBuf>,
-    pub error: Option<PathBuf>,
-    pub input: Option<PathBuf>,
-    pub exports: Vec<(String, String)>,
-    pub label: bool,
-    pub tasks_of_the_job: bool,
-    /// What to say instead of starting anything.
-    pub question: Option<String>,
-    pub warnings: Vec<String>,
-    pub program: Vec<OsString>,
-}
-
-impl Step {
-    pub fn count(&self, what: Count) -> Option<u32> {
-        let found = self.counts.iter().rev().find(|(count, _)| *count == what);
-        found.map(|(_, number)| *number)
-    }
-}
 
 /// Stands in for a launcher in a job that runs without a scheduler.
 pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {

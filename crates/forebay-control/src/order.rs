@@ -1,0 +1,141 @@
+//! What is to be run, and how; and who is told of it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_directive::{AccessMode, JobDw, Origin, Place, Request};
+use forebay_host::machine;
+use forebay_host::process::Leftovers;
+
+use crate::placement::Wishes;
+use crate::{Error, JobScript, Staged, StoreUsed};
+
+/// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
+const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
+/// Where such a script finds it, with the user's name behind.
+const NODE_LOCAL_PATH: &str = "/mnt/bb";
+
+/// What is to be run, and how.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The script.
+    pub script: &'a JobScript,
+    /// Words behind it, for the script.
+    pub arguments: &'a [OsString],
+    /// Where allocations lie.
+    pub wishes: Wishes<'a>,
+    /// Obey the directives? If not, they are the comments they look like.
+    pub burst_buffer: bool,
+    /// Keep the allocation at the end, whatever it holds.
+    pub keep: bool,
+    /// The job is ended after this time.
+    pub time_limit: Option<Duration>,
+    /// Where the script's standard output goes.
+    pub output: Output<'a>,
+    /// Launchers that our own program stands in for where there is no scheduler.
+    pub shims: &'a [&'a str],
+    /// Shared state of the emulated file system, which must not outlive us.
+    pub emulation: Option<&'a Path>,
+}
+
+/// Where the script's standard output goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Output<'a> {
+    /// To ours.
+    Inherit,
+    /// To our standard error.
+    Error,
+    /// To a file, made or emptied.
+    File(&'a Path),
+}
+
+/// Into the burst buffer or out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Before the job.
+    In,
+    /// After the job.
+    Out,
+}
+
+/// Told of what happens, as it happens.
+pub trait Watcher: Sync {
+    /// The allocation was made.
+    fn allocated(&self, used: &StoreUsed);
+    /// Staging begins: so many files and bytes.
+    fn staging(&self, direction: Direction, files: u64, bytes: u64);
+    /// So many bytes more were copied. Called by several threads.
+    fn moved(&self, bytes: u64);
+    /// Staging has ended.
+    fn staged(&self, direction: Direction, staged: &Staged);
+    /// The script is started.
+    fn running(&self, id: &str);
+    /// The script has ended: its status as a shell shows it, and seconds.
+    fn ended(&self, id: &str, status: i32, seconds: f64);
+    /// Processes that the script had left behind were ended, as far as they could be.
+    fn leftovers(&self, leftovers: &Leftovers);
+    /// Something the user should know.
+    fn warning(&self, text: &str);
+    /// Why something was decided as it was.
+    fn explain(&self, text: &str);
+}
+
+impl Order<'_> {
+    /// What the script asks for, as far as it is to be obeyed.
+    pub(crate) fn request(
+        &self,
+        submitted_in: &Path,
+        job_id: &str,
+        watcher: &dyn Watcher,
+    ) -> Result<Request, Error> {
+        if !self.burst_buffer {
+            return Ok(Request::default());
+        }
+        let mut request = self.script.request(submitted_in, job_id)?;
+        for warning in &request.warnings {
+            let script = self.script.path.display();
+            watcher.warning(&format!("{script}: {warning}; {}", warning.hint));
+        }
+        if self.wants_node_local() {
+            let job = request.job.get_or_insert_with(node_local);
+            if !job.access.contains(&AccessMode::Private) {
+                job.access.push(AccessMode::Private);
+            }
+        }
+        Ok(request)
+    }
+
+    /// The user's wishes, as far as a scheduler's job allows them.
+    pub(crate) fn wishes(&self, under_scheduler: bool) -> Wishes<'_> {
+        let mut wishes = self.wishes.clone();
+        if under_scheduler {
+            wishes.no_view = Some("the scheduler starts a step's tasks outside of it");
+        }
+        wishes
+    }
+
+    /// Where the job expects the node's own storage, if it asks for it.
+    pub(crate) fn node_local_path(&self) -> Option<PathBuf> {
+        let path = || Path::new(NODE_LOCAL_PATH).join(machine::user_name());
+        self.wants_node_local().then(path)
+    }
+
+    fn wants_node_local(&self) -> bool {
+        self.burst_buffer && self.script.header.node_local
+    }
+}
+
+/// The allocation of a script that asks for local storage without a directive.
+fn node_local() -> JobDw {
+    JobDw {
+        access: Vec::new(),
+        capacity_bytes: NODE_LOCAL_BYTES,
+        pool: None,
+        place: Place {
+            origin: Origin::Script,
+            line: 1,
+            column: 1,
+        },
+    }
+}
