@@ -419,3 +419,49 @@ def test_a_record_that_cannot_be_written_at_the_end_loses_nothing(job, store):
     assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").exists()
     assert job.command("clean", shown["job_id"]).returncode == 0
     job.leaves_nothing()
+
+
+def test_from_inside_of_another_user_namespace_nothing_is_judged(job):
+    if os.getuid() == 0:
+        job.as_nobody()
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    inside = subprocess.run(
+        ["unshare", "--user", "--map-current-user", job.forebay, "clean", "--discard"],
+        cwd=job.directory, env=job.environment(), capture_output=True, text=True, user=job.user, group=job.user, extra_groups=[],
+    )  # fmt: skip
+    assert inside.returncode == 0 and job.allocations() and status(job)[0]["state"] == "left", inside.stderr
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_processes_of_a_job_within_the_job_count_for_both(any_store):
+    job = any_store
+    (job.directory / "inner.sh").write_text(
+        f'#!/bin/bash\n{DW}\ntouch "$PWD/wrote"; until [ -e "$PWD/go" ]; do sleep 0.01; done; echo late > $OUTER/out/late\n'
+    )
+    where = " ".join(map(str, job.where))
+    job.script(f"mkdir $DW_JOB_STRIPED/out; export OUTER=$DW_JOB_STRIPED; {job.forebay} run {where} inner.sh & sleep 300", DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    outer, inner = status(job)
+    assert (outer["state"], inner["state"]) == ("left", "running") and outer["processes"]
+    for pid in outer["processes"]:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "300" in words or any(word.endswith("/script/job.sh") for word in words):
+                os.kill(pid, KILL)  # what is the outer job's own
+    done = job.command("clean", outer["job_id"])
+    assert done.returncode == 1 and "still alive" in done.stderr, done.stderr
+    (job.directory / "go").touch()
+    deadline = time.monotonic() + 60
+    while status(job)[0]["processes"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert job.command("clean", outer["job_id"]).returncode == 0
+    assert (job.directory / "results" / "late").read_text() == "late\n"
+    job.leaves_nothing()

@@ -87,7 +87,7 @@ def test_one_mapped_directory_within_another(anyone):
     done = job.run("--map", f"/gpfs-of-tests={job.pfs}", "--map", f"/gpfs-of-tests/deep={inner}")
     assert (done.returncode, done.stdout) == (0, "innerdeep\n"), done.stderr
     done = job.run("--map", f"/gpfs-of-tests={job.pfs}", "--map", f"/gpfs-of-tests/new={inner}")
-    assert done.returncode == 125 and "make the directory in it first" in done.stderr
+    assert done.returncode == 125 and f"mkdir -p '{job.pfs}/new'" in done.stderr
     assert not (job.pfs / "new").exists()
     job.leaves_nothing()
 

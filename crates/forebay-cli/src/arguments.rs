@@ -140,7 +140,8 @@ pub struct StatusArguments {
 
 #[derive(Debug, Args)]
 pub struct CleanArguments {
-    /// Jobs to clean [default: all that left something on this machine]
+    /// Jobs to clean [default: all that left something on this machine, except what was kept or stages
+    /// nothing out]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
     /// Delete without staging out

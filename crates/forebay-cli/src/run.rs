@@ -113,13 +113,16 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
         let kept = kept.display();
         let id = &outcome.run_id;
-        let why = if outcome.undelivered {
-            "nothing was deleted"
+        let (why, clean) = if outcome.undelivered {
+            (
+                "nothing was deleted",
+                "stages out what is missing and removes them",
+            )
         } else {
-            "the allocation is kept"
+            ("the allocation is kept", "removes them")
         };
         messages::hint(&format!(
-            "{why}: the data are in {kept}; forebay clean {id} stages out what is missing and removes them"
+            "{why}: the data are in {kept}; forebay clean {id} {clean}"
         ));
     }
     if arguments.json {

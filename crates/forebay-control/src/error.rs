@@ -130,7 +130,7 @@ pub enum Error {
     #[error("job {0} is running")]
     IsRunning(String),
     /// Another machine's leftovers can be judged there only.
-    #[error("the job ran on {0}")]
+    #[error("the job ran on {0}, outside of this container or job if we are in one")]
     Elsewhere(String),
     /// Perhaps a file system is not mounted.
     #[error("the allocation {} is not there", .0.display())]

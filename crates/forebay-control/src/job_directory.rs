@@ -1,7 +1,7 @@
 //! The job's own directory: it reserves the id, and holds a copy of the script and the launchers
 //! that stand first in the job's PATH where there is no scheduler.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ use crate::{Error, JobScript};
 /// Names the directory of the stand-ins, for what is started by the job.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
 
-/// The run that a process belongs to: its job's directory, which no other run has.
+/// The runs that a process belongs to, between colons: their jobs' directories, which no other run has.
+/// A job within a job belongs to both.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
 /// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
@@ -55,6 +56,16 @@ impl JobDirectory {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The value of [`RUN_VARIABLE`].
+    pub(crate) fn with_outer_runs(&self) -> OsString {
+        let mut runs = std::env::var_os(RUN_VARIABLE).unwrap_or_default();
+        if !runs.is_empty() {
+            runs.push(":");
+        }
+        runs.push(&self.path);
+        runs
     }
 
     /// Where a view is built: an empty directory.

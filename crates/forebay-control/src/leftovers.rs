@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_host::process::{self, Caught};
+use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 
@@ -64,6 +64,8 @@ impl Recorded {
             .keeper
             .filter(|keeper| same_boot && keeper.is_alive());
         match &record.place {
+            // A job that ends well takes its record away last.
+            Some(_) | None if files::status(self.path()).is_err() => return Ok(State::Running),
             Some(place) if place.mounted && keeper.is_none() => return Ok(State::Lost),
             Some(place) if !place.mounted && files::status(&place.root).is_err() => {
                 // Before the script began there was nothing in it to be missed.
@@ -74,19 +76,31 @@ impl Recorded {
             }
             _ => {}
         }
-        let processes = self.processes()?;
-        Ok(State::Left { processes })
+        match self.processes() {
+            Ok(processes) => Ok(State::Left { processes }),
+            // We are in a container, or in a job.
+            Err(Error::Host(error)) if error.is_denied() => Ok(State::Elsewhere),
+            Err(error) => Err(error),
+        }
     }
 
     /// Living processes that may write in the allocation: of the job, in its view, or at work in it.
     fn processes(&self) -> Result<Vec<i32>, Error> {
         let record = &self.record;
-        let mut found = process::with_variable(RUN_VARIABLE, record.job_directory.as_os_str())?;
+        // What is older than the run is none of its processes; after a restart everything is younger.
+        let same_boot = record.boot_id == machine::boot_id()?;
+        let since = if same_boot {
+            record.process
+        } else {
+            Identity::default()
+        };
+        let run = record.job_directory.as_os_str();
+        let mut found = process::with_variable(RUN_VARIABLE, run, since)?;
         if let Some(keeper) = record.keeper.filter(|keeper| keeper.is_alive()) {
-            found.extend(process::in_view_of(keeper)?);
+            found.extend(process::in_view_of(keeper, since)?);
         }
         if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
-            found.extend(process::at_work_in(&place.root)?);
+            found.extend(process::at_work_in(&place.root, since)?);
         }
         found.sort_unstable();
         found.dedup();
@@ -129,7 +143,11 @@ impl Recorded {
         caught: Caught,
         watcher: &dyn Watcher,
     ) -> Result<Option<Staged>, Error> {
-        let lock = self.lock()?;
+        let lock = match self.lock() {
+            // It has ended by itself meanwhile.
+            Err(Error::Host(error)) if error.is_not_found() => return Ok(None),
+            locked => locked?,
+        };
         let mut state = self.state()?;
         // It may have gone on between our look at the record and at its process.
         while self.reread()? {

@@ -74,14 +74,15 @@ impl Wishes<'_> {
                     return Err(Error::MapOfFile(path.clone()));
                 }
             }
-            // What is in another map is known in the view only.
-            let mut before = self.maps[..index].iter();
-            if !before.any(|other| map.at.starts_with(&other.at)) {
-                namespace::check_addition(&map.at).map_err(|error| Error::MapInTheWay {
-                    at: map.at.clone(),
-                    error,
-                })?;
-            }
+            let before = &self.maps[..index];
+            let shown = Map::behind(before, &map.at);
+            let within_another = before.iter().any(|other| map.at.starts_with(&other.at));
+            let can_be = if within_another {
+                files::status(&shown).map(drop) // nothing is made in what is shown
+            } else {
+                namespace::check_addition(&map.at)
+            };
+            can_be.map_err(|error| Error::MapInTheWay { at: shown, error })?;
         }
         Ok(())
     }

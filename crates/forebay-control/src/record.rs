@@ -246,6 +246,8 @@ pub fn records() -> Result<Records, Error> {
         }
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() => continue,
+            // Nothing of ours can be in it.
+            Err(error) if error.is_denied() => continue,
             names => names?,
         };
         for name in names {

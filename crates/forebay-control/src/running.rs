@@ -235,7 +235,7 @@ impl Running<'_> {
                 life.directory,
             )?);
         }
-        process.env(RUN_VARIABLE, life.directory.path());
+        process.env(RUN_VARIABLE, life.directory.with_outer_runs());
         if std::env::var_os("USER").is_none() {
             // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
             process.env("USER", machine::user_name());

@@ -219,6 +219,22 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
+/// Removes all that is in a directory.
+///
+/// # Errors
+/// As [`remove_tree`].
+pub fn empty_directory(path: &Path) -> Result<()> {
+    for (name, kind) in kinds_in(path)? {
+        let path = path.join(name);
+        if kind == Kind::Directory {
+            remove_tree(&path)?;
+        } else {
+            remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
 /// closed to us meanwhile is not counted; hard links count once for each name.
 #[must_use]

@@ -34,6 +34,12 @@ impl Error {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Was it that we may not?
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.source.kind() == io::ErrorKind::PermissionDenied
+    }
+
     /// Was it that something of that name exists?
     #[must_use]
     pub fn already_exists(&self) -> bool {

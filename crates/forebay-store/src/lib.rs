@@ -137,14 +137,15 @@ impl Allocation {
         self.root.join(name)
     }
 
-    /// Removes the allocation and everything in it. The memory of one that is mounted is free when the
-    /// last process has left the view.
+    /// Removes the allocation and everything in it. One that is mounted is emptied first: views of jobs
+    /// within the job may hold it still.
     ///
     /// # Errors
     /// If something in it cannot be removed.
     pub fn free(self) -> Result<(), Error> {
         let freed = if self.mounted {
-            namespace::take_away(&self.root)
+            let emptied = files::empty_directory(&self.root);
+            namespace::take_away(&self.root).and(emptied)
         } else {
             files::remove_tree(&self.root)
         };

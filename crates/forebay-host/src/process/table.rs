@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal};
@@ -12,7 +13,7 @@ use super::send;
 use crate::{Result, files, on};
 
 /// One process and no later one with the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Its number.
     pub pid: i32,
@@ -61,47 +62,80 @@ impl Identity {
 /// Name of the processes that hold views: they are nobody's job.
 pub(crate) const KEEPER: &str = "forebay-keeper";
 
-/// Living processes which were started with this variable in their environment.
+/// Living processes, not older than `since`, which were started with this value in a variable that
+/// lists values between colons.
 ///
 /// # Errors
-/// If /proc cannot be read.
-pub fn with_variable(name: &str, value: &OsStr) -> Result<Vec<i32>> {
-    let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
-    let is_wanted = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+/// If /proc cannot be read, or a process of ours is closed to us.
+pub fn with_variable(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
+    let name = [name.as_bytes(), b"="].concat();
+    let is_wanted = |pid: i32| {
+        let environment = look(pid, "environ", |path| std::fs::read(path))?;
+        let environment = environment.unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
-        variables.any(|variable| variable == wanted)
+        let values = variables.find_map(|variable| variable.strip_prefix(name.as_slice()));
+        let mut values = values.unwrap_or_default().split(|byte| *byte == b':');
+        Ok(values.any(|one| one == value.as_bytes()))
     };
-    Ok(processes()?.workers().filter(is_wanted).collect())
+    those(since, is_wanted)
 }
 
-/// Living processes in the view of a keeper.
+/// Living processes, not older than `since`, in the view of a keeper.
 ///
 /// # Errors
-/// If /proc cannot be read.
-pub fn in_view_of(keeper: Identity) -> Result<Vec<i32>> {
-    let view = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let wanted = view(keeper.pid);
-    let is_there = |pid: &i32| wanted.is_some() && view(*pid) == wanted;
-    Ok(processes()?.workers().filter(is_there).collect())
+/// As [`with_variable`].
+pub fn in_view_of(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
+    let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
+    let wanted = view(keeper.pid)?;
+    those(since, |pid| Ok(wanted.is_some() && view(pid)? == wanted))
 }
 
-/// Living processes whose working directory or an open file is in a directory.
+/// Living processes, not older than `since`, whose working directory or an open file is in a directory.
 ///
 /// # Errors
-/// If /proc cannot be read.
-pub fn at_work_in(directory: &Path) -> Result<Vec<i32>> {
-    let leads_there = |link: PathBuf| {
-        let target = std::fs::read_link(link);
-        target.is_ok_and(|target| target.starts_with(directory))
+/// As [`with_variable`].
+pub fn at_work_in(directory: &Path, since: Identity) -> Result<Vec<i32>> {
+    let leads_there = |target: PathBuf| target.starts_with(directory);
+    let is_there = |pid: i32| {
+        let cwd = look(pid, "cwd", |path| std::fs::read_link(path))?;
+        let files = look(pid, "fd", |path| std::fs::read_dir(path))?;
+        let mut files = files.into_iter().flatten().flatten();
+        Ok(cwd.is_some_and(leads_there)
+            || files.any(|file| std::fs::read_link(file.path()).is_ok_and(leads_there)))
     };
-    let is_there = |pid: &i32| {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let files = std::fs::read_dir(process.join("fd")).into_iter().flatten();
-        let mut files = files.flatten().map(|file| file.path());
-        leads_there(process.join("cwd")) || files.any(leads_there)
+    those(since, is_there)
+}
+
+/// Of all living processes that are not older than `since`.
+fn those(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for pid in processes()?.workers(since) {
+        if is_wanted(pid)? {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// Looks at a file of a process; none if the process is gone or another user's. One of our own that is
+/// closed to us, as those outside of a container are, must not be taken for one that is not there.
+fn look<T>(
+    pid: i32,
+    name: &str,
+    read: impl FnOnce(&Path) -> std::io::Result<T>,
+) -> Result<Option<T>> {
+    let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+    let ours = || {
+        let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+        owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
-    Ok(processes()?.workers().filter(is_there).collect())
+    match read(&path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && ours() => {
+            on(Err(error), "look at", &path)
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// Asks processes to end, with SIGTERM or, if `at_once`, with SIGKILL.
@@ -119,17 +153,18 @@ pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
 pub(super) struct Processes {
     pub(super) children: HashMap<i32, Vec<i32>>,
     pub(super) alive: HashSet<i32>,
+    started_ticks: HashMap<i32, u64>,
     /// Those that hold a view, also of a job within the job.
     pub(super) keepers: HashSet<i32>,
 }
 
 impl Processes {
-    /// All living processes but keepers and ourselves.
-    fn workers(self) -> impl Iterator<Item = i32> {
-        let Self { alive, keepers, .. } = self;
+    /// All living processes not older than one, but keepers and ourselves.
+    fn workers(self, since: Identity) -> impl Iterator<Item = i32> {
         let ours = super::us();
-        let mut workers: Vec<_> = alive.into_iter().collect();
-        workers.retain(|pid| *pid != ours && !keepers.contains(pid));
+        let young = |pid: &i32| self.started_ticks.get(pid) >= Some(&since.started_ticks);
+        let mut workers: Vec<_> = self.alive.iter().copied().collect();
+        workers.retain(|pid| *pid != ours && young(pid) && !self.keepers.contains(pid));
         workers.sort_unstable();
         workers.into_iter()
     }
@@ -149,6 +184,7 @@ pub(super) fn processes() -> Result<Processes> {
             continue;
         };
         found.children.entry(stat.parent).or_default().push(pid);
+        found.started_ticks.insert(pid, stat.started_ticks);
         if stat.name == KEEPER {
             found.keepers.insert(pid);
         }
