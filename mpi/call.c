@@ -4,20 +4,35 @@
 #include "library.h"
 #include "settings.h"
 
-static __thread struct call *current __attribute__((tls_model("initial-exec")));
+/* A copy, not a pointer into the hook's frame: an exception, or a longjmp out of an error handler,
+ * leaves that frame without call_end. file is NULL outside of any call. */
+static __thread struct call current __attribute__((tls_model("initial-exec")));
 
-struct call *call_current(void) {
-  return current;
+/* Stacks grow down: what the current call has called lies below its frame. */
+static bool is_within(const void *frame) {
+  return current.file != NULL && (uintptr_t)frame < (uintptr_t)current.frame;
 }
 
-bool call_is_outermost(void) { return settings.is_active && current == NULL; }
+struct call *call_current(void) {
+  return is_within(__builtin_frame_address(0)) ? &current : NULL;
+}
+
+bool call_is_outermost(const void *frame) {
+  if (!settings.is_active || is_within(frame))
+    return false;
+  current.file = NULL; /* that call was left without its end */
+  return true;
+}
+
+static void start(struct call *call) {
+  call->start_s = clock_s();
+  current = *call;
+}
 
 void call_begin(struct call *call, enum call_class class, struct file *file) {
-  *call = (struct call){.file = file, .class = class};
-  if (file == NULL)
-    return;
-  current = call;
-  call->start_s = clock_s();
+  *call = (struct call){.file = file, .class = class, .frame = call->frame};
+  if (file != NULL)
+    start(call);
 }
 
 static bool is_collective(const struct call *call) { return call->kind == COLLECTIVE; }
@@ -34,8 +49,10 @@ void call_end(struct call *call) {
   if (file == NULL)
     return;
   double elapsed_s = clock_s() - call->start_s;
-  current = NULL;
-  pthread_mutex_lock(&file->lock);
+  if (current.file == file && current.frame == call->frame)
+    *call = current;
+  current.file = NULL;
+  file_lock(file);
   struct seconds *seconds = &file->seconds;
   switch (call->class) {
   case CALL_OPEN:
@@ -58,13 +75,13 @@ void call_end(struct call *call) {
       note_active(file, call);
     break;
   }
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
 }
 
 void call_begin_data(struct call *call, MPI_File handle, enum direction direction,
                      enum call_kind kind, int64_t count, MPI_Datatype type) {
   call->file = NULL;
-  if (!call_is_outermost())
+  if (!call_is_outermost(call->frame))
     return;
   struct opened opened = handles_find(handle);
   if (opened.file == NULL)
@@ -72,16 +89,19 @@ void call_begin_data(struct call *call, MPI_File handle, enum direction directio
   MPI_Count size = 0;
   if (count > 0 && type != library.no_type && library.Type_size_x(type, &size) != MPI_SUCCESS)
     size = 0;
-  call_begin(call, CALL_DATA, opened.file);
-  call->direction = direction;
-  call->kind = kind;
+  *call = (struct call){.file = opened.file,
+                        .class = CALL_DATA,
+                        .direction = direction,
+                        .kind = kind,
+                        .frame = call->frame};
+  start(call);
   if (kind == SPLIT_END)
     return;
   int64_t bytes = count > 0 ? count * (int64_t)size : 0;
-  pthread_mutex_lock(&opened.file->lock);
+  file_lock(opened.file);
   struct traffic *traffic = &opened.file->counters.traffic[direction];
   traffic->calls[kind]++;
   traffic->asked_bytes += bytes;
   traffic->asked_sizes[size_class(bytes)]++;
-  pthread_mutex_unlock(&opened.file->lock);
+  file_unlock(opened.file);
 }

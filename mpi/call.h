@@ -9,6 +9,7 @@ enum call_class { CALL_OPEN, CALL_CLOSE, CALL_METADATA, CALL_SYNC, CALL_DATA };
 
 struct call {
   struct file *file; /* NULL: nothing is observed */
+  const void *frame; /* of the hook; set before call_begin, see CALL_HERE */
   enum call_class class;
   enum direction direction; /* of CALL_DATA */
   enum call_kind kind;      /* of CALL_DATA */
@@ -16,11 +17,17 @@ struct call {
   int64_t wrote_calls; /* system writes in this call */
 };
 
+/* Initialises a struct call in a function that is on the stack until call_end. */
+#define CALL_HERE                                                                                  \
+  { .frame = __builtin_frame_address(0) }
+
 /* NULL outside of MPI-IO. */
 struct call *call_current(void);
 
-/* True if a call on a file that begins now would be the outermost, and is to be observed. */
-bool call_is_outermost(void);
+/* True if a call on a file that begins now would be the outermost, and is to be observed.
+ * A call that was left by an exception or longjmp is forgotten as soon as a hook begins whose frame
+ * is not below that call's. */
+bool call_is_outermost(const void *frame);
 
 void call_begin(struct call *call, enum call_class class, struct file *file);
 void call_end(struct call *call);

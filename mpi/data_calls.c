@@ -9,7 +9,7 @@
 
 #define AS(SYMBOL, DIRECTION, KIND, COUNT, TYPE, PARAMETERS, ARGUMENTS)                            \
   int SYMBOL PARAMETERS {                                                                          \
-    struct call call;                                                                              \
+    struct call call = CALL_HERE;                                                                  \
     call_begin_data(&call, fh, DIRECTION, KIND, COUNT, TYPE);                                      \
     int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
     call_end(&call);                                                                               \

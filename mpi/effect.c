@@ -61,13 +61,13 @@ static bool is_belied(const struct joined *file, struct effect *effect) {
 
 void effects_each(const struct joined *file, void (*then)(const struct effect *, void *),
                   void *context) {
+  const char *rest = text_of(&file->hints_asked);
+  struct info_line line;
   struct effect effect;
-  for (const char *line = text_of(&file->hints_asked); *line != '\0';) {
-    size_t length = strcspn(line, "\n"), key = strcspn(line, "=");
-    snprintf(effect.key, sizeof effect.key, "%.*s", (int)key, line);
-    snprintf(effect.asked, sizeof effect.asked, "%.*s", (int)(length - key - 1), line + key + 1);
+  while (info_next(&rest, &line)) {
+    snprintf(effect.key, sizeof effect.key, "%.*s", line.key_bytes, line.key);
+    snprintf(effect.asked, sizeof effect.asked, "%.*s", line.value_bytes, line.value);
     if (is_belied(file, &effect) || is_contradicted(file, &effect))
       then(&effect, context);
-    line += length + (line[length] == '\n');
   }
 }

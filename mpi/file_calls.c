@@ -49,8 +49,9 @@ static bool was_given(const struct file *file, const char *key) {
  * which hints it uses tells more than that: the values of those that nobody gave. */
 static bool is_echo(const struct file *file, const char *lines) {
   char key[MPI_MAX_INFO_KEY + 1];
-  for (; *lines != '\0'; lines += strcspn(lines, "\n") + 1) {
-    snprintf(key, sizeof key, "%.*s", (int)strcspn(lines, "="), lines);
+  struct info_line line;
+  while (info_next(&lines, &line)) {
+    snprintf(key, sizeof key, "%.*s", line.key_bytes, line.key);
     if (!was_given(file, key))
       return false;
   }
@@ -66,7 +67,7 @@ static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) 
   info_print(info, &lines);
   if (info != library.no_info)
     library.Info_free(&info);
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   const char *told = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
   file->stripe_bytes = number_of(told, "striping_unit");
   file->stripe_count = number_of(told, "striping_factor");
@@ -76,33 +77,35 @@ static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) 
     file->hints_in_force = lines;
     lines = (struct text){0};
   }
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
   text_clear(&lines);
 }
 
 /* All ranks keep what was asked until the stripe unit is known; the first one keeps it for good. */
 static void note_hints_asked(struct file *file, MPI_Info info, const struct hint_rule *rule) {
-  pthread_mutex_lock(&file->lock);
+  struct text of_program = {0};
+  info_print(info, &of_program); /* without the lock: an error handler may leave it by longjmp */
+  file_lock(file);
   text_clear(&file->hints_asked);
   text_clear(&file->hints_of_program);
-  info_print(info, &file->hints_of_program);
+  file->hints_of_program = of_program;
   for (int i = 0; rule != NULL && i < rule->count; i++)
     text_add(&file->hints_asked, "%s=%s\n", rule->hints[i].key, rule->hints[i].value);
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
 }
 
-static void display_hints(const struct file *file) {
+static void display_hints(struct file *file) {
   struct text text = {0};
   text_add(&text, "PE 0: MPIIO hints for %s:\n", file->path);
-  const char *line = text_of(&file->hints_in_force);
-  if (*line == '\0')
+  file_lock(file);
+  const char *rest = text_of(&file->hints_in_force);
+  struct info_line line;
+  if (*rest == '\0')
     text_add(&text, "  not told by this MPI\n");
-  while (*line != '\0') {
-    size_t length = strcspn(line, "\n"), key = strcspn(line, "=");
-    text_add(&text, "  %-24.*s = %.*s\n", (int)key, line, (int)(length - key - 1), line + key + 1);
-    line += length + 1;
-  }
-  fputs(text_of(&text), stderr);
+  while (info_next(&rest, &line))
+    text_add(&text, "  %-24.*s = %.*s\n", line.key_bytes, line.key, line.value_bytes, line.value);
+  file_unlock(file);
+  message_print_text(text_of(&text));
   text_clear(&text);
 }
 
@@ -110,24 +113,24 @@ static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
   int rank = 0;
   library.Comm_rank(comm, &rank);
   note_hints_in_force(file, handle, rank == 0);
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   file->counters.opens++;
   file->tells_hints = file->tells_hints || rank == 0;
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
   handles_add(handle, file, rank == 0);
   if (settings.wants_display && rank == 0)
     display_hints(file);
 }
 
 static void note_open_failure(struct file *file) {
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   file->counters.open_failures++;
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
 }
 
 static int open_observed(open_function *next, MPI_Comm comm, const char *name, int mode,
                          MPI_Info info, MPI_File *handle) {
-  struct call call;
+  struct call call = CALL_HERE;
   struct file *file = files_for_name(name);
   const struct hint_rule *rule =
       hints_find(&settings.hints, name, file != NULL ? file->path : name);
@@ -147,7 +150,7 @@ static int open_observed(open_function *next, MPI_Comm comm, const char *name, i
 }
 
 static int close_observed(close_function *next, MPI_File *handle) {
-  struct call call;
+  struct call call = CALL_HERE;
   struct opened opened = handles_find(*handle);
   MPI_File closing = *handle;
   if (opened.file != NULL && opened.tells_hints)
@@ -159,23 +162,26 @@ static int close_observed(close_function *next, MPI_File *handle) {
   call_end(&call);
   if (opened.file == NULL)
     return code;
-  pthread_mutex_lock(&opened.file->lock);
+  file_lock(opened.file);
   opened.file->counters.closes += code == MPI_SUCCESS;
-  pthread_mutex_unlock(&opened.file->lock);
+  file_unlock(opened.file);
   return code;
 }
 
 #define OPEN(SYMBOL)                                                                               \
   int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
     open_function *next = NEXT(SYMBOL);                                                            \
-    return call_is_outermost() ? open_observed(next, comm, name, mode, info, handle)               \
-                               : next(comm, name, mode, info, handle);                             \
+    return name != NULL && call_is_outermost(__builtin_frame_address(0))                           \
+               ? open_observed(next, comm, name, mode, info, handle)                               \
+               : next(comm, name, mode, info, handle);                                             \
   }
 
 #define CLOSE(SYMBOL)                                                                              \
   int SYMBOL(MPI_File *handle) {                                                                   \
     close_function *next = NEXT(SYMBOL);                                                           \
-    return call_is_outermost() ? close_observed(next, handle) : next(handle);                      \
+    return handle != NULL && call_is_outermost(__builtin_frame_address(0))                         \
+               ? close_observed(next, handle)                                                      \
+               : next(handle);                                                                     \
   }
 
 OPEN(MPI_File_open)
@@ -185,13 +191,13 @@ CLOSE(PMPI_File_close)
 
 static void begin(struct call *call, enum call_class class, MPI_File handle) {
   call->file = NULL;
-  if (call_is_outermost())
+  if (call_is_outermost(call->frame))
     call_begin(call, class, handles_find(handle).file);
 }
 
 #define AS(SYMBOL, CLASS, PARAMETERS, ARGUMENTS)                                                   \
   int SYMBOL PARAMETERS {                                                                          \
-    struct call call;                                                                              \
+    struct call call = CALL_HERE;                                                                  \
     begin(&call, CLASS, fh);                                                                       \
     int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
     call_end(&call);                                                                               \

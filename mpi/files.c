@@ -15,6 +15,20 @@ static struct file *descriptors[DESCRIPTORS_MAX]; /* atomic */
 static bool is_child;                             /* atomic */
 static pid_t process;
 
+static __thread volatile bool is_in_section __attribute__((tls_model("initial-exec")));
+
+void file_lock(struct file *file) {
+  is_in_section = true;
+  pthread_mutex_lock(&file->lock);
+}
+
+void file_unlock(struct file *file) {
+  pthread_mutex_unlock(&file->lock);
+  is_in_section = false;
+}
+
+bool files_are_locked_here(void) { return is_in_section; }
+
 /* ROMIO takes a driver's name before the path. A single letter or a '/' before the ':' is none. */
 static const char *without_prefix(const char *name) {
   const char *colon = strchr(name, ':');
@@ -76,10 +90,10 @@ struct file *files_for_name(const char *name) {
     free(kept);
     return NULL;
   }
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   free(file->name);
   file->name = kept;
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
   return file;
 }
 

@@ -46,6 +46,12 @@ struct opened {
   bool tells_hints; /* this rank is the first of its communicator */
 };
 
+/* The lock of a file. A signal handler may interrupt the thread that holds it and open or write a
+ * file: the hooks below MPI-IO ask files_are_locked_here first, and then do without. */
+void file_lock(struct file *file);
+void file_unlock(struct file *file);
+bool files_are_locked_here(void);
+
 /* The record for the name that is about to be opened, made if needed; NULL beyond FILES_MAX. */
 struct file *files_for_name(const char *name);
 

@@ -48,6 +48,13 @@ static char *unquoted(char *value) {
   return value + 1;
 }
 
+static bool has_control(const char *text) {
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < ' ' || *text == 0x7f)
+      return true;
+  return false;
+}
+
 static const char *fault_of(const char *key, const char *value) {
   if (key[0] == '\0')
     return "has no name before '='";
@@ -59,6 +66,8 @@ static const char *fault_of(const char *key, const char *value) {
     return "has no value";
   if (strlen(value) >= MPI_MAX_INFO_VAL)
     return "has a value longer than this MPI allows";
+  if (has_control(key) || has_control(value))
+    return "holds a line end or another control character";
   if (strpbrk(value, "=;") != NULL)
     return "holds more than one '='; hints are separated by ':'";
   return NULL;

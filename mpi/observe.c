@@ -73,12 +73,14 @@ static void note_data(struct file *file, const struct transfer *transfer, const 
 }
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
+  if (files_are_locked_here())
+    return;
   struct call *call = call_on(file);
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   note_data(file, &transfer, call);
   if (call == NULL)
     file->seconds.traffic[transfer.direction].outside += elapsed_s;
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
   if (call == NULL)
     return;
   call->data_s += elapsed_s;
@@ -86,14 +88,16 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
 }
 
 void observe_other(struct file *file, enum system_call what, double elapsed_s) {
+  if (files_are_locked_here())
+    return;
   struct call *call = call_on(file);
   if (call != NULL)
     call->other_s += elapsed_s;
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   file->counters.locks += what == LOCK;
   file->counters.syncs += what == SYNC;
   file->counters.truncations += what == TRUNCATION;
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
 }
 
 /* The MPI may have made the name absolute, or its own. Only then the file system is asked. */
@@ -120,20 +124,21 @@ static void note_opener(struct file *file, const void *caller) {
 void observe_open(const char *path, int descriptor, const void *caller) {
   struct call *call = call_current();
   struct file *file = call != NULL ? call->file : NULL;
-  if (descriptor < 0)
+  /* A child made by vfork opens its own descriptors, but in its parent's memory. */
+  if (descriptor < 0 || getpid() != files_process())
     return;
-  if (file == NULL) {
+  if (file == NULL || files_are_locked_here()) {
     if (descriptors_find(descriptor) != NULL) /* closed where we did not see it */
       descriptors_set(descriptor, NULL);
     return;
   }
-  pthread_mutex_lock(&file->lock);
+  file_lock(file);
   bool is_ours = is_same_file(path, file, descriptor);
   if (is_ours) {
     note_opener(file, caller);
     file->next_offset[READING] = file->next_offset[WRITING] = -1;
   }
-  pthread_mutex_unlock(&file->lock);
+  file_unlock(file);
   descriptors_set(descriptor, is_ours ? file : NULL);
 }
 

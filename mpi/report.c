@@ -60,7 +60,7 @@ static void print_boxes(const struct job *job) {
   for (int i = 0; i < job->file_count; i++) {
     struct text box = {0};
     report_box(job->files[i], &box);
-    fputs(text_of(&box), stderr);
+    message_print_text(text_of(&box));
     text_clear(&box);
   }
 }

@@ -1,4 +1,5 @@
 #include "effect.h"
+#include "info.h"
 #include "library.h"
 #include "report.h"
 #include "settings.h"
@@ -35,9 +36,14 @@ static void add_known(struct text *out, const char *name, bool is_known, int64_t
   text_add(out, "null");
 }
 
+/* Not as a floating-point number: the program's locale may have a decimal comma. */
 static void add_seconds(struct text *out, const char *name, double value) {
+  long long micros = (long long)(value * 1e6 + (value < 0 ? -0.5 : 0.5));
+  const char *sign = micros < 0 ? "-" : "";
+  if (micros < 0)
+    micros = -micros;
   add_name(out, name);
-  text_add(out, "%.6f", value);
+  text_add(out, "%s%lld.%06lld", sign, micros / 1000000, micros % 1000000);
 }
 
 static void open_object(struct text *out, const char *name) {
@@ -55,17 +61,17 @@ static void add_string(struct text *out, const char *name, const char *value) {
 
 /* Lines of KEY=VALUE as an object of strings. */
 static void add_hints(struct text *out, const char *name, const struct text *lines) {
+  const char *rest = text_of(lines);
+  struct info_line line;
   open_object(out, name);
-  for (const char *line = text_of(lines); *line != '\0';) {
-    size_t length = strcspn(line, "\n"), key = strcspn(line, "=");
+  while (info_next(&rest, &line)) {
     char piece[2048];
     separate(out);
-    snprintf(piece, sizeof piece, "%.*s", (int)key, line);
+    snprintf(piece, sizeof piece, "%.*s", line.key_bytes, line.key);
     text_add_json_string(out, piece);
     text_add(out, ":");
-    snprintf(piece, sizeof piece, "%.*s", (int)(length - key - 1), line + key + 1);
+    snprintf(piece, sizeof piece, "%.*s", line.value_bytes, line.value);
     text_add_json_string(out, piece);
-    line += length + (line[length] == '\n');
   }
   text_add(out, "}");
 }

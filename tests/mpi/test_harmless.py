@@ -88,6 +88,48 @@ def test_a_file_never_closed_is_reported_as_such(mpi, tmp_path):
     assert said(run) == [f"forebay: {tmp_path / 'f'} was still open in MPI_Finalize on 2 rank(s)"]
 
 
+def test_what_a_child_opens_in_its_parents_memory_is_not_the_parents(mpi, tmp_path):
+    report, run = mpi.report(1, mpi.observed(), "forked_opens", tmp_path / "f")
+    assert run.stdout == "rank 0 ok\n"
+    assert only_file(report)["write"]["system_calls"] == 1
+
+
+def test_a_call_left_by_longjmp_is_over(openmpi, tmp_path):
+    """Open MPI only: MPICH keeps its own lock then, and hangs with or without the library."""
+    report, run = openmpi.report(1, openmpi.observed(), "jumping", tmp_path / "f")
+    assert run.stdout == "rank 0 ok\n"
+    [file] = [file for file in report["files"] if file["path"] == str(tmp_path / "f")]
+    assert (file["opens"], file["write"]["calls"]["independent"], file["write"]["system_calls"]) == (1, 1, 1)
+
+
+def test_signal_handlers_may_open_files(mpi, tmp_path):
+    report, run = mpi.report(1, mpi.observed(), "signals", tmp_path / "f")
+    assert run.stdout == "rank 0 ok\n"
+    assert only_file(report)["write"]["system_calls"] == 200_000
+
+
+def test_messages_stay_out_of_a_data_file_that_took_the_place_of_stderr(mpi, tmp_path):
+    run = mpi.run(1, mpi.observed(), "without_stderr", tmp_path / "f", MPICH_MPIIO_STATS="1")
+    assert run.stdout == "rank 0 ok\n"
+    assert (tmp_path / "f").read_bytes() == b"x" * 1000
+
+
+def test_the_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
+    made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("no source of a locale with a decimal comma")
+    report, run = mpi.report(1, mpi.observed(), "decimal_comma", tmp_path / "f", LOCPATH=tmp_path, LC_ALL="de_DE.UTF-8")
+    assert run.stdout == "rank 0 ok\n"
+    assert 0 < report["wall_s"] < 60
+
+
+def test_no_handle_at_all_is_left_to_the_mpi(mpi, tmp_path):
+    with_library = mpi.run(1, mpi.observed(), "no_handle", tmp_path / "f", MPICH_MPIIO_STATS="1")
+    without = mpi.run(1, mpi.observed(), "no_handle", tmp_path / "f", preload="")
+    assert with_library.returncode == without.returncode
+    assert with_library.stdout.count("rank 0 ok") == without.stdout.count("rank 0 ok")
+
+
 def test_attributes_of_the_programs_communicators_are_left_alone(mpi, tmp_path):
     report, run = mpi.report(2, mpi.observed(), "attributes", tmp_path / "f")
     assert sorted(run.stdout.splitlines()) == ["rank 0 ok", "rank 1 ok"]

@@ -145,3 +145,15 @@ def test_rank_0_decides_for_all(mpi, tmp_path):
     assert run.stdout.count(" ok") == 2
     assert (file["ranks"], file["write"]["aggregators"]) == (2, 2)
     assert file["opened_by"] in ("mca_io_romio321.so", "libmpich.so.12")
+
+
+def test_line_ends_in_values_of_the_program_are_blanks(mpi, tmp_path):
+    report, run = mpi.report(1, mpi.observed(), "line_ends", tmp_path / "f", MPICH_MPIIO_HINTS_DISPLAY="1")
+    assert run.stdout == "rank 0 ok\n"
+    assert only_file(report)["hints"]["program"] == {"note": "first second"}
+
+
+def test_line_ends_in_values_of_the_environment_are_refused(mpi, tmp_path):
+    report, run = mpi.report(1, mpi.observed(), "own", tmp_path / "f", MPICH_MPIIO_HINTS="*:note=a\nb:cb_nodes=1")
+    assert any("'note' holds a line end" in line for line in said(run))
+    assert only_file(report)["hints"]["environment"] == {"cb_nodes": "1"}

@@ -1,11 +1,16 @@
 /* Small MPI-IO programs in one: observed CASE PATH. Every rank prints what it found, "ok" or "not
  * ok", so that a test sees whether the library in front of the MPI changed anything. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <locale.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +169,96 @@ static void forked(const char *path) {
   check(code == MPI_SUCCESS);
 }
 
+/* A child that opens files under its parent's descriptors, in its parent's memory. */
+static void forked_opens(const char *path) {
+  int status = 0;
+  MPI_File file = create(path);
+  if (vfork() == 0) {
+    for (int descriptor = 3; descriptor < DESCRIPTORS; descriptor++)
+      close(descriptor);
+    for (int descriptor = 3; descriptor < DESCRIPTORS; descriptor++)
+      if (open("/dev/null", O_RDONLY | O_CLOEXEC) < 0)
+        _exit(1);
+    _exit(0);
+  }
+  wait(&status);
+  int code = MPI_File_write_at(file, place(0), block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
+  code |= MPI_File_close(&file);
+  check(code == MPI_SUCCESS && status == 0);
+}
+
+static void line_ends(const char *path) {
+  MPI_Info given;
+  MPI_File file;
+  MPI_Info_create(&given);
+  MPI_Info_set(given, "note", "first\nsecond");
+  int code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, given, &file);
+  MPI_Info_free(&given);
+  code |= MPI_File_close(&file);
+  check(code == MPI_SUCCESS);
+}
+
+static jmp_buf out;
+
+static void jump(MPI_File *file, int *code, ...) {
+  (void)file, (void)code;
+  longjmp(out, 1);
+}
+
+/* An open that fails and that its error handler leaves; then the like without a fault. */
+static void jumping(const char *path) {
+  char name[4096];
+  MPI_Errhandler handler;
+  MPI_File_create_errhandler(jump, &handler);
+  MPI_File_set_errhandler(MPI_FILE_NULL, handler);
+  snprintf(name, sizeof name, "%s.missing", path);
+  if (setjmp(out) == 0)
+    open_file(MPI_COMM_SELF, name, MPI_MODE_RDONLY);
+  MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
+  MPI_File file = open_file(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY);
+  int code = MPI_File_write_at(file, 0, block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
+  code |= MPI_File_close(&file);
+  check(code == MPI_SUCCESS);
+}
+
+static void open_something(int number) {
+  (void)number;
+  close(open("/dev/null", O_WRONLY));
+}
+
+/* Many signals, some of which arrive while the library counts. */
+static void signals(const char *path) {
+  struct sigaction action = {.sa_handler = open_something, .sa_flags = SA_RESTART};
+  struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+  MPI_File file = create(path);
+  alarm(60);
+  sigaction(SIGPROF, &action, NULL);
+  setitimer(ITIMER_PROF, &often, NULL);
+  for (int i = 0; i < 200000; i++)
+    MPI_File_write_at(file, 0, block, 8, MPI_BYTE, MPI_STATUS_IGNORE);
+  setitimer(ITIMER_PROF, &never, NULL);
+  check(MPI_File_close(&file) == MPI_SUCCESS);
+}
+
+/* The file gets the number of the stderr that the program has closed. */
+static void without_stderr(const char *path) {
+  close(STDERR_FILENO);
+  unclosed(path);
+}
+
+static void decimal_comma(const char *path) {
+  if (setlocale(LC_ALL, "") == NULL || localeconv()->decimal_point[0] != ',')
+    printf("no such locale\n");
+  independent(path);
+}
+
+/* What the MPI says about no handle at all is its own affair; here it must get there. */
+static void no_handle(const char *path) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  unlink(path);
+  check(MPI_File_close(NULL) != MPI_SUCCESS);
+}
+
 static void *write_many(void *file) {
   for (int i = 0; i < 100; i++)
     MPI_File_write_at(*(MPI_File *)file, place(i), block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
@@ -295,6 +390,13 @@ int main(int argc, char **argv) {
       {"info", info},
       {"unclosed", unclosed},
       {"forked", forked},
+      {"forked_opens", forked_opens},
+      {"line_ends", line_ends},
+      {"jumping", jumping},
+      {"signals", signals},
+      {"without_stderr", without_stderr},
+      {"decimal_comma", decimal_comma},
+      {"no_handle", no_handle},
       {"threads", threads},
       {"forked_threads", forked_threads},
       {"aborting", aborting},
