@@ -105,7 +105,7 @@ static void display_hints(struct file *file) {
   while (info_next(&rest, &line))
     text_add(&text, "  %-24.*s = %.*s\n", line.key_bytes, line.key, line.value_bytes, line.value);
   file_unlock(file);
-  message_print_text(text_of(&text));
+  fputs(text_of(&text), stderr);
   text_clear(&text);
 }
 

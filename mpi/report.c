@@ -60,7 +60,7 @@ static void print_boxes(const struct job *job) {
   for (int i = 0; i < job->file_count; i++) {
     struct text box = {0};
     report_box(job->files[i], &box);
-    message_print_text(text_of(&box));
+    fputs(text_of(&box), stderr);
     text_clear(&box);
   }
 }

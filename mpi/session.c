@@ -14,10 +14,8 @@ static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finali
 static int depth;     /* one of the two names of MPI_Init may call the other */
 
 static void before_init(void) {
-  if (depth++ > 0)
-    return;
-  message_start();
-  library_check_family();
+  if (depth++ == 0)
+    library_check_family();
 }
 
 static bool is_spawned(void) {

@@ -108,12 +108,6 @@ def test_signal_handlers_may_open_files(mpi, tmp_path):
     assert only_file(report)["write"]["system_calls"] == 200_000
 
 
-def test_messages_stay_out_of_a_data_file_that_took_the_place_of_stderr(mpi, tmp_path):
-    run = mpi.run(1, mpi.observed(), "without_stderr", tmp_path / "f", MPICH_MPIIO_STATS="1")
-    assert run.stdout == "rank 0 ok\n"
-    assert (tmp_path / "f").read_bytes() == b"x" * 1000
-
-
 def test_the_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
     made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True)
     if made.returncode != 0:

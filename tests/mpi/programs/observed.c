@@ -240,12 +240,6 @@ static void signals(const char *path) {
   check(MPI_File_close(&file) == MPI_SUCCESS);
 }
 
-/* The file gets the number of the stderr that the program has closed. */
-static void without_stderr(const char *path) {
-  close(STDERR_FILENO);
-  unclosed(path);
-}
-
 static void decimal_comma(const char *path) {
   if (setlocale(LC_ALL, "") == NULL || localeconv()->decimal_point[0] != ',')
     printf("no such locale\n");
@@ -394,7 +388,6 @@ int main(int argc, char **argv) {
       {"line_ends", line_ends},
       {"jumping", jumping},
       {"signals", signals},
-      {"without_stderr", without_stderr},
       {"decimal_comma", decimal_comma},
       {"no_handle", no_handle},
       {"threads", threads},
