@@ -129,9 +129,16 @@ fn look<T>(
         let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
         owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
+    // One that is just ending has no memory any more, is closed to everybody, and writes nothing.
+    let has_memory = || {
+        let memory = std::fs::read_to_string(format!("/proc/{pid}/statm"));
+        memory.is_ok_and(|memory| !memory.starts_with("0 "))
+    };
     match read(&path) {
         Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && ours() => {
+        Err(error)
+            if error.kind() == std::io::ErrorKind::PermissionDenied && ours() && has_memory() =>
+        {
             on(Err(error), "look at", &path)
         }
         Err(_) => Ok(None),
