@@ -10,9 +10,15 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 SOAK_MINUTES ?= 10
 C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
+PYTHON      = python
 SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
-make_venv   = test -x $(VENV)/bin/pytest || { python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --requirement tests/requirements.txt; }
+# The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
+$(VENV)/made: python/pyproject.toml tests/requirements.txt
+	tools/needs.sh build
+	test -x $(VENV)/bin/python || python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable python --requirement tests/requirements.txt
+	touch $@
 
 .PHONY: build run test check bench soak install clean format
 
@@ -25,6 +31,8 @@ build:
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
 	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1
+	$(MAKE) $(VENV)/made
+	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
 	install -m 755 $(BUILD)/kernels/btio examples/btio/
 
 # The example, on the file system and through the burst buffer: emulated, then on the real disk.
@@ -32,39 +40,40 @@ build:
 run: build
 	cd examples/btio && BTIO_FLAGS= $(BUILD)/bin/forebay compare --pfs-model $(MODEL) --repeat $(REPEAT) btio.sh
 
-test: build
+test: build $(VENV)/made
 	tools/needs.sh test
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(CARGO) test --workspace --locked
-	$(make_venv)
 	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
 
 # Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/benchmarks.md).
-bench: build
+bench: build $(VENV)/made
 	tools/needs.sh test
-	$(make_venv)
 	install -d $(BUILD)/bench
 	$(CC) -O2 -std=c11 -D_XOPEN_SOURCE=700 -Wall -Wextra -Wpedantic -Werror -o $(BUILD)/bench/writer bench/writer.c
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) $(VENV)/bin/python bench
 
 # Random texts and random kills, for SOAK_MINUTES.
-soak: build
+soak: build $(VENV)/made
 	tools/needs.sh test
-	$(make_venv)
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
 	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
-check:
+check: $(VENV)/made
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	python3 tools/floors.py
+	$(VENV)/bin/ruff check $(PYTHON)
+	$(VENV)/bin/ruff format --check $(PYTHON)
+	cd python && $(VENV)/bin/lint-imports --no-cache
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
 
 format:
 	$(CARGO) fmt --all
 	clang-format -i $(C_FILES)
+	$(VENV)/bin/ruff format $(PYTHON)
 
 install: build
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines

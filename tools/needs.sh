@@ -18,6 +18,9 @@ want() { # the same for what is left out of the build where it cannot be had
 has_hdf5() {
     pkg-config --exists hdf5-openmpi || pkg-config --exists hdf5-mpich || has_header hdf5.h
 }
+has_library() { # has_library NAME: the loader finds it
+    /sbin/ldconfig -p | grep -w "$1"
+}
 has_header() { # has_header NAME FLAG...: the MPI compiler finds it
     local name=$1
     shift
@@ -34,6 +37,8 @@ fi
 need libopenmpi-dev command -v mpicc
 need openmpi-bin command -v mpiexec
 need gcc command -v gcc
+need python3-venv python3 -c 'import ensurepip, venv'
+need libpangoft2-1.0-0 has_library libpangoft2-1.0.so.0
 want libpnetcdf-dev has_header pnetcdf.h
 want pkg-config command -v pkg-config
 want libhdf5-openmpi-dev has_hdf5
@@ -47,7 +52,7 @@ test)
     need gfortran command -v gfortran
     need procps command -v pgrep
     need strace command -v strace
-    need python3-venv python3 -c 'import ensurepip, venv'
+    need chromium command -v chromium
     ;;
 check)
     need clang-format command -v clang-format

@@ -12,7 +12,7 @@ NEEDS = pathlib.Path(__file__).resolve().parents[2] / "tools" / "needs.sh"
 @pytest.fixture
 def bare(tmp_path):
     """A machine with nothing on it but what the script itself is made of."""
-    for name in ("bash", "cut", "sort", "head"):
+    for name in ("bash", "cut", "sort", "head", "grep"):
         (tmp_path / name).symlink_to(shutil.which(name))
     return tmp_path
 
@@ -52,7 +52,7 @@ def test_without_apt_the_packages_are_still_named(bare):
 
 
 def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
-    for name, says in [("cargo", "cargo 1.95.0"), ("mpiexec", ""), ("gcc", ""), ("id", "1000")]:
+    for name, says in [("cargo", "cargo 1.95.0"), ("mpiexec", ""), ("gcc", ""), ("python3", ""), ("id", "1000")]:
         pretend(bare, name, says)
     mpicc = bare / "mpicc"
     mpicc.write_text(f"#!{shutil.which('bash')}\nexit 1\n")
@@ -63,7 +63,7 @@ def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
 
 
 def test_a_machine_that_has_everything_is_left_alone(bare):
-    for name, says in [("cargo", "cargo 1.95.0"), ("mpicc", ""), ("mpiexec", ""), ("gcc", ""), ("pkg-config", "")]:
+    for name, says in [("cargo", "cargo 1.95.0"), ("mpicc", ""), ("mpiexec", ""), ("gcc", ""), ("python3", ""), ("pkg-config", "")]:
         pretend(bare, name, says)
     done = needs(bare)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,206 @@
+"""One job's I/O, whatever recorded it.
+
+Sizes are in bytes, times in seconds, moments in seconds since the program's MPI_Init (or since the log's
+start). None means: this source does not tell. A reader never puts 0 for what it does not know, and never
+drops a file for want of a counter.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+#: Upper ends of the ten classes of access sizes, Darshan's; the last has none.
+SIZE_CLASS_ENDS = (100, 1024, 10240, 102400, 1048576, 4194304, 10485760, 104857600, 1073741824, None)
+SIZE_CLASS_NAMES = (
+    "0-100", "101-1K", "1K-10K", "10K-100K", "100K-1M", "1M-4M", "4M-10M", "10M-100M", "100M-1G", "1G+",
+)  # fmt: skip
+
+LayerName = Literal["MPI-IO", "POSIX", "STDIO"]
+#: From the application downwards.
+LAYERS: tuple[LayerName, ...] = ("MPI-IO", "POSIX", "STDIO")
+
+
+class Traffic(msgspec.Struct, kw_only=True):
+    """What went one way through one layer of one file, summed over all ranks."""
+
+    calls: int | None = None  # POSIX: system calls; MPI-IO: calls of the program, each rank's counted
+    bytes: int | None = None
+    sizes: list[int] | None = None  # calls in each of SIZE_CLASS_NAMES
+    common_sizes: list[tuple[int, int]] = []  # (bytes, calls), the commonest first, at most four
+    seconds: float | None = None  # summed over ranks
+    slowest_rank_s: float | None = None  # the largest sum of any one rank
+    first_s: float | None = None  # begin of the first call, end of the last
+    last_s: float | None = None
+    ranks: int | None = None  # that made such calls
+    # POSIX: relative to the same rank's previous call of the same direction (Darshan's definitions)
+    sequential: int | None = None  # began at or behind its end
+    consecutive: int | None = None  # of these, exactly at its end
+    gaps: int | None = None  # began behind its end, and the bytes skipped
+    gap_bytes: int | None = None
+    stripe_sized: int | None = None  # exactly one stripe unit, aligned where the source tells
+    # MPI-IO: how `calls` divide
+    independent: int | None = None
+    collective: int | None = None
+    nonblocking: int | None = None
+    split: int | None = None
+    # MPI-IO: in which the calls of the program passed their time, summed over ranks
+    data_s: float | None = None  # in system calls that move data
+    other_system_s: float | None = None  # in locks, seeks, truncation
+    rest_s: float | None = None  # exchange between ranks, waiting for them, copying
+
+
+class Layer(msgspec.Struct, kw_only=True):
+    """One layer of one file."""
+
+    read: Traffic
+    write: Traffic
+    opens: int | None = None
+    seeks: int | None = None
+    stats: int | None = None
+    syncs: int | None = None
+    metadata_s: float | None = None  # opening, closing, asking; summed over ranks
+    metadata_slowest_rank_s: float | None = None
+    sync_s: float | None = None
+    not_aligned: int | None = None  # calls that begin off `alignment_bytes`
+    alignment_bytes: int | None = None
+    opened_s: float | None = None  # first open begins, last close ends
+    closed_s: float | None = None
+
+
+class WithoutEffect(msgspec.Struct, kw_only=True):
+    """A hint that was asked for and not obeyed."""
+
+    key: str
+    asked: str
+    seen: str
+
+
+class Hints(msgspec.Struct, kw_only=True):
+    """Hints of one file."""
+
+    environment: dict[str, str] = {}  # asked for in MPICH_MPIIO_HINTS
+    program: dict[str, str] = {}  # asked for by the program itself
+    in_force: dict[str, str] | None = None  # as the MPI tells; None: it does not tell
+    without_effect: list[WithoutEffect] = []
+
+
+class Writer(msgspec.Struct, kw_only=True):
+    """A rank that moved data of a file by system calls."""
+
+    rank: int
+    bytes: int
+    calls: int
+    seconds: float | None = None
+    aggregator: bool | None = None  # did so inside of a collective call
+
+
+class Collective(msgspec.Struct, kw_only=True):
+    """Collective buffering and data sieving of one file."""
+
+    aggregators_write: int | None = None
+    aggregators_read: int | None = None
+    active: list[int] | None = None  # collective writes in which 1; <= half; > half; all aggregators wrote
+    rmw_calls: int | None = None  # reads that writes made necessary
+    rmw_bytes: int | None = None
+
+
+class Extreme(msgspec.Struct, kw_only=True):
+    """The fastest or the slowest rank of a shared file."""
+
+    rank: int
+    seconds: float
+    bytes: int
+
+
+class File(msgspec.Struct, kw_only=True):
+    """One file, or stream."""
+
+    path: str
+    layers: dict[LayerName, Layer]
+    ranks: int | None = None  # that opened it
+    mount: str | None = None
+    file_system: str | None = None
+    stripe_count: int | None = None
+    stripe_bytes: int | None = None
+    opened_by: str | None = None  # what implements MPI-IO: mca_io_romio321.so, mca_fs_ufs.so ...
+    hints: Hints | None = None
+    collective: Collective | None = None
+    writers: list[Writer] = []
+    fastest: Extreme | None = None
+    slowest: Extreme | None = None
+    not_closed: int | None = None
+
+
+class Heat(msgspec.Struct, kw_only=True):
+    """Bytes by rank and time at one layer. `read[row][bin]`; a row is `ranks_per_row` neighbouring ranks."""
+
+    layer: LayerName
+    bin_s: float
+    ranks_per_row: int
+    read: list[list[int]]
+    write: list[list[int]]
+
+
+class Program(msgspec.Struct, kw_only=True):
+    """One program of the job: one `mpiexec`, or one process without MPI."""
+
+    files: list[File]
+    name: str | None = None  # executable's path
+    arguments: list[str] = []
+    mpi: str | None = None  # what the MPI calls itself; None: no MPI, or not known
+    uses_mpi: bool | None = None
+    ranks: int | None = None
+    hosts: int | None = None
+    started_unix_s: float | None = None
+    wall_s: float | None = None
+    finished: bool = True  # False: it ended without MPI_Finalize, so nothing is known of its files
+    heat: list[Heat] = []
+    files_dropped: int = 0
+    trace: str | None = None  # directory of its trace
+
+
+class Staging(msgspec.Struct, kw_only=True):
+    """Stage-in or stage-out."""
+
+    files: int
+    bytes: int
+    seconds: float
+    failures: int = 0
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """The job as a whole."""
+
+    id: str | None = None
+    name: str | None = None
+    command: str | None = None
+    directory: str | None = None
+    user: str | None = None
+    host: str | None = None
+    nodes: int | None = None
+    started_unix_s: float | None = None
+    wall_s: float | None = None  # of the job's script or program, without staging
+    exit_code: int | None = None  # of `forebay run`
+    job_status: int | None = None  # of the script
+    running: bool = False
+    error: str | None = None  # why it was not started
+    hint: str | None = None
+    emulated: str | None = None  # name of the emulated file system
+    store: str | None = None
+    capacity_bytes: int | None = None
+    stage_in: Staging | None = None
+    stage_out: Staging | None = None
+    kept: str | None = None  # where undelivered data lie
+    environment: dict[str, str] = {}  # variables that bear on I/O
+
+
+class Profile(msgspec.Struct, kw_only=True):
+    """Everything one source tells about one job."""
+
+    source: Literal["forebay", "darshan", "cray"]
+    path: str
+    job: Job
+    programs: list[Program]
+    notes: list[str] = []  # what is missing from the source, and why: to be shown with every report

@@ -1,0 +1,1 @@
+"""What a person sees of profiles: the terminal, one HTML page, one PDF."""
