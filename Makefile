@@ -80,6 +80,9 @@ install: build
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
 	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
+	python3 -m venv $(PREFIX)/lib/forebay/python
+	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check ./python
+	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 
