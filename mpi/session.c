@@ -34,6 +34,10 @@ static void after_init(int code) {
   settings_share();
   was_spawned = is_spawned(); /* later the program may have left its parent */
   start_s = clock_s();
+  if (settings.is_active)
+    files_observe(start_s);
+  else
+    files_stop();
   is_awake = settings.is_active;
 }
 
