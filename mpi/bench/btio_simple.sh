@@ -37,7 +37,8 @@ for column, name in ((1, "run"), (2, "I/O")):
         ratios = [value / base for value, base in zip(values, seconds["without"])]
         quarters = statistics.quantiles(ratios, n=4)
         print(
-            f"{name}, {calls} writes, {way}: {statistics.median(values):.4f} s, least {min(values):.4f} s, "
-            f"{statistics.median(ratios) - 1:+.1%} ({quarters[0] - 1:+.1%} to {quarters[2] - 1:+.1%})"
+            f"{name}, {calls} writes, {way}: median {statistics.median(values):.4f} s, of the ratios "
+            f"{statistics.median(ratios) - 1:+.1%} ({quarters[0] - 1:+.1%} to {quarters[2] - 1:+.1%}); "
+            f"least {min(values):.4f} s, {min(values) / min(seconds['without']) - 1:+.1%}"
         )
 PY
