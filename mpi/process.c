@@ -76,7 +76,7 @@ static bool is_worth_telling(void) {
 }
 
 static void add_executable(struct text *out) {
-  char path[PATH_BYTES_MAX];
+  static char path[PATH_BYTES_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
   add_string(out, "program", path);
@@ -135,7 +135,7 @@ static bool write_all(const char *path, const char *bytes, size_t length) {
 /* Each process that has something to tell makes this file a byte longer, so its length says how
  * many there were, told or not. */
 static bool takes_a_place(void) {
-  char path[PATH_BYTES_MAX + 32];
+  static char path[PATH_BYTES_MAX + 32];
   struct stat status;
   snprintf(path, sizeof path, "%s/processes", directory);
   int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -147,7 +147,7 @@ static bool takes_a_place(void) {
 }
 
 static void place(const struct text *json) {
-  char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
+  static char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
            (int)getpid());
   snprintf(beside, sizeof beside, "%s/process-%lld-%d.new", directory,

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from mpijob import PROGRAMS, files_of, only_file
+from mpijob import PROGRAMS, PROJECT, files_of, only_file
 
 WITH_OFFSETS = ("system_calls", "system_bytes", "system_failures", "gaps", "gap_bytes", "steps_back", "consecutive")
 
@@ -75,7 +75,8 @@ def test_failures_reach_the_program(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "failing", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == "", "errno is as the calls left it"
-    assert picked(file, "opens", "open_failures") == [2, 1]
+    assert picked(file, "opens", "open_failures", "stats") == [3, 1, 0]
+    assert counted(file["read"]) == {"system_failures": 1}
     assert counted(file["write"]) == {"system_calls": 1, "system_bytes": 10, "system_failures": 1}
 
 
@@ -151,6 +152,25 @@ def test_fortran(mpi, tmp_path):
     assert file["write"]["common_sizes"] == [[40, 30_000]]
     assert file["read"]["system_bytes"] == 1_200_000
     assert text["write"]["system_bytes"] == 7
+
+
+def test_stripes_of_the_emulated_file_system(job, openmpi, build):
+    """dd writes 10 stripe units; the eleventh block is the half of one."""
+    data = job.directory / "data"
+    data.mkdir()
+    record = job.directory / "record"
+    record.mkdir()
+    job.script(
+        f"export FOREBAY_PROFILE={str(record)!r}\n"
+        f"LD_PRELOAD={openmpi.library}:$LD_PRELOAD dd if=/dev/zero of={str(data)!r}/f bs=1M count=10 status=none\n"
+        f"LD_PRELOAD={openmpi.library}:$LD_PRELOAD dd if=/dev/zero of={str(data)!r}/f bs=512k count=3 seek=20 conv=notrunc status=none\n"
+    )
+    done = job.run("--json", "--pfs-model", str(PROJECT / "machines" / "lustre-small.toml"), "--pfs-root", str(data))
+    assert done.returncode == 0, done.stderr
+    processes = [json.loads(path.read_text()) for path in sorted(record.glob("process-*.json"))]
+    files = [only_file(process, "posix") for process in processes]
+    assert [picked(file, "stripe_count", "stripe_bytes") for file in files] == [[1, 1 << 20]] * 2
+    assert [file["write"]["stripe_sized"] for file in files] == [10, 0]
 
 
 CALL = re.compile(r"^\d+ +(\w+)\(.*\) += (-?\d+)")

@@ -120,6 +120,15 @@ static void failing(const char *path) {
   check(write(descriptor, block, 10) == -1 && errno == EBADF, "write to what is read only");
   close(descriptor);
   check(open(path, O_CREAT | O_EXCL, 0666) == -1 && errno == EEXIST, "open of what is there");
+  /* Pointers that only the kernel may look at. */
+  const char *volatile nowhere = (const char *)1;
+  struct stat status;
+  check(open(nowhere, O_RDONLY) == -1 && errno == EFAULT, "open of nowhere");
+  check(stat(nowhere, &status) == -1 && errno == EFAULT, "stat of nowhere");
+  check(fopen(nowhere, "r") == NULL && errno == EFAULT, "fopen of nowhere");
+  descriptor = open(path, O_RDONLY);
+  check(sendfile(1, descriptor, (off_t *)nowhere, 10) == -1 && errno == EFAULT, "sendfile");
+  close(descriptor);
 }
 
 static void *write_many(void *path) {
