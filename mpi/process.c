@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DIRECTORY_VARIABLE "FOREBAY_PROFILE"
-
 enum {
   REPORTS_MAX = 64, /* in one record */
   TOLD_CALLS_MIN = 1000,
@@ -47,11 +45,11 @@ static bool is_set(const char *variable) {
 /* Before the program runs. An MPI program has files too before it initialises MPI; then rank 0's
  * wishes count. */
 __attribute__((constructor)) static void begin(void) {
-  bool wants_profile = is_set(DIRECTORY_VARIABLE);
+  bool wants_profile = is_set(PROFILE_VARIABLE);
   if (!wants_profile && !is_set(JSON_VARIABLE))
     return;
   if (wants_profile)
-    snprintf(directory, sizeof directory, "%s", secure_getenv(DIRECTORY_VARIABLE));
+    snprintf(directory, sizeof directory, "%s", secure_getenv(PROFILE_VARIABLE));
   if (directory[0] != '/')
     directory[0] = '\0';
   if (directory[0] != '\0')
@@ -108,7 +106,7 @@ void process_program_json(struct text *out) {
 static void add_header(double wall_s, struct text *out) {
   char host[HOST_BYTES_MAX] = "";
   gethostname(host, sizeof host - 1);
-  add_integer(out, "forebay_mpi", 2);
+  add_integer(out, "forebay_mpi", REPORT_FORMAT);
   process_program_json(out);
   add_string(out, "host", host);
   add_integer(out, "hosts", 1);

@@ -1,14 +1,11 @@
 #include "effect.h"
 #include "info.h"
 #include "json.h"
-#include "library.h"
 #include "report.h"
-#include "settings.h"
+#include "step.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { FORMAT = 2 };
 
 static const char *const layers[LAYERS] = {"mpiio", "posix", "stdio"};
 
@@ -343,10 +340,7 @@ void report_members_json(const struct job *job, double wall_s, struct text *out)
 
 void report_json(const struct job *job, double wall_s, struct text *out) {
   text_add(out, "{");
-  add_integer(out, "forebay_mpi", FORMAT);
-  add_string(out, "mpi", library_version());
-  add_integer(out, "ranks", settings.ranks);
-  add_seconds(out, "wall_s", wall_s);
+  step_header_json(wall_s, out);
   report_members_json(job, wall_s, out);
   text_add(out, "}\n");
 }
