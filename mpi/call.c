@@ -35,12 +35,16 @@ void call_begin(struct call *call, enum call_class class, struct file *file) {
     start(call);
 }
 
-static bool is_collective(const struct call *call) { return call->kind == COLLECTIVE; }
+static bool is_collective(const struct call *call) {
+  return call->kind == COLLECTIVE || call->kind == SPLIT_COLLECTIVE || call->kind == SPLIT_END;
+}
 
-/* The lock of the file is held. */
+/* The lock of the file is held. A split call is one, whichever of its halves wrote. */
 static void note_active(struct file *file, const struct call *call) {
-  int64_t index = file->collective_writes++;
-  if (index < COLLECTIVE_CALLS_MAX && call->wrote_calls > 0)
+  if (call->kind != SPLIT_END)
+    file->collective_writes++;
+  int64_t index = file->collective_writes - 1;
+  if (index >= 0 && index < COLLECTIVE_CALLS_MAX && call->wrote_calls > 0)
     file->wrote[index / 8] |= (uint8_t)(1 << index % 8);
 }
 
@@ -48,7 +52,7 @@ void call_end(struct call *call) {
   struct file *file = call->file;
   if (file == NULL)
     return;
-  double elapsed_s = clock_s() - call->start_s;
+  double end_s = clock_s(), elapsed_s = end_s - call->start_s;
   if (current.file == file && current.frame == call->frame)
     *call = current;
   current.file = NULL;
@@ -57,9 +61,12 @@ void call_end(struct call *call) {
   switch (call->class) {
   case CALL_OPEN:
     seconds->open += elapsed_s;
+    span_note(&file->moments.opened, call->start_s, 0);
     break;
   case CALL_CLOSE:
     seconds->close += elapsed_s;
+    if (end_s > file->moments.opened.last)
+      file->moments.opened.last = end_s;
     break;
   case CALL_METADATA:
     seconds->metadata += elapsed_s;
@@ -71,6 +78,9 @@ void call_end(struct call *call) {
     seconds->traffic[call->direction].calls += elapsed_s;
     seconds->traffic[call->direction].data += call->data_s;
     seconds->traffic[call->direction].other += call->other_s;
+    span_note(&file->moments.program[call->direction], call->start_s, end_s);
+    heat_note(&file->asked_heat, call->direction, call->start_s - files_origin_s(),
+              end_s - files_origin_s(), call->asked_bytes);
     if (call->direction == WRITING && is_collective(call))
       note_active(file, call);
     break;
@@ -98,10 +108,12 @@ void call_begin_data(struct call *call, MPI_File handle, enum direction directio
   if (kind == SPLIT_END)
     return;
   int64_t bytes = count > 0 ? count * (int64_t)size : 0;
+  current.asked_bytes = call->asked_bytes = bytes;
   file_lock(opened.file);
   struct traffic *traffic = &opened.file->counters.traffic[direction];
   traffic->calls[kind]++;
   traffic->asked_bytes += bytes;
   traffic->asked_sizes[size_class(bytes)]++;
+  sizes_note(opened.file->asked_sizes[direction], SIZES_MAX, bytes, 1);
   file_unlock(opened.file);
 }
