@@ -5,11 +5,12 @@ mod outputs;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_control::{JobScript, expanded_out};
 use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{Caught, Ended, Events, command, start_job};
+use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
 use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -175,15 +176,19 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
     });
     let mut fingerprints = Vec::new();
     // In turn, so that a slow minute of the machine meets both alike.
-    for _ in 0..bench.arguments.repeat {
+    for left in (0..bench.arguments.repeat).rev() {
         for row in &mut rows {
             bench
                 .bar
                 .set_message(format!("{label}, {}", row.way.name()));
             bench.bar.tick();
-            let (measured, left) = one_run(bench, model, row.way)?;
+            let (mut measured, wrote) = one_run(bench, model, row.way)?;
+            // The records of the last runs are enough to look at, and leave room for other jobs'.
+            if let Some(directory) = measured.profile.take_if(|_| left > 0) {
+                files::remove_tree(&directory)?;
+            }
             row.runs.push(measured);
-            fingerprints.push(left);
+            fingerprints.push(wrote);
             bench.bar.inc(1);
         }
     }
@@ -220,6 +225,9 @@ fn one_run(
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(machine::this_program()?);
     process.args(["run", "--json", "--output"]).arg(&said);
+    if bench.arguments.no_profile {
+        process.arg("--no-profile");
+    }
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
@@ -233,9 +241,13 @@ fn one_run(
     process.arg(&bench.arguments.script);
     process.stdout(files::open_to_write(&account)?);
     process.stderr(files::open_to_write(&log)?);
-    let (ended, asked) = bench.events.wait_handing_signals_on(start_job(process)?)?;
+    let job = start_job(process)?;
+    let waited = bench
+        .events
+        .wait_handing_signals_on(job, None, Duration::ZERO);
+    let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
-    if let Some(signal) = asked {
+    if let Some(Asked::Signal(signal)) = asked {
         return Err(Failure::stopped(signal, &log));
     }
     if ended != Ended::Exit(0) {

@@ -5,7 +5,6 @@
 //! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification); where
 //! that cannot be written, in the directory for temporary files.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use forebay_directive::Stage;
@@ -14,6 +13,7 @@ use forebay_host::{clock, files, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::profile::PROFILES;
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +71,9 @@ pub struct Record {
     pub stage_out: Vec<Stage>,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
+    /// The record of its I/O, which stays.
+    #[serde(default)]
+    pub profile: Option<PathBuf>,
 }
 
 /// A record on disk.
@@ -100,17 +103,20 @@ impl Record {
             place: None,
             stage_out: Vec::new(),
             emulation: None,
+            profile: None,
         })
     }
 
-    /// Puts it on disk, in the first state directory that takes it.
-    pub(crate) fn keep(self) -> Result<Recorded, Error> {
+    /// Puts it on disk, in the first state directory that takes it. There the record of its I/O will
+    /// lie, if there is to be one.
+    pub(crate) fn keep(mut self, is_profiled: bool) -> Result<Recorded, Error> {
         let mut refused = None;
         for directory in state_directories() {
             // Jobs of other machines and of other temporary directories may have begun in the same
             // millisecond, and their records may lie in the same home.
             let name = format!("{}-{}@{}.json", self.id, self.process.pid, self.host);
             let path = directory.join(name);
+            self.profile = is_profiled.then(|| directory.join(PROFILES).join(&self.id));
             let recorded = Recorded {
                 record: self.clone(),
                 path,
@@ -213,10 +219,7 @@ impl Recorded {
     fn write(&self) -> forebay_host::Result<()> {
         let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
         let text = files::named(text, "write down", &self.path)?;
-        let fresh = self.fresh();
-        let mut file = files::open_to_write(&fresh)?;
-        files::named(file.write_all(&text), "write", &fresh)?;
-        files::rename(&fresh, &self.path)
+        files::write_whole(&self.path, &self.fresh(), &text)
     }
 }
 
@@ -291,7 +294,8 @@ pub(crate) fn promised_bytes() -> Result<u64, Error> {
     Ok(promised.sum())
 }
 
-fn state_directories() -> Vec<PathBuf> {
+/// Where records may lie, the first choice first.
+pub(crate) fn state_directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
