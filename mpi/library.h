@@ -17,6 +17,7 @@
   X(Comm_size)                                                                                     \
   X(Comm_split)                                                                                    \
   X(File_get_info)                                                                                 \
+  X(Gather)                                                                                        \
   X(Get_library_version)                                                                           \
   X(Info_create)                                                                                   \
   X(Info_dup)                                                                                      \

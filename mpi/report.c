@@ -3,6 +3,7 @@
 #include "effect.h"
 #include "message.h"
 #include "settings.h"
+#include "step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +25,7 @@ static bool is_special(const char *path) {
   return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
 }
 
-/* Beside the file and then in its place: a reader never finds half of it. */
-static bool write_file(const char *path, const struct text *text) {
+bool report_place(const char *path, const struct text *text) {
   struct text beside = {0};
   text_add(&beside, "%s.new", path);
   if (text->is_cut || beside.is_cut) {
@@ -48,11 +48,12 @@ static bool write_file(const char *path, const struct text *text) {
 
 static void write_json(const struct job *job, double wall_s) {
   struct text json = {0};
-  const char *path = getenv(JSON_VARIABLE);
   report_json(job, wall_s, &json);
-  if (path != NULL && !write_file(path, &json))
+  if (settings.wants_profile)
+    step_end(&json);
+  if (settings.wants_json && !report_place(settings.json_path, &json))
     message_print("%s: the report could not be written: %s\nhint: %s names a file on rank 0's node",
-                  path, strerror(errno), JSON_VARIABLE);
+                  settings.json_path, strerror(errno), JSON_VARIABLE);
   text_clear(&json);
 }
 
@@ -82,12 +83,15 @@ static void say_order(const struct job *job) {
     }
 }
 
+/* Who asked for a report is told what is odd about it; the record of a job is read later. */
 static void say_faults(const struct job *job) {
-  say_order(job);
+  bool is_asked_for = settings.wants_box || settings.wants_json;
+  if (is_asked_for)
+    say_order(job);
   for (int i = 0; i < job->file_count; i++) {
     const struct joined *file = job->files[i];
     effects_each(file, say_effect, file->path);
-    if (file->counters.opens > file->counters.closes)
+    if (is_asked_for && file->counters.opens > file->counters.closes)
       message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
                     (long long)(file->counters.opens - file->counters.closes));
   }
@@ -107,7 +111,7 @@ void report_make(double wall_s) {
   }
   if (settings.wants_box)
     print_boxes(job);
-  if (settings.wants_json)
+  if (settings.wants_json || settings.wants_profile)
     write_json(job, wall_s);
   say_faults(job);
 }

@@ -1,14 +1,11 @@
 #include "effect.h"
 #include "info.h"
-#include "library.h"
 #include "report.h"
-#include "settings.h"
+#include "step.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { FORMAT = 1 };
 
 /* Members of an object are separated by commas; the first one has none before it. */
 static void separate(struct text *out) {
@@ -215,10 +212,7 @@ static void add_file(const struct joined *file, struct text *out) {
 
 void report_json(const struct job *job, double wall_s, struct text *out) {
   text_add(out, "{");
-  add_integer(out, "forebay_mpi", FORMAT);
-  add_string(out, "mpi", library_version());
-  add_integer(out, "ranks", settings.ranks);
-  add_seconds(out, "wall_s", wall_s);
+  step_header_json(wall_s, out);
   add_integer(out, "files_dropped", job->dropped);
   add_name(out, "files");
   text_add(out, "[");

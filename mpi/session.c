@@ -7,8 +7,8 @@
 #include "next.h"
 #include "report.h"
 #include "settings.h"
+#include "step.h"
 
-static double start_s;
 static bool was_spawned;
 static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finalize */
 static int depth;     /* one of the two names of MPI_Init may call the other */
@@ -33,7 +33,9 @@ static void after_init(int code) {
   files_start();
   settings_share();
   was_spawned = is_spawned(); /* later the program may have left its parent */
-  start_s = clock_s();
+  if (was_spawned)            /* its parent writes that file */
+    settings.wants_json = false;
+  step_begin();
   is_awake = settings.is_active;
 }
 
@@ -42,16 +44,18 @@ static void before_finalize(void) {
     return;
   is_awake = false;
   settings.is_active = false;
-  if (was_spawned) {
+  if (was_spawned && !settings.wants_profile) {
     if (settings.rank == 0)
       message_print("processes made by MPI_Comm_spawn: their files are not reported");
     return;
   }
-  report_make(clock_s() - start_s);
+  report_make(clock_s() - settings.start_s);
 }
 
-static void before_abort(void) {
+static void before_abort(int code) {
   bool is_missed = is_awake && (settings.wants_box || settings.wants_json);
+  if (is_awake && settings.wants_profile)
+    step_note_abort(code);
   is_awake = false;
   if (is_missed)
     message_print("MPI_Abort on rank %d: there is no report of this job's files", settings.rank);
@@ -83,7 +87,7 @@ FINALIZE(PMPI_Finalize)
 
 #define ABORT(SYMBOL)                                                                              \
   int SYMBOL(MPI_Comm comm, int code) {                                                            \
-    before_abort();                                                                                \
+    before_abort(code);                                                                            \
     return NEXT(SYMBOL)(comm, code);                                                               \
   }
 

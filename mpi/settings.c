@@ -1,19 +1,26 @@
 #define _GNU_SOURCE
 #include "settings.h"
 
+#include "clock.h"
 #include "library.h"
 #include "message.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 struct settings settings;
 
 /* What rank 0 tells the others. */
 struct wishes {
-  char box, json, display;
+  char box, json, display, trace;
   char romio;      /* the component of Open MPI is not the user's choice */
   int hints_bytes; /* with the final zero; 0: none */
+  double started_unix_s;
+  char step_id[STEP_ID_BYTES_MAX];
+  char profile_directory[PATH_MAX]; /* "": none */
 };
 
 static const char *value_of(const char *variable) {
@@ -55,15 +62,46 @@ static void complain(const char *item, const char *why) {
     message_print("%s: '%s' %s; it is skipped", HINTS_VARIABLE, item, why);
 }
 
+/* The path that the variable names, absolute: the program may change its directory. False if it
+ * names none. */
+static bool path_of(const char *variable, char path[PATH_MAX]) {
+  const char *value = value_of(variable);
+  char directory[PATH_MAX] = "";
+  path[0] = '\0';
+  if (value == NULL)
+    return false;
+  bool is_found = value[0] == '/' || getcwd(directory, sizeof directory) != NULL;
+  const char *slash = value[0] == '/' ? "" : "/";
+  if (is_found && snprintf(path, PATH_MAX, "%s%s%s", directory, slash, value) < PATH_MAX)
+    return true;
+  path[0] = '\0';
+  message_print("%s=%s is too long, or taken from a directory that is gone; it is ignored\n"
+                "hint: give an absolute path",
+                variable, value);
+  return false;
+}
+
+static double unix_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static struct wishes wishes_of_this_rank(void) {
   const char *hints = value_of(HINTS_VARIABLE);
-  return (struct wishes){
+  struct wishes wishes = {
       .box = is_on(BOX_VARIABLE),
-      .json = value_of(JSON_VARIABLE) != NULL,
+      .json = path_of(JSON_VARIABLE, settings.json_path),
       .display = is_on(DISPLAY_VARIABLE),
       .romio = hints != NULL && value_of("OMPI_MCA_io") == NULL,
       .hints_bytes = hints != NULL ? (int)strlen(hints) + 1 : 0,
+      .started_unix_s = unix_s(),
   };
+  bool has_profile = path_of(PROFILE_VARIABLE, wishes.profile_directory);
+  wishes.trace = has_profile && is_on(TRACE_VARIABLE);
+  snprintf(wishes.step_id, sizeof wishes.step_id, "%lld-%d",
+           (long long)(wishes.started_unix_s * 1e3), (int)getpid());
+  return wishes;
 }
 
 static void share_hints(int bytes) {
@@ -80,14 +118,23 @@ static void share_hints(int bytes) {
 void settings_share(void) {
   library.Comm_rank(library.world, &settings.rank);
   library.Comm_size(library.world, &settings.ranks);
-  struct wishes wishes = wishes_of_this_rank();
+  struct wishes wishes = {0};
+  if (settings.rank == 0)
+    wishes = wishes_of_this_rank();
   library.Bcast(&wishes, sizeof wishes, library.byte, 0, library.world);
+  settings.start_s = clock_s();
+  settings.started_unix_s = wishes.started_unix_s;
   settings.wants_box = wishes.box;
   settings.wants_json = wishes.json;
   settings.wants_display = wishes.display;
+  settings.wants_trace = wishes.trace;
+  settings.wants_profile = wishes.profile_directory[0] != '\0';
+  memcpy(settings.profile_directory, wishes.profile_directory, sizeof wishes.profile_directory);
+  memcpy(settings.step_id, wishes.step_id, sizeof wishes.step_id);
   if (wishes.hints_bytes > 0)
     share_hints(wishes.hints_bytes);
   if (wishes.romio)
     choose_romio();
-  settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0;
+  settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0 ||
+                       settings.wants_profile;
 }

@@ -33,12 +33,15 @@ class Mpi:
     def observed(self) -> pathlib.Path:
         return self.compiled("observed", PROGRAMS / "observed.c")
 
+    def ending(self) -> pathlib.Path:
+        return self.compiled("ending", PROGRAMS / "ending.c")
+
     def btio(self) -> pathlib.Path:
         kernels = PROJECT / "kernels"
         sources = sorted(path for folder in ("btio", "harness") for path in (kernels / folder).glob("*.c"))
         return self.compiled("btio", "-std=c11", "-D_XOPEN_SOURCE=700", f"-I{kernels}", *sources)
 
-    def run(self, ranks: int, *command: object, preload: object = None, **environment: object):
+    def start(self, ranks: int, *command: object, preload: object = None, **environment: object) -> subprocess.Popen:
         """mpiexec -n RANKS COMMAND with the library in front of the ranks, `preload` in its place if given."""
         preload = str(self.library if preload is None else preload)
         variable = {"openmpi": ["-x", f"LD_PRELOAD={preload}"], "mpich": ["-genv", "LD_PRELOAD", preload]}
@@ -50,14 +53,24 @@ class Mpi:
             # mpiexec would wait a second for ranks that end together anyway
             "OMPI_MCA_odls_base_sigkill_timeout": "0",
         }
-        return subprocess.run(
+        return subprocess.Popen(
             [f"mpiexec.{self.family}", "-n", str(ranks), *(variable[self.family] if preload else []), *map(str, command)],
             env=kept | {name: str(value) for name, value in environment.items()},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=RUN_SECONDS_MAX,
         )
+
+    def run(self, ranks: int, *command: object, **options: object) -> subprocess.CompletedProcess:
+        """The same, to its end."""
+        process = self.start(ranks, *command, **options)
+        try:
+            out, err = process.communicate(timeout=RUN_SECONDS_MAX)
+        except BaseException:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def report(self, ranks: int, *command: object, **environment: object):
         """The JSON of a run that must have succeeded, and the run; `environment` as for run()."""
