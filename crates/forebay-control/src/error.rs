@@ -16,6 +16,8 @@ pub const STAGE_OUT_INCOMPLETE: i32 = 123;
 /// Exit codes of `forebay profile` where the command was not found or could not be started, as of env(1).
 const COMMAND_NOT_FOUND: i32 = 127;
 const COMMAND_NOT_STARTED: i32 = 126;
+const COMMAND_HINT: &str =
+    "name a program that is executable and in PATH: forebay profile -- mpiexec -n 4 ./a.out";
 
 /// Why a job was not started, or could not be brought to its end.
 #[derive(Debug, thiserror::Error)]
@@ -211,8 +213,7 @@ impl Error {
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
             Self::NoInterpreter(_) => "make the first line #!/bin/bash",
-            Self::NoCommand => "write for example: forebay profile -- mpiexec -n 4 ./a.out",
-            Self::CommandNotStarted(_) => "is it executable, and in PATH?",
+            Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
             Self::Host(error) if error.is_not_found() => "check the path",
             Self::StageInSource { .. } => {
                 "the job was not started; correct the source= of that line"

@@ -31,7 +31,9 @@ pub use order::{Direction, Order, Output, Watcher};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, Preview, Shown};
-pub use profile::{Libraries, Recording, Seen, complete_abandoned, seen, state_directory};
+pub use profile::{
+    Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
+};
 pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use script::JobScript;
 pub use staging::expanded_out;

@@ -17,7 +17,7 @@ use forebay_host::{clock, files, machine};
 use serde::Serialize;
 
 use crate::launcher::Flavour;
-use crate::record::{Recorded, state_directories};
+use crate::record::{Recorded, made_state_directories, state_directories};
 use crate::{Error, Order, Outcome, Watcher};
 
 use job_file::JobFile;
@@ -106,8 +106,9 @@ impl Profile {
 
     fn make_anywhere(job: impl Fn(&str) -> Result<JobFile, Error>) -> Result<Self, Error> {
         let mut refused = None;
-        for directory in state_directories() {
-            match Self::make_in(&directory.join(PROFILES), &job) {
+        for directory in made_state_directories() {
+            let made = directory.map_err(Error::from);
+            match made.and_then(|made| Self::make_in(&made.join(PROFILES), &job)) {
                 Ok(profile) => return Ok(profile),
                 Err(error) => refused = refused.or(Some(error)),
             }
@@ -207,14 +208,18 @@ impl Profile {
 
 /// Makes room for the record that was begun; says it if there is none.
 fn begun(made: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile> {
-    let made = made.and_then(|profile| {
-        if let Some(Err(error)) = profile.directory.parent().map(retention::retain) {
-            watcher.warning(&format!("old records of I/O are not removed: {error}"));
+    match made {
+        Ok(profile) => {
+            if let Some(Err(error)) = profile.directory.parent().map(retention::retain) {
+                watcher.warning(&format!("old records of I/O are not removed: {error}"));
+            }
+            Some(profile)
         }
-        Ok(profile)
-    });
-    made.inspect_err(|error| watcher.warning(&format!("the job's I/O is not recorded: {error}")))
-        .ok()
+        Err(error) => {
+            watcher.warning(&format!("the job's I/O is not recorded: {error}"));
+            None
+        }
+    }
 }
 
 /// Writes down a job that came to nothing before it had an id of its own.
@@ -260,6 +265,30 @@ pub fn state_directory() -> Result<PathBuf, Error> {
         found
     } else {
         here()?.join(found)
+    })
+}
+
+/// What records of I/O take.
+#[derive(Debug)]
+pub struct Stored {
+    /// Where they lie.
+    pub directory: PathBuf,
+    /// How many there are.
+    pub records: usize,
+    /// What they take, traces included.
+    pub bytes: u64,
+}
+
+/// Looks at the records of I/O.
+///
+/// # Errors
+/// As [`state_directory`].
+pub fn stored() -> Result<Stored, Error> {
+    let directory = state_directory()?.join(PROFILES);
+    Ok(Stored {
+        records: retention::ids(&directory).len(),
+        bytes: files::tree_bytes(&directory),
+        directory,
     })
 }
 
