@@ -321,6 +321,17 @@ def test_shell_tools_run_unharmed(job):
     assert ours(recorded) == ours(plain)
 
 
+def test_a_program_with_address_sanitizer_runs(job):
+    source = job.directory / "checked.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("ran") < 0; }\n')
+    built = subprocess.run(["cc", "-fsanitize=address", source, "-o", job.directory / "checked"], capture_output=True)
+    if built.returncode != 0:
+        pytest.skip("no AddressSanitizer here")
+    job.script('ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ./checked; echo $ASAN_OPTIONS')
+    assert job.run().stdout == "ran\nverify_asan_link_order=0\n"
+    assert job.run(ASAN_OPTIONS="color=never").stdout == "ran\ncolor=never:verify_asan_link_order=0\n"
+
+
 def test_without_a_library_the_job_runs_and_it_is_said_once(build):
     with reachable(build) as job:
         top = job.directory.parent / "alone"

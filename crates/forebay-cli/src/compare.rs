@@ -7,7 +7,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_control::{JobScript, expanded_out};
+use forebay_control::{JobScript, expanded_out, seen};
 use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
@@ -86,6 +86,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
             return fail(&failure.message, failure.hint.as_deref(), failure.exit_code);
         }
     };
+    tell_of_records(&blocks);
     let differ = blocks.iter().any(|block| block.same_output == Some(false));
     let text = if arguments.json {
         serde_json::to_string(&blocks)
@@ -95,6 +96,24 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
     match text {
         Ok(text) => messages::data(&text, i32::from(differ)),
         Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
+    }
+}
+
+/// Says how to see the last runs of both ways side by side, where they were recorded.
+fn tell_of_records(blocks: &[Block]) {
+    for block in blocks {
+        let last = block.rows.iter().filter_map(|row| row.runs.last());
+        let records = last.filter_map(|run| run.profile.as_deref());
+        let ids: Vec<_> = records
+            .filter(|directory| seen(directory).programs > 0)
+            .filter_map(|directory| directory.file_name()?.to_str())
+            .collect();
+        if let [one, other] = ids[..] {
+            let label = &block.label;
+            messages::say(&format!(
+                "the last two runs ({label}): forebay report {one} {other}"
+            ));
+        }
     }
 }
 

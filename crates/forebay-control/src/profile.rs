@@ -32,6 +32,8 @@ pub(crate) const PROFILES: &str = "profiles";
 const PROFILE_VARIABLE: &str = "FOREBAY_PROFILE";
 /// Asks the library for traces.
 const TRACE_VARIABLE: &str = "FOREBAY_MPI_TRACE";
+/// Read by AddressSanitizer.
+const SANITIZER_VARIABLE: &str = "ASAN_OPTIONS";
 
 /// How a job's I/O is recorded.
 pub struct Recording<'a> {
@@ -183,6 +185,9 @@ impl Profile {
             ("LD_PRELOAD", libraries.preload(library, &before)),
             (PROFILE_VARIABLE, self.directory.clone().into()),
         ];
+        if let Some(options) = sanitizer_options() {
+            variables.push((SANITIZER_VARIABLE, options));
+        }
         if recording.trace {
             variables.push((TRACE_VARIABLE, "1".into()));
         }
@@ -204,6 +209,20 @@ impl Profile {
             watcher.warning(&format!("how the job ended is not recorded: {error}"));
         }
     }
+}
+
+/// What lets programs built with AddressSanitizer run: they end at once where another library is loaded
+/// before theirs, unless they are told not to look. None if they are told already.
+fn sanitizer_options() -> Option<OsString> {
+    let mut options = std::env::var_os(SANITIZER_VARIABLE).unwrap_or_default();
+    if options.to_string_lossy().contains("verify_asan_link_order") {
+        return None;
+    }
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push("verify_asan_link_order=0");
+    Some(options)
 }
 
 /// Makes room for the record that was begun; says it if there is none.
