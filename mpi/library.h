@@ -41,9 +41,9 @@ struct library {
 
 extern struct library library;
 
-/* Ends the process with status 125 and a message if the program's MPI is not of the family that
- * this file was built for: its handles have another size, and any call would destroy them. */
-void library_check_family(void);
+/* Whether the program's MPI is of the family that this file was built for. Handles of the other
+ * have another size, and any call would destroy them. */
+bool library_is_the_programs(void);
 
 /* Looks everything up; false if something is missing. */
 bool library_bind(void);

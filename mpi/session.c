@@ -1,7 +1,9 @@
 /* The life of the library in one process: it wakes when MPI is initialised and reports when MPI is
  * finalised. Only then are all ranks known to be there. */
 #include "clock.h"
+#include "exchange.h"
 #include "files.h"
+#include "jumps.h"
 #include "library.h"
 #include "message.h"
 #include "next.h"
@@ -9,13 +11,24 @@
 #include "settings.h"
 #include "step.h"
 
+static bool is_foreign; /* the program's MPI is not of our family */
 static bool was_spawned;
 static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finalize */
 static int depth;     /* one of the two names of MPI_Init may call the other */
 
 static void before_init(void) {
-  if (depth++ == 0)
-    library_check_family();
+  if (depth++ > 0 || library_is_the_programs())
+    return;
+  is_foreign = true;
+  jumps_pass_hooks();
+  if (exchange_is_silent_rank())
+    return;
+  message_print(
+      "the preloaded library is for " FAMILY ", and the program has loaded another MPI; "
+      "its files are not recorded\nhint: %s",
+      next_find(OTHER_MARKER) != NULL
+          ? "LD_PRELOAD=.../lib/forebay/" SIBLING "/libforebay_mpi.so"
+          : "there is none for MPIs other than Open MPI and MPICH, nor for the ABI of MPI 5");
 }
 
 static bool is_spawned(void) {
@@ -24,7 +37,10 @@ static bool is_spawned(void) {
 }
 
 static void after_init(int code) {
-  if (--depth > 0 || code != MPI_SUCCESS)
+  if (--depth > 0 || is_foreign)
+    return;
+  jumps_fill_gaps();
+  if (code != MPI_SUCCESS)
     return;
   if (!library_bind()) {
     message_print("a function of the MPI is missing, so its files are not observed");

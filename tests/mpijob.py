@@ -10,22 +10,66 @@ PROGRAMS = PROJECT / "tests" / "mpi" / "programs"
 RUN_SECONDS_MAX = 120
 
 
-class Mpi:
-    """One MPI: its compilers, its mpiexec, and the library built for it."""
+#: In the environment of every run. Open MPI 4 and 5 have different names for the same wishes.
+LAUNCHING = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    # mpiexec would wait a second for ranks that end together anyway
+    "OMPI_MCA_odls_base_sigkill_timeout": "0",
+}
 
-    def __init__(self, family: str, build: pathlib.Path, scratch: pathlib.Path):
+
+def started(words, environment: dict[str, object]) -> subprocess.Popen:
+    """The command, in this environment without what would change how an MPI does its I/O."""
+    ours = ("MPICH_", "FOREBAY_", "OMPI_MCA_io", "LD_PRELOAD")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return subprocess.Popen(
+        [str(word) for word in words],
+        env=kept | LAUNCHING | {name: str(value) for name, value in environment.items()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+
+
+def ended(process: subprocess.Popen) -> subprocess.CompletedProcess:
+    try:
+        out, err = process.communicate(timeout=RUN_SECONDS_MAX)
+    except BaseException:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+class Mpi:
+    """One MPI: its compilers, its mpiexec, and the library built for its family.
+
+    It is Debian's, or that of a virtual environment into which a wheel has brought it.
+    """
+
+    def __init__(self, family: str, build: pathlib.Path, scratch: pathlib.Path, wheel: pathlib.Path | None = None):
         self.family = family
         self.library = build / "lib" / "forebay" / family / "libforebay_mpi.so"
         assert self.library.exists(), f"{self.library} is missing: make -C mpi BUILD={build}"
         self.scratch = scratch
+        self.wheel = wheel
 
-    def compiled(self, name: str, *sources: object) -> pathlib.Path:
-        """A C or Fortran program, compiled once per test session."""
-        program = self.scratch / f"{name}.{self.family}"
+    def command(self, name: str) -> str:
+        """mpicc, mpif90 or mpiexec of this MPI."""
+        return str(self.wheel / "bin" / name) if self.wheel else f"{name}.{self.family}"
+
+    def compiled(self, name: str, *sources: object, compiler: str | None = None) -> pathlib.Path:
+        """A C or Fortran program, compiled once per test session; by mpicc or mpif90 unless told otherwise."""
+        program = self.scratch / f"{name}.{self.family}{'.wheel' if self.wheel else ''}"
         if not program.exists():
             fortran = any(str(source).endswith(".F90") for source in sources)
-            compiler = f"{'mpif90' if fortran else 'mpicc'}.{self.family}"
-            words = [compiler, "-O1", "-pthread", *map(str, sources), "-o", str(program)]
+            compiler = compiler or ("mpif90" if fortran else "mpicc")
+            words = [self.command(compiler), "-O1", "-pthread", *map(str, sources), "-o", str(program)]
             done = subprocess.run(words, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
         return program
@@ -45,32 +89,17 @@ class Mpi:
         """mpiexec -n RANKS COMMAND with the library in front of the ranks, `preload` in its place if given."""
         preload = str(self.library if preload is None else preload)
         variable = {"openmpi": ["-x", f"LD_PRELOAD={preload}"], "mpich": ["-genv", "LD_PRELOAD", preload]}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MPICH_", "FOREBAY_", "OMPI_MCA_io"))}
-        kept |= {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            # mpiexec would wait a second for ranks that end together anyway
-            "OMPI_MCA_odls_base_sigkill_timeout": "0",
-        }
-        return subprocess.Popen(
-            [f"mpiexec.{self.family}", "-n", str(ranks), *(variable[self.family] if preload else []), *map(str, command)],
-            env=kept | {name: str(value) for name, value in environment.items()},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
+        launch = [self.command("mpiexec"), "-n", ranks, *(variable[self.family] if preload else [])]
+        return started([*launch, *command], environment)
 
     def run(self, ranks: int, *command: object, **options: object) -> subprocess.CompletedProcess:
         """The same, to its end."""
-        process = self.start(ranks, *command, **options)
-        try:
-            out, err = process.communicate(timeout=RUN_SECONDS_MAX)
-        except BaseException:
-            process.kill()
-            raise
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return ended(self.start(ranks, *command, **options))
+
+    def alone(self, *command: object, preload: object = None, **environment: object) -> subprocess.CompletedProcess:
+        """A command without mpiexec, with the library or `preload` in front of it."""
+        environment["LD_PRELOAD"] = self.library if preload is None else preload
+        return ended(started(command, environment))
 
     def report(self, ranks: int, *command: object, **environment: object):
         """The JSON of a run that must have succeeded, and the run; `environment` as for run()."""
@@ -79,6 +108,12 @@ class Mpi:
         run = self.run(ranks, *command, FOREBAY_MPI_STATS=path, **environment)
         assert run.returncode == 0, run.stderr
         return json.loads(path.read_text()), run
+
+
+def other_library(mpi: Mpi) -> pathlib.Path:
+    """The library for the family that `mpi` is not of."""
+    family = "mpich" if mpi.family == "openmpi" else "openmpi"
+    return mpi.library.parents[1] / family / mpi.library.name
 
 
 def only_file(report: dict) -> dict:

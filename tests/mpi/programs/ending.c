@@ -17,6 +17,8 @@ static void write_block(const char *path) {
   MPI_File_close(&file);
 }
 
+static void finishing(const char *path) { write_block(path); }
+
 /* Until somebody makes the file. */
 static void waiting(const char *path) {
   const struct timespec pause = {.tv_nsec = 10000000};
@@ -47,6 +49,7 @@ int main(int argc, char **argv) {
     const char *name;
     void (*run)(const char *path);
   } cases[] = {
+      {"finishing", finishing},
       {"waiting", waiting},
       {"leaving", leaving},
       {"aborting", aborting},
