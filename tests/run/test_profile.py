@@ -77,6 +77,16 @@ def test_the_programs_of_a_job_are_recorded_each_by_itself(with_mpi, mpi):
     job.leaves_nothing()
 
 
+def test_a_script_may_use_both_families_of_mpi(job, build, compiled):
+    for family in ("openmpi", "mpich"):
+        shutil.copy(Mpi(family, build, compiled).observed(), job.directory / family)
+    job.script('srun -n 2 ./openmpi independent "$PWD/f" && mpiexec.mpich -n 1 ./mpich independent "$PWD/f"')
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    found = [(step["ranks"], step["mpi"].split()[0]) for step in steps(job.records()[0])]
+    assert found == [(2, "Open"), (1, "MPICH")], done.stderr
+
+
 def test_what_is_recorded_of_the_environment_bears_on_io(job):
     job.script("true")
     job.run(MPICH_MPIIO_HINTS="*:cb_nodes=2", PNETCDF_HINTS="x=1", OMPI_MCA_io="ompio", SECRET_TOKEN="no")

@@ -113,7 +113,7 @@ def test_a_command_that_a_signal_ends(job):
 
 
 def test_at_the_time_limit_all_it_started_is_ended(job):
-    done = profile(job, "--time", "0:01", "--", "sh", "-c", "sleep 300 & echo $! > pid; wait")
+    done = profile(job, "--time", "0:01", "--", "sh", "-c", "(trap '' TERM; exec sleep 300) & echo $! > pid; wait")
     assert done.returncode == 124 and "its time limit was reached" in done.stderr
     assert job.record()["outcome"]["exit_code"] == 124
     assert not pathlib.Path("/proc", (job.directory / "pid").read_text().strip()).exists()

@@ -9,7 +9,7 @@ use forebay_host::process::{Asked, Caught, command, start_beside_us};
 use serde::Serialize;
 
 use crate::profile::{Profile, Recording};
-use crate::running::{JOB_GRACE, status};
+use crate::running::{JOB_GRACE, LEFTOVER_GRACE, status};
 use crate::{Error, Watcher};
 
 /// A command, and how it is run.
@@ -74,6 +74,7 @@ impl Command<'_> {
         let job_s = started.elapsed().as_secs_f64();
         if asked == Some(Asked::TimeLimit) {
             watcher.warning("the command was ended: its time limit was reached");
+            events.end_leftovers(LEFTOVER_GRACE)?;
         }
         // A command that obeys a signal in its own way has a status of its own.
         let job_status = status(ended, asked.filter(|asked| *asked == Asked::TimeLimit));

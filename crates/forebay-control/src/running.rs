@@ -21,7 +21,7 @@ use crate::{Error, Outcome, RUN_VARIABLE, Staged, TIME_LIMIT_REACHED, environmen
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
 /// The same for processes that the job left behind.
-const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
