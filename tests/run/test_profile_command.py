@@ -16,7 +16,7 @@ from mpijob import Mpi
 from views import reachable
 
 # Counts the signals it gets, and ends when it is told to.
-COUNTING = "trap 'echo INT >> got' INT; trap 'echo TERM >> got' TERM; trap 'echo HUP >> got' HUP; touch running; until [ -e go ]; do sleep 0.01; done; exit 5"
+COUNTING = "trap 'echo INT >> got' INT; trap 'echo TERM >> got' TERM; trap 'echo HUP >> got' HUP; trap 'echo USR1 >> got' USR1; touch running; until [ -e go ]; do sleep 0.01; done; exit 5"
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
@@ -70,7 +70,7 @@ def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
     assert sorted(json.loads(done.stdout)) == ["error", "exit_code", "hint"]
 
 
-@pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_to_us_is_handed_on_once_and_is_the_commands_to_obey(job, number):
     process = job.forebay_starts("profile", "--", "sh", "-c", COUNTING)
     appears(job.directory / "running")

@@ -22,7 +22,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
             emulated: None,
         },
     };
-    let caught = Caught::listen().map_err(Error::from);
+    let caught = Caught::listen_for_a_command().map_err(Error::from);
     match caught.and_then(|caught| command.run(caught, &watcher)) {
         Ok(done) => {
             if let Some(directory) = &done.profile {

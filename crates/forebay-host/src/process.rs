@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use crate::{Result, clock, files, on};
@@ -26,6 +26,9 @@ use crate::{Result, clock, files, on};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
+
+/// Signals that ask us to stop.
+const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +130,18 @@ impl Caught {
     /// # Errors
     /// If the kernel refuses either.
     pub fn listen() -> Result<Self> {
+        Self::listen_to(&STOPS)
+    }
+
+    /// The same, and SIGUSR1 and SIGUSR2 too, whose meaning is the command's alone.
+    ///
+    /// # Errors
+    /// As [`Caught::listen`].
+    pub fn listen_for_a_command() -> Result<Self> {
+        Self::listen_to(&[&STOPS[..], &[SIGUSR1, SIGUSR2]].concat())
+    }
+
+    fn listen_to(signals: &[i32]) -> Result<Self> {
         let here = Path::new("this process");
         on(
             rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
@@ -134,8 +149,10 @@ impl Caught {
             here,
         )?;
         let ignored = ignored_signals()?;
-        let stops = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter();
-        let wanted = stops.filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let wanted = signals
+            .iter()
+            .copied()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let wanted: Vec<_> = wanted.collect();
         on(origin::note(&wanted), "catch the signals of", here)?;
         let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
@@ -221,7 +238,7 @@ impl Events {
         }
     }
 
-    /// Waits for the process to end, and hands each signal that asks us to stop on to it alone: it
+    /// Waits for the process to end, and hands each signal that comes to us on to it alone: it
     /// knows how to end what it has begun. At the time limit all descendants get SIGTERM, and SIGKILL
     /// after `grace`. Returns also what asked it first to end.
     ///
