@@ -48,7 +48,7 @@ void call_end(struct call *call) {
   struct file *file = call->file;
   if (file == NULL)
     return;
-  double elapsed_s = clock_s() - call->start_s;
+  double end_s = clock_s(), elapsed_s = end_s - call->start_s;
   if (current.file == file && current.frame == call->frame)
     *call = current;
   current.file = NULL;
@@ -57,9 +57,12 @@ void call_end(struct call *call) {
   switch (call->class) {
   case CALL_OPEN:
     seconds->open += elapsed_s;
+    span_note(&file->moments.opened, call->start_s, 0);
     break;
   case CALL_CLOSE:
     seconds->close += elapsed_s;
+    if (end_s > file->moments.opened.last)
+      file->moments.opened.last = end_s;
     break;
   case CALL_METADATA:
     seconds->metadata += elapsed_s;
@@ -71,6 +74,9 @@ void call_end(struct call *call) {
     seconds->traffic[call->direction].calls += elapsed_s;
     seconds->traffic[call->direction].data += call->data_s;
     seconds->traffic[call->direction].other += call->other_s;
+    span_note(&file->moments.program[call->direction], call->start_s, end_s);
+    heat_note(&file->asked_heat, call->direction, call->start_s - files_origin_s(),
+              end_s - files_origin_s(), call->asked_bytes);
     if (call->direction == WRITING && is_collective(call))
       note_active(file, call);
     break;
@@ -98,10 +104,12 @@ void call_begin_data(struct call *call, MPI_File handle, enum direction directio
   if (kind == SPLIT_END)
     return;
   int64_t bytes = count > 0 ? count * (int64_t)size : 0;
+  current.asked_bytes = call->asked_bytes = bytes;
   file_lock(opened.file);
   struct traffic *traffic = &opened.file->counters.traffic[direction];
   traffic->calls[kind]++;
   traffic->asked_bytes += bytes;
   traffic->asked_sizes[size_class(bytes)]++;
+  sizes_note(opened.file->asked_sizes[direction], SIZES_MAX, bytes, 1);
   file_unlock(opened.file);
 }

@@ -15,6 +15,7 @@ struct call {
   enum call_kind kind;      /* of CALL_DATA */
   double start_s, data_s, other_s;
   int64_t wrote_calls; /* system writes in this call */
+  int64_t asked_bytes; /* of CALL_DATA */
 };
 
 /* Initialises a struct call in a function that is on the stack until call_end. */

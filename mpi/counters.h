@@ -32,14 +32,16 @@ struct traffic {
   int64_t stripe_sized;            /* exactly one stripe unit long, and aligned to it */
   int64_t gaps;                    /* began behind the end of the rank's previous one */
   int64_t gap_bytes;
-  int64_t steps_back; /* began before the end of the rank's previous one */
-  int64_t rmw_calls;  /* WRITING: reads that a write made necessary */
+  int64_t steps_back;  /* began before the end of the rank's previous one */
+  int64_t consecutive; /* began exactly there */
+  int64_t rmw_calls;   /* WRITING: reads that a write made necessary */
   int64_t rmw_bytes;
 };
 
 struct counters {
   int64_t opens, closes, open_failures;
-  int64_t locks, truncations, syncs; /* system calls */
+  int64_t locks, truncations, syncs, seeks, stats, mmaps; /* system calls */
+  int64_t not_aligned; /* system calls that move data and begin off a multiple of the alignment */
   struct traffic traffic[DIRECTIONS];
 };
 
@@ -52,6 +54,25 @@ struct seconds {
     double outside; /* in system calls that move data outside of any call on the file */
   } traffic[DIRECTIONS];
 };
+
+/* Clock readings, or seconds since the origin once ranks are joined; 0, or NAN there: none. */
+struct span {
+  double first, last;
+};
+
+struct moments {
+  struct span opened; /* begin of the first open, end of the last close */
+  struct span program[DIRECTIONS], system[DIRECTIONS]; /* calls that move data */
+};
+
+void span_note(struct span *span, double begin_s, double end_s);
+
+/* All spans as seconds since the origin, and NAN where there was nothing. */
+struct moments moments_since(const struct moments *moments, double origin_s);
+
+/* No moments at all, to begin a join with. */
+struct moments moments_none(void);
+void moments_join(struct moments *all, const struct moments *more);
 
 void counters_add(struct counters *sum, const struct counters *more);
 void seconds_add(struct seconds *sum, const struct seconds *more);

@@ -182,7 +182,8 @@ static bool was_exchanged(void) {
   return is_ours;
 }
 
-__attribute__((constructor)) static void exchange(void) {
+/* Before all other constructors of this library: 101 is the first that is free. */
+__attribute__((constructor(101))) static void exchange(void) {
   Dl_info own;
   void *self = NULL;
   char sibling[PATH_MAX];

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "call.h"
 #include "info.h"
+#include "layout.h"
 #include "library.h"
 #include "message.h"
 #include "next.h"
@@ -10,28 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 
 typedef int open_function(MPI_Comm, const char *, int, MPI_Info, MPI_File *);
 typedef int close_function(MPI_File *);
 
-/* Where the emulated parallel file system keeps a file's layout: "v1 count=4 size=1048576
- * first=-1". */
-#define LAYOUT_ATTRIBUTE "user.forebay.pfs.layout"
-
 static void note_emulated_layout(struct file *file) {
-  char text[128];
-  long long count, size;
-  if (getenv("FOREBAY_PFS_STATE") == NULL)
+  struct layout layout = layout_of(file->path);
+  if (layout.stripe_bytes == 0)
     return;
-  ssize_t length = getxattr(file->path, LAYOUT_ATTRIBUTE, text, sizeof text - 1);
-  if (length <= 0)
-    return;
-  text[length] = '\0';
-  if (sscanf(text, "v1 count=%lld size=%lld", &count, &size) == 2 && count > 0 && size > 0) {
-    file->stripe_count = count;
-    file->stripe_bytes = size;
-  }
+  file->stripe_count = layout.stripe_count;
+  file->stripe_bytes = layout.stripe_bytes;
 }
 
 static int64_t number_of(const char *lines, const char *key) {

@@ -1,91 +1,86 @@
 #define _GNU_SOURCE
 #include "files.h"
 
-#include <limits.h>
+#include "arena.h"
+#include "path.h"
+#include "section.h"
+
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards files, handles and dropped */
-static struct file *files[FILES_MAX];
-static int file_count;
+enum {
+  RECORDS_MAX = 2 * FILES_MAX,
+  SLOTS = 4 * RECORDS_MAX,     /* a power of two */
+  FAILURES_MAX = FILES_MAX / 2 /* records without MPI-IO, beyond which a failed open makes none */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards records, handles and dropped */
+static struct file *files[RECORDS_MAX];
+static struct file *slots[SLOTS]; /* by path and layer */
+static int file_count, direct_count;
 static struct opened handles[HANDLES_MAX];
 static int64_t dropped;
 static struct file *descriptors[DESCRIPTORS_MAX]; /* atomic */
-static bool is_child;                             /* atomic */
+static int highest = -1;                          /* atomic */
+static bool is_child, is_observed;                /* atomic */
+static double origin_s;
 static pid_t process;
 
-static __thread volatile bool is_in_section __attribute__((tls_model("initial-exec")));
+void file_lock(struct file *file) { section_lock(&file->lock); }
 
-void file_lock(struct file *file) {
-  is_in_section = true;
-  pthread_mutex_lock(&file->lock);
-}
+void file_unlock(struct file *file) { section_unlock(&file->lock); }
 
-void file_unlock(struct file *file) {
-  pthread_mutex_unlock(&file->lock);
-  is_in_section = false;
-}
+bool files_are_locked_here(void) { return section_is_here(); }
 
-bool files_are_locked_here(void) { return is_in_section; }
-
-/* ROMIO takes a driver's name before the path. A single letter or a '/' before the ':' is none. */
-static const char *without_prefix(const char *name) {
-  const char *colon = strchr(name, ':');
-  if (colon == NULL || colon - name < 2 || memchr(name, '/', (size_t)(colon - name)) != NULL)
-    return name;
-  static const char *const drivers[] = {"ufs", "nfs", "lustre", "gpfs", "panfs", "pvfs2", "testfs"};
-  for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
-    if (strncmp(name, drivers[i], (size_t)(colon - name)) == 0 && drivers[i][colon - name] == '\0')
-      return colon + 1;
-  return name;
-}
-
-static char *absolute(const char *name) {
-  char directory[PATH_MAX];
-  struct text path = {0};
-  if (name[0] != '/' && getcwd(directory, sizeof directory) != NULL)
-    text_add(&path, "%s/", strcmp(directory, "/") == 0 ? "" : directory);
-  while (name[0] == '.' && name[1] == '/')
-    name += 2;
-  text_add_bytes(&path, name, strlen(name));
-  return path.bytes;
-}
-
-static struct file *new_file(char *path) {
-  struct file *file = calloc(1, sizeof *file);
-  if (file == NULL)
+static struct file *new_file(const char *path, enum layer layer) {
+  struct file *file = arena_take(sizeof *file);
+  char *kept = arena_copy(path);
+  if (file == NULL || kept == NULL)
     return NULL;
   pthread_mutex_init(&file->lock, NULL);
-  file->path = path;
+  file->path = kept;
+  file->layer = layer;
   file->next_offset[READING] = file->next_offset[WRITING] = -1;
   file->rmw_retry_offset = -1;
   return file;
 }
 
-/* The lock is held. Takes over path. */
-static struct file *find_or_make(char *path) {
-  for (int i = 0; i < file_count; i++)
-    if (strcmp(files[i]->path, path) == 0) {
-      free(path);
-      return files[i];
-    }
-  struct file *file = file_count < FILES_MAX ? new_file(path) : NULL;
-  if (file != NULL)
-    files[file_count++] = file;
-  else
-    free(path);
+/* The lock is held. The slot that holds the record, or the empty one where the search ends. */
+static struct file **slot_for(const char *path, enum layer layer) {
+  uint64_t hash = 0xcbf29ce484222325u + layer; /* FNV-1a */
+  for (const char *at = path; *at != '\0'; at++)
+    hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+  size_t at = hash >> 20 & (SLOTS - 1);
+  while (slots[at] != NULL && (slots[at]->layer != layer || strcmp(slots[at]->path, path) != 0))
+    at = (at + 1) & (SLOTS - 1);
+  return &slots[at];
+}
+
+/* The lock is held. */
+static struct file *find_or_make(const char *path, enum layer layer) {
+  struct file **slot = slot_for(path, layer);
+  int *count = layer == LAYER_MPIIO ? &file_count : &direct_count;
+  if (*slot != NULL || *count == FILES_MAX)
+    return *slot;
+  struct file *file = new_file(path, layer);
+  if (file == NULL)
+    return NULL;
+  files[file_count + direct_count] = *slot = file;
+  ++*count;
   return file;
 }
 
 struct file *files_for_name(const char *name) {
-  name = without_prefix(name);
-  char *path = absolute(name), *kept = strdup(name);
-  pthread_mutex_lock(&lock);
-  struct file *file = path != NULL && kept != NULL ? find_or_make(path) : NULL;
-  if (file == NULL)
-    dropped++;
-  pthread_mutex_unlock(&lock);
+  char path[PATH_BYTES_MAX];
+  name = path_without_prefix(name);
+  bool is_known = path_absolute(AT_FDCWD, name, path);
+  char *kept = strdup(name);
+  section_lock(&lock);
+  struct file *file = is_known && kept != NULL ? find_or_make(path, LAYER_MPIIO) : NULL;
+  dropped += file == NULL;
+  section_unlock(&lock);
   if (file == NULL) {
     free(kept);
     return NULL;
@@ -97,11 +92,53 @@ struct file *files_for_name(const char *name) {
   return file;
 }
 
+struct file *files_for_path(const char *path, enum layer layer) {
+  section_lock(&lock);
+  struct file *file = find_or_make(path, layer);
+  dropped += file == NULL;
+  section_unlock(&lock);
+  return file;
+}
+
+struct file *files_for_failure(const char *path, enum layer layer) {
+  section_lock(&lock);
+  bool has_room = direct_count < FAILURES_MAX;
+  struct file *file = has_room ? find_or_make(path, layer) : *slot_for(path, layer);
+  section_unlock(&lock);
+  return file;
+}
+
+struct file *files_known(const char *path, enum layer layer) {
+  section_lock(&lock);
+  struct file *file = *slot_for(path, layer);
+  section_unlock(&lock);
+  return file;
+}
+
+bool file_has_moved_data(const struct file *file) {
+  const struct traffic *reads = &file->counters.traffic[READING];
+  const struct traffic *writes = &file->counters.traffic[WRITING];
+  return reads->system_calls + reads->system_failures + writes->system_calls +
+             writes->system_failures >
+         0;
+}
+
+bool file_is_empty(const struct file *file) {
+  return file->layer != LAYER_MPIIO && file->counters.opens == 0 &&
+         file->counters.open_failures == 0 && !file_has_moved_data(file);
+}
+
 struct file *files_at(int index) {
-  return index < file_count ? files[index] : NULL;
+  return index < file_count + direct_count ? files[index] : NULL;
 }
 
 int64_t files_dropped(void) { return dropped; }
+
+void files_note_dropped(void) {
+  section_lock(&lock);
+  dropped++;
+  section_unlock(&lock);
+}
 
 static size_t slot_of(MPI_File handle) {
   return ((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15u >> 40 & (HANDLES_MAX - 1);
@@ -118,25 +155,25 @@ static struct opened *probe(MPI_File handle) {
 }
 
 void handles_add(MPI_File handle, struct file *file, bool tells_hints) {
-  pthread_mutex_lock(&lock);
+  section_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL)
     *slot = (struct opened){handle, file, tells_hints};
   else
     dropped++;
-  pthread_mutex_unlock(&lock);
+  section_unlock(&lock);
 }
 
 struct opened handles_find(MPI_File handle) {
-  pthread_mutex_lock(&lock);
+  section_lock(&lock);
   struct opened *slot = probe(handle);
   struct opened found = slot != NULL ? *slot : (struct opened){.file = NULL};
-  pthread_mutex_unlock(&lock);
+  section_unlock(&lock);
   return found;
 }
 
 void handles_remove(MPI_File handle) {
-  pthread_mutex_lock(&lock);
+  section_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL && slot->file != NULL) {
     slot->file = NULL;
@@ -148,7 +185,7 @@ void handles_remove(MPI_File handle) {
       *probe(moved.handle) = moved;
     }
   }
-  pthread_mutex_unlock(&lock);
+  section_unlock(&lock);
 }
 
 struct file *descriptors_find(int descriptor) {
@@ -158,16 +195,73 @@ struct file *descriptors_find(int descriptor) {
   return file != NULL && !__atomic_load_n(&is_child, __ATOMIC_RELAXED) ? file : NULL;
 }
 
-void descriptors_set(int descriptor, struct file *file) {
-  if (descriptor >= 0 && descriptor < DESCRIPTORS_MAX)
-    __atomic_store_n(&descriptors[descriptor], file, __ATOMIC_RELEASE);
+static void raise_highest(int descriptor) {
+  int known = __atomic_load_n(&highest, __ATOMIC_RELAXED);
+  while (descriptor > known && !__atomic_compare_exchange_n(&highest, &known, descriptor, true,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
 }
+
+struct file *descriptors_set(int descriptor, struct file *file) {
+  if (descriptor < 0 || descriptor >= DESCRIPTORS_MAX)
+    return NULL;
+  if (file != NULL) {
+    __atomic_add_fetch(&file->bound, 1, __ATOMIC_RELAXED);
+    raise_highest(descriptor);
+  }
+  struct file *before = __atomic_exchange_n(&descriptors[descriptor], file, __ATOMIC_ACQ_REL);
+  if (before != NULL)
+    __atomic_sub_fetch(&before->bound, 1, __ATOMIC_RELAXED);
+  return before;
+}
+
+int descriptors_highest(void) { return __atomic_load_n(&highest, __ATOMIC_RELAXED); }
 
 static void in_child(void) { __atomic_store_n(&is_child, true, __ATOMIC_RELAXED); }
 
-void files_start(void) {
-  process = getpid();
-  pthread_atfork(NULL, NULL, in_child);
+/* What the parent has opened is not the child's. */
+static void forget(void) {
+  pthread_mutex_init(&lock, NULL);
+  memset(slots, 0, sizeof slots);
+  memset(handles, 0, sizeof handles);
+  memset(descriptors, 0, sizeof descriptors);
+  file_count = direct_count = 0;
+  dropped = 0;
 }
+
+void files_start(void) {
+  static bool is_hooked;
+  if (!is_hooked)
+    pthread_atfork(NULL, NULL, in_child);
+  is_hooked = true;
+  if (is_child)
+    forget();
+  is_child = false;
+  process = getpid();
+}
+
+static void restart_heat(void) {
+  for (int i = 0; i < file_count + direct_count; i++) {
+    file_lock(files[i]);
+    heat_restart(&files[i]->asked_heat);
+    heat_restart(&files[i]->system_heat);
+    file_unlock(files[i]);
+  }
+}
+
+void files_observe(double from_s) {
+  origin_s = from_s;
+  restart_heat();
+  __atomic_store_n(&is_observed, true, __ATOMIC_RELEASE);
+}
+
+void files_stop(void) { __atomic_store_n(&is_observed, false, __ATOMIC_RELEASE); }
+
+bool files_are_observed(void) {
+  return __atomic_load_n(&is_observed, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&is_child, __ATOMIC_RELAXED);
+}
+
+double files_origin_s(void) { return origin_s; }
 
 pid_t files_process(void) { return process; }

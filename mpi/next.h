@@ -6,6 +6,8 @@
 #ifndef FOREBAY_MPI_NEXT_H
 #define FOREBAY_MPI_NEXT_H
 
+#include <errno.h>
+
 /* Looks in the objects loaded after ours, then in an MPI that was loaded later and privately, as
  * Python does. NULL if nobody has it. */
 void *next_find(const char *name);
@@ -19,6 +21,14 @@ static inline void *next_cached(void **cache, const char *name) {
   }
   return known;
 }
+
+/* Runs the statement with errno kept as the call before it has left it. */
+#define WITH_ERRNO_KEPT(statement)                                                                 \
+  do {                                                                                             \
+    int kept = errno;                                                                              \
+    statement;                                                                                     \
+    errno = kept;                                                                                  \
+  } while (0)
 
 /* Typed as the function of that name is declared. Defines one cache per place of use. */
 #define NEXT(name)                                                                                 \

@@ -2,6 +2,10 @@
 #include "observe.h"
 
 #include "call.h"
+#include "clock.h"
+#include "layout.h"
+#include "path.h"
+#include "section.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -34,7 +38,11 @@ static void note_place(struct file *file, const struct transfer *transfer) {
     traffic->gap_bytes += transfer->offset - *next;
   } else if (*next >= 0 && transfer->offset < *next) {
     traffic->steps_back++;
+  } else {
+    traffic->consecutive += *next >= 0;
   }
+  if (file->alignment_bytes > 0 && transfer->offset % file->alignment_bytes != 0)
+    file->counters.not_aligned++;
   *next = transfer->offset + transfer->moved;
   if (file->stripe_bytes > 0 && transfer->moved == file->stripe_bytes &&
       transfer->offset % file->stripe_bytes == 0)
@@ -51,23 +59,29 @@ static void note_read_for_a_write(struct file *file, const struct transfer *tran
   file->rmw_retry_offset = (size_t)transfer->moved < transfer->asked ? end : -1;
 }
 
-static void note_data(struct file *file, const struct transfer *transfer, const struct call *call) {
-  struct traffic *traffic = &file->counters.traffic[transfer->direction];
+static void note_data(struct file *file, const struct transfer *transfer, const struct call *call,
+                      double end_s) {
+  enum direction direction = transfer->direction;
+  struct traffic *traffic = &file->counters.traffic[direction];
   if (transfer->moved < 0) {
     traffic->system_failures++;
     return;
   }
-  if (transfer->direction == READING && is_read_for_a_write(file, call)) {
+  heat_note(&file->system_heat, direction, transfer->start_s - files_origin_s(),
+            end_s - files_origin_s(), transfer->moved);
+  if (direction == READING && is_read_for_a_write(file, call)) {
     note_read_for_a_write(file, transfer);
     return;
   }
   traffic->system_calls++;
   traffic->system_bytes += transfer->moved;
   traffic->system_sizes[size_class(transfer->moved)]++;
+  sizes_note(file->system_sizes[direction], SIZES_MAX, transfer->moved, 1);
+  span_note(&file->moments.system[direction], transfer->start_s, end_s);
   if (call != NULL && call->class == CALL_DATA &&
       (call->kind == COLLECTIVE || call->kind == SPLIT_COLLECTIVE || call->kind == SPLIT_END))
     traffic->collective_system_calls++;
-  if (transfer->direction == WRITING)
+  if (direction == WRITING)
     file->rmw_retry_offset = -1; /* the reads for this write are done */
   note_place(file, transfer);
 }
@@ -77,8 +91,10 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
     return;
   struct call *call = call_on(file);
   file_lock(file);
-  note_data(file, &transfer, call);
-  if (call == NULL)
+  note_data(file, &transfer, call, transfer.start_s + elapsed_s);
+  if (file->layer != LAYER_MPIIO)
+    file->seconds.traffic[transfer.direction].data += elapsed_s;
+  else if (call == NULL)
     file->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
   if (call == NULL)
@@ -97,6 +113,11 @@ void observe_other(struct file *file, enum system_call what, double elapsed_s) {
   file->counters.locks += what == LOCK;
   file->counters.syncs += what == SYNC;
   file->counters.truncations += what == TRUNCATION;
+  file->counters.seeks += what == SEEK;
+  file->counters.stats += what == STAT;
+  file->counters.mmaps += what == MAPPING;
+  if (file->layer != LAYER_MPIIO)
+    *(what == SYNC ? &file->seconds.sync : &file->seconds.metadata) += elapsed_s;
   file_unlock(file);
 }
 
@@ -121,29 +142,172 @@ static void note_opener(struct file *file, const void *caller) {
            slash != NULL ? slash + 1 : object.dli_fname);
 }
 
-void observe_open(const char *path, int descriptor, const void *caller) {
-  struct call *call = call_current();
-  struct file *file = call != NULL ? call->file : NULL;
-  /* A child made by vfork opens its own descriptors, but in its parent's memory. */
-  if (descriptor < 0 || getpid() != files_process())
+static void open_in_call(struct file *file, const struct opening *opening) {
+  if (opening->descriptor < 0)
     return;
-  if (file == NULL || files_are_locked_here()) {
-    if (descriptors_find(descriptor) != NULL) /* closed where we did not see it */
-      descriptors_set(descriptor, NULL);
-    return;
-  }
+  struct stat status;
+  bool has_status = fstat(opening->descriptor, &status) == 0;
   file_lock(file);
-  bool is_ours = is_same_file(path, file, descriptor);
+  bool is_ours = is_same_file(opening->path, file, opening->descriptor);
   if (is_ours) {
-    note_opener(file, caller);
+    note_opener(file, opening->caller);
+    file->alignment_bytes = has_status ? status.st_blksize : 0;
     file->next_offset[READING] = file->next_offset[WRITING] = -1;
   }
   file_unlock(file);
-  descriptors_set(descriptor, is_ours ? file : NULL);
+  descriptors_set(opening->descriptor, is_ours ? file : NULL);
 }
 
-void observe_close(int descriptor) {
-  /* A child made by vfork closes its own descriptors, but in its parent's memory. */
-  if (descriptors_find(descriptor) != NULL && getpid() == files_process())
-    descriptors_set(descriptor, NULL);
+/* Used in a section only. Not on the stack, which is small in some signal handlers. */
+static __thread char path_room[PATH_BYTES_MAX] __attribute__((tls_model("initial-exec")));
+
+/* Only what can be read at an offset: no directories, pipes, terminals. */
+static struct file *record_of(const struct opening *opening, struct stat *status) {
+  if (!path_absolute(opening->directory, opening->path, path_room) || path_is_foreign(path_room))
+    return NULL;
+  if (opening->descriptor < 0)
+    return files_for_failure(path_room, opening->layer);
+  if (fstat(opening->descriptor, status) != 0 || !S_ISREG(status->st_mode))
+    return NULL;
+  if (opening->descriptor < DESCRIPTORS_MAX)
+    return files_for_path(path_room, opening->layer);
+  files_note_dropped();
+  return NULL;
+}
+
+static void open_directly(const struct opening *opening) {
+  double end_s = clock_s();
+  struct stat status;
+  if (path_is_of_mpi(opening->caller))
+    return;
+  section_begin();
+  struct file *file = record_of(opening, &status);
+  section_end();
+  if (file == NULL)
+    return;
+  bool is_open = opening->descriptor >= 0;
+  struct layout layout = layout_of(file->path);
+  file_lock(file);
+  file->counters.opens += is_open;
+  file->counters.open_failures += !is_open;
+  file->seconds.open += end_s - opening->start_s;
+  if (is_open) {
+    file->alignment_bytes = status.st_blksize;
+    file->stripe_count = layout.stripe_count;
+    file->stripe_bytes = layout.stripe_bytes;
+    file->next_offset[READING] = file->next_offset[WRITING] = -1;
+    span_note(&file->moments.opened, opening->start_s, 0);
+  }
+  file_unlock(file);
+  if (is_open)
+    descriptors_set(opening->descriptor, file);
+}
+
+static struct file *file_of(int directory, const char *name) {
+  if (name[0] == '\0') /* AT_EMPTY_PATH */
+    return descriptors_find(directory);
+  if (!path_absolute(directory, name, path_room))
+    return NULL;
+  struct file *file = files_known(path_room, LAYER_POSIX);
+  return file != NULL ? file : files_known(path_room, LAYER_STDIO);
+}
+
+void observe_path(int directory, const char *name, enum system_call what, double elapsed_s) {
+  if (name == NULL || files_are_locked_here())
+    return;
+  section_begin();
+  struct file *file = file_of(directory, name);
+  section_end();
+  if (file != NULL && file->layer != LAYER_MPIIO)
+    observe_other(file, what, elapsed_s);
+}
+
+/* A child made by vfork opens and closes its own descriptors, but in its parent's memory. */
+static bool is_our_process(void) { return getpid() == files_process(); }
+
+void observe_open(const struct opening *opening) {
+  if (!files_are_observed() || !is_our_process())
+    return;
+  struct call *call = call_current();
+  descriptors_set(opening->descriptor, NULL); /* if it was closed where we did not see it */
+  if (files_are_locked_here())
+    return;
+  if (call != NULL && call->file != NULL)
+    open_in_call(call->file, opening);
+  else
+    open_directly(opening);
+}
+
+struct file *observe_close(int descriptor) {
+  if (descriptors_find(descriptor) == NULL || !is_our_process())
+    return NULL;
+  return descriptors_set(descriptor, NULL);
+}
+
+void observe_closed(struct file *file, double start_s, double end_s) {
+  if (file == NULL || file->layer == LAYER_MPIIO || files_are_locked_here())
+    return;
+  file_lock(file);
+  file->seconds.close += end_s - start_s;
+  if (end_s > file->moments.opened.last)
+    file->moments.opened.last = end_s;
+  file_unlock(file);
+}
+
+/* Those of MPI-IO are not followed: what the MPI does with its descriptors is its own. */
+void observe_duplicate(int from, int to) {
+  struct file *file = descriptors_find(from);
+  if (file != NULL && file->layer == LAYER_MPIIO)
+    file = NULL;
+  bool is_known = file != NULL || descriptors_find(to) != NULL;
+  if (!is_known || to < 0 || from == to || !is_our_process())
+    return;
+  struct file *before = descriptors_set(to, file);
+  double now_s = clock_s();
+  observe_closed(before, now_s, now_s);
+}
+
+/* All that was noted of a file before it was known how it is used. One lock after the other, since
+ * two threads could wait for each other. */
+static void move(struct file *from, struct file *to) {
+  file_lock(from);
+  struct counters counters = from->counters;
+  struct seconds seconds = from->seconds;
+  struct span opened = from->moments.opened;
+  from->counters = (struct counters){0};
+  from->seconds = (struct seconds){0};
+  from->moments = (struct moments){0};
+  file_unlock(from);
+  file_lock(to);
+  counters_add(&to->counters, &counters);
+  seconds_add(&to->seconds, &seconds);
+  if (opened.first > 0)
+    span_note(&to->moments.opened, opened.first, opened.last);
+  to->alignment_bytes = from->alignment_bytes;
+  to->stripe_bytes = from->stripe_bytes;
+  to->stripe_count = from->stripe_count;
+  file_unlock(to);
+}
+
+static void count_as_opened(struct file *file) {
+  file_lock(file);
+  file->counters.opens++;
+  span_note(&file->moments.opened, clock_s(), 0);
+  file_unlock(file);
+}
+
+struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
+  bool has_moved = file_has_moved_data(file);
+  if (file->layer == layer || file->layer == LAYER_MPIIO || (has_moved && layer == LAYER_POSIX) ||
+      files_are_locked_here() || !is_our_process())
+    return file;
+  struct file *other = files_for_path(file->path, layer);
+  if (other == NULL)
+    return file;
+  if (has_moved)
+    count_as_opened(other);
+  else
+    move(file, other);
+  descriptors_set(descriptor, other);
+  return other;
 }

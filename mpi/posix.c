@@ -1,5 +1,6 @@
-/* Hooks below MPI-IO: the system calls that ROMIO and ompio make on their files. Each hook passes
- * the call on and returns what it returned, with errno as the call left it. */
+/* Hooks on the system calls that work on a descriptor: those of the program on its own files, and
+ * those that ROMIO and ompio make on theirs. Each hook passes the call on and returns what it
+ * returned, with errno as the call left it. */
 #define _GNU_SOURCE
 #include "clock.h"
 #include "next.h"
@@ -9,16 +10,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Runs the statement with errno kept as the call before it has left it. */
-#define WITH_ERRNO_KEPT(statement)                                                                 \
-  do {                                                                                             \
-    int kept = errno;                                                                              \
-    statement;                                                                                     \
-    errno = kept;                                                                                  \
-  } while (0)
+/* Whose descriptor it is. C++ streams are opened as streams of C, and then used by system calls. */
+static struct file *find(int descriptor) {
+  struct file *file = descriptors_find(descriptor);
+  return file != NULL && file->layer == LAYER_STDIO ? observe_as(LAYER_POSIX, descriptor, file)
+                                                    : file;
+}
 
 /* Where the call that just moved so many bytes by the descriptor's own position began. */
 static off_t began(int descriptor, ssize_t moved) {
@@ -26,19 +30,20 @@ static off_t began(int descriptor, ssize_t moved) {
   return now - (moved > 0 ? moved : 0);
 }
 
-static struct transfer what(enum direction direction, off_t offset, size_t asked, ssize_t moved) {
-  return (struct transfer){direction, offset, asked, moved};
+static struct transfer what(enum direction direction, off_t offset, size_t asked, ssize_t moved,
+                            double start_s) {
+  return (struct transfer){direction, offset, asked, moved, start_s};
 }
 
 #define DATA_HOOK(NAME, DIRECTION, PARAMETERS, ARGUMENTS, ASKED, OFFSET)                           \
   ssize_t NAME PARAMETERS {                                                                        \
-    struct file *file = descriptors_find(descriptor);                                              \
+    struct file *file = find(descriptor);                                                          \
     if (file == NULL)                                                                              \
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
-                    struct transfer transfer = what(DIRECTION, OFFSET, ASKED, moved);              \
+                    struct transfer transfer = what(DIRECTION, OFFSET, ASKED, moved, start_s);     \
                     observe_data(file, transfer, elapsed_s));                                      \
     return moved;                                                                                  \
   }
@@ -73,14 +78,78 @@ VECTOR_HOOK(preadv64, READING, off64_t)
 VECTOR_HOOK(pwritev, WRITING, off_t)
 VECTOR_HOOK(pwritev64, WRITING, off64_t)
 
+/* At -1 these begin where the descriptor stands. */
+#define VECTOR2_HOOK(NAME, DIRECTION, OFFSET_TYPE)                                                 \
+  DATA_HOOK(NAME, DIRECTION,                                                                       \
+            (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset, int how),  \
+            (descriptor, vector, count, offset, how), 0,                                           \
+            offset >= 0 ? offset : began(descriptor, moved))
+
+VECTOR2_HOOK(preadv2, READING, off_t)
+VECTOR2_HOOK(preadv64v2, READING, off64_t)
+VECTOR2_HOOK(pwritev2, WRITING, off_t)
+VECTOR2_HOOK(pwritev64v2, WRITING, off64_t)
+
+/* What compilers make of read and pread where they know the size of the buffer. */
+ssize_t __read_chk(int descriptor, void *buffer, size_t length, size_t room);
+ssize_t __pread_chk(int descriptor, void *buffer, size_t length, off_t offset, size_t room);
+ssize_t __pread64_chk(int descriptor, void *buffer, size_t length, off64_t offset, size_t room);
+DATA_HOOK(__read_chk, READING, (int descriptor, void *buffer, size_t length, size_t room),
+          (descriptor, buffer, length, room), length, began(descriptor, moved))
+DATA_HOOK(__pread_chk, READING,
+          (int descriptor, void *buffer, size_t length, off_t offset, size_t room),
+          (descriptor, buffer, length, offset, room), length, offset)
+DATA_HOOK(__pread64_chk, READING,
+          (int descriptor, void *buffer, size_t length, off64_t offset, size_t room),
+          (descriptor, buffer, length, offset, room), length, offset)
+
+/* From one file to another: a read of the one and a write of the other. The time counts once, for
+ * the write where that is observed. An offset that was given has been moved on by the call. */
+static void note_copied(struct file *source, int from, const off64_t *from_offset,
+                        struct file *target, int to, const off64_t *to_offset, ssize_t moved,
+                        double start_s) {
+  double elapsed_s = clock_s() - start_s;
+  ssize_t length = moved > 0 ? moved : 0;
+  if (source != NULL) {
+    off_t offset = from_offset != NULL ? *from_offset - length : began(from, moved);
+    observe_data(source, what(READING, offset, 0, moved, start_s), target == NULL ? elapsed_s : 0);
+  }
+  if (target != NULL) {
+    off_t offset = to_offset != NULL ? *to_offset - length : began(to, moved);
+    observe_data(target, what(WRITING, offset, 0, moved, start_s), elapsed_s);
+  }
+}
+
+#define COPY_HOOK(NAME, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                             \
+  ssize_t NAME PARAMETERS {                                                                        \
+    struct file *source = find(from), *target = find(to);                                          \
+    if (source == NULL && target == NULL)                                                          \
+      return NEXT(NAME) ARGUMENTS;                                                                 \
+    double start_s = clock_s();                                                                    \
+    ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
+    WITH_ERRNO_KEPT(                                                                               \
+        note_copied(source, from, FROM_OFFSET, target, to, TO_OFFSET, moved, start_s));            \
+    return moved;                                                                                  \
+  }
+
+COPY_HOOK(sendfile, (int to, int from, off_t *offset, size_t length), (to, from, offset, length),
+          offset, NULL)
+COPY_HOOK(sendfile64, (int to, int from, off64_t *offset, size_t length),
+          (to, from, offset, length), offset, NULL)
+COPY_HOOK(copy_file_range,
+          (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
+           unsigned flags),
+          (from, from_offset, to, to_offset, length, flags), from_offset, to_offset)
+
 /* An asynchronous call is counted when it is given to libc, as if all of it were moved, and takes
  * no time: libc makes the system call in a thread of its own. */
 #define AIO_HOOK(NAME, BLOCK, DIRECTION)                                                           \
   int NAME(struct BLOCK *block) {                                                                  \
-    struct file *file = descriptors_find(block->aio_fildes);                                       \
+    struct file *file = find(block->aio_fildes);                                                   \
     int code = NEXT(NAME)(block);                                                                  \
     if (file != NULL && code == 0)                                                                 \
-      observe_data(file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes), 0);    \
+      observe_data(                                                                                \
+          file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0);  \
     return code;                                                                                   \
   }
 
@@ -89,9 +158,9 @@ AIO_HOOK(aio_read64, aiocb64, READING)
 AIO_HOOK(aio_write, aiocb, WRITING)
 AIO_HOOK(aio_write64, aiocb64, WRITING)
 
-#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
+#define OTHER_HOOK_OF(FIND, RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                             \
   RESULT NAME PARAMETERS {                                                                         \
-    struct file *file = descriptors_find(descriptor);                                              \
+    struct file *file = FIND(descriptor);                                                          \
     if (file == NULL)                                                                              \
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
@@ -100,14 +169,43 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
     return result;                                                                                 \
   }
 
-OTHER_HOOK(off_t, lseek, SEEK, (int descriptor, off_t offset, int whence),
-           (descriptor, offset, whence))
-OTHER_HOOK(off64_t, lseek64, SEEK, (int descriptor, off64_t offset, int whence),
-           (descriptor, offset, whence))
+/* All but seeking is done with the descriptors of streams too, and they stay streams. */
+#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
+  OTHER_HOOK_OF(descriptors_find, RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)
+
+OTHER_HOOK_OF(find, off_t, lseek, SEEK, (int descriptor, off_t offset, int whence),
+              (descriptor, offset, whence))
+OTHER_HOOK_OF(find, off64_t, lseek64, SEEK, (int descriptor, off64_t offset, int whence),
+              (descriptor, offset, whence))
 OTHER_HOOK(int, fsync, SYNC, (int descriptor), (descriptor))
 OTHER_HOOK(int, fdatasync, SYNC, (int descriptor), (descriptor))
+OTHER_HOOK(int, sync_file_range, SYNC,
+           (int descriptor, off64_t offset, off64_t length, unsigned flags),
+           (descriptor, offset, length, flags))
 OTHER_HOOK(int, ftruncate, TRUNCATION, (int descriptor, off_t length), (descriptor, length))
 OTHER_HOOK(int, ftruncate64, TRUNCATION, (int descriptor, off64_t length), (descriptor, length))
+OTHER_HOOK(int, flock, LOCK, (int descriptor, int what), (descriptor, what))
+OTHER_HOOK(int, lockf, LOCK, (int descriptor, int what, off_t length), (descriptor, what, length))
+OTHER_HOOK(int, lockf64, LOCK, (int descriptor, int what, off64_t length),
+           (descriptor, what, length))
+OTHER_HOOK(int, fallocate, ALLOCATION, (int descriptor, int mode, off_t offset, off_t length),
+           (descriptor, mode, offset, length))
+OTHER_HOOK(int, fallocate64, ALLOCATION, (int descriptor, int mode, off64_t offset, off64_t length),
+           (descriptor, mode, offset, length))
+OTHER_HOOK(int, posix_fallocate, ALLOCATION, (int descriptor, off_t offset, off_t length),
+           (descriptor, offset, length))
+OTHER_HOOK(int, posix_fallocate64, ALLOCATION, (int descriptor, off64_t offset, off64_t length),
+           (descriptor, offset, length))
+OTHER_HOOK(void *, mmap, MAPPING,
+           (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
+           (place, length, access, flags, descriptor, offset))
+OTHER_HOOK(void *, mmap64, MAPPING,
+           (void *place, size_t length, int access, int flags, int descriptor, off64_t offset),
+           (place, length, access, flags, descriptor, offset))
+#if __GLIBC_PREREQ(2, 33)
+OTHER_HOOK(int, fstat, STAT, (int descriptor, struct stat *status), (descriptor, status))
+OTHER_HOOK(int, fstat64, STAT, (int descriptor, struct stat64 *status), (descriptor, status))
+#endif
 
 /* fcntl's argument is absent, an int or a pointer. Read as a pointer it is passed on unchanged on
  * the systems whose calling convention passes variable arguments like named ones (x86-64, aarch64).
@@ -121,39 +219,15 @@ OTHER_HOOK(int, ftruncate64, TRUNCATION, (int descriptor, off64_t length), (desc
     bool locks = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||            \
                  command == F_OFD_SETLKW;                                                          \
     struct file *file = locks ? descriptors_find(descriptor) : NULL;                               \
-    if (file == NULL)                                                                              \
-      return NEXT(NAME)(descriptor, command, argument);                                            \
-    double start_s = clock_s();                                                                    \
+    double start_s = file != NULL ? clock_s() : 0;                                                 \
     int result = NEXT(NAME)(descriptor, command, argument);                                        \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                                          \
+      WITH_ERRNO_KEPT(observe_duplicate(descriptor, result));                                      \
+    if (file == NULL)                                                                              \
+      return result;                                                                               \
     WITH_ERRNO_KEPT(observe_other(file, LOCK, clock_s() - start_s));                               \
     return result;                                                                                 \
   }
 
 FCNTL_HOOK(fcntl)
 FCNTL_HOOK(fcntl64)
-
-static mode_t mode_after(int flags, va_list rest) {
-  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
-}
-
-#define OPEN_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
-  int NAME PARAMETERS {                                                                            \
-    va_list rest;                                                                                  \
-    va_start(rest, flags);                                                                         \
-    mode_t mode = mode_after(flags, rest);                                                         \
-    va_end(rest);                                                                                  \
-    int descriptor = NEXT(NAME) ARGUMENTS;                                                         \
-    WITH_ERRNO_KEPT(observe_open(path, descriptor, __builtin_return_address(0)));                  \
-    return descriptor;                                                                             \
-  }
-
-OPEN_HOOK(open, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(open64, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(openat, (int directory, const char *path, int flags, ...), (directory, path, flags, mode))
-OPEN_HOOK(openat64, (int directory, const char *path, int flags, ...),
-          (directory, path, flags, mode))
-
-int close(int descriptor) {
-  observe_close(descriptor);
-  return NEXT(close)(descriptor);
-}

@@ -59,6 +59,8 @@ static void write_json(const struct job *job, double wall_s) {
 
 static void print_boxes(const struct job *job) {
   for (int i = 0; i < job->file_count; i++) {
+    if (job->files[i]->layer != LAYER_MPIIO)
+      continue;
     struct text box = {0};
     report_box(job->files[i], &box);
     fputs(text_of(&box), stderr);
@@ -91,7 +93,7 @@ static void say_faults(const struct job *job) {
   for (int i = 0; i < job->file_count; i++) {
     const struct joined *file = job->files[i];
     effects_each(file, say_effect, file->path);
-    if (is_asked_for && file->counters.opens > file->counters.closes)
+    if (is_asked_for && file->layer == LAYER_MPIIO && file->counters.opens > file->counters.closes)
       message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
                     (long long)(file->counters.opens - file->counters.closes));
   }

@@ -52,6 +52,10 @@ static void after_init(int code) {
   if (was_spawned)            /* its parent writes that file */
     settings.wants_json = false;
   step_begin();
+  if (settings.is_active)
+    files_observe(settings.start_s);
+  else
+    files_stop();
   is_awake = settings.is_active;
 }
 

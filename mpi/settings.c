@@ -81,26 +81,26 @@ static bool path_of(const char *variable, char path[PATH_MAX]) {
   return false;
 }
 
-static double unix_s(void) {
+static long long unix_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 static struct wishes wishes_of_this_rank(void) {
   const char *hints = value_of(HINTS_VARIABLE);
+  long long now_us = unix_us();
   struct wishes wishes = {
       .box = is_on(BOX_VARIABLE),
       .json = path_of(JSON_VARIABLE, settings.json_path),
       .display = is_on(DISPLAY_VARIABLE),
       .romio = hints != NULL && value_of("OMPI_MCA_io") == NULL,
       .hints_bytes = hints != NULL ? (int)strlen(hints) + 1 : 0,
-      .started_unix_s = unix_s(),
+      .started_unix_s = 1e-6 * (double)now_us,
   };
   bool has_profile = path_of(PROFILE_VARIABLE, wishes.profile_directory);
   wishes.trace = has_profile && is_on(TRACE_VARIABLE);
-  snprintf(wishes.step_id, sizeof wishes.step_id, "%lld-%d",
-           (long long)(wishes.started_unix_s * 1e3), (int)getpid());
+  snprintf(wishes.step_id, sizeof wishes.step_id, "%lld-%d", now_us / 1000, (int)getpid());
   return wishes;
 }
 

@@ -1,14 +1,17 @@
 #define _GNU_SOURCE
 #include "step.h"
 
+#include "json.h"
 #include "library.h"
 #include "message.h"
+#include "process.h"
 #include "report.h"
 #include "settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,6 @@
 enum {
   FORMAT = 2,
   HOST_BYTES_MAX = 256,
-  ARGUMENTS_BYTES_MAX = 16384,   /* of the command line; what is longer is cut */
   UNFINISHED_BYTES_MAX = 131072, /* all of it with every byte escaped */
   STEP_PATH_BYTES_MAX = PATH_MAX + 128,
 };
@@ -52,63 +54,36 @@ static void count_hosts(void) {
   free(all);
 }
 
-static void add_program(struct text *out) {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  path[length > 0 ? length : 0] = '\0';
-  text_add(out, "\"program\":");
-  text_add_json_string(out, path);
-}
-
-/* As the kernel keeps them: the MPI may be initialised without argc and argv. */
-static void add_arguments(struct text *out) {
-  char words[ARGUMENTS_BYTES_MAX];
-  FILE *line = fopen("/proc/self/cmdline", "r");
-  size_t length = line != NULL ? fread(words, 1, sizeof words - 1, line) : 0;
-  if (line != NULL)
-    fclose(line);
-  words[length] = '\0';
-  text_add(out, ",\"arguments\":[");
-  size_t first = strlen(words) + 1;
-  for (size_t at = first; at < length; at += strlen(words + at) + 1) {
-    text_add(out, "%s", at > first ? "," : "");
-    text_add_json_string(out, words + at);
-  }
-  text_add(out, "]");
-}
-
 static void add_host(struct text *out) {
   char name[HOST_BYTES_MAX] = "";
   gethostname(name, sizeof name - 1);
-  text_add(out, ",\"host\":");
-  text_add_json_string(out, name);
-  text_add(out, ",\"hosts\":%d,\"pid\":%d", hosts, (int)getpid());
+  add_string(out, "host", name);
+  add_integer(out, "hosts", hosts);
+  add_integer(out, "pid", getpid());
 }
 
-/* Not as a floating-point number: the program's locale may have a decimal comma. */
-static void add_seconds(const char *name, double value, struct text *out) {
-  long long micros = (long long)(value * 1e6 + 0.5);
-  text_add(out, ",\"%s\":%lld.%06lld", name, micros / 1000000, micros % 1000000);
+static void add_trace(struct text *out) {
+  char name[STEP_ID_BYTES_MAX + 8];
+  snprintf(name, sizeof name, "trace-%s", settings.step_id);
+  add_name(out, "trace");
+  if (settings.wants_trace)
+    text_add_json_string(out, name);
+  else
+    text_add(out, "null");
 }
 
 void step_header_json(double wall_s, struct text *out) {
-  text_add(out, "\"forebay_mpi\":%d,", FORMAT);
-  add_program(out);
-  add_arguments(out);
+  bool is_finished = wall_s >= 0;
+  add_integer(out, "forebay_mpi", FORMAT);
+  process_program_json(out);
   add_host(out);
-  add_seconds("started_unix_s", settings.started_unix_s, out);
-  text_add(out, ",\"finished\":%s,\"trace\":", wall_s >= 0 ? "true" : "false");
-  if (settings.wants_trace)
-    text_add(out, "\"trace-%s\"", settings.step_id);
-  else
-    text_add(out, "null");
-  text_add(out, ",\"mpi\":");
-  text_add_json_string(out, library_version());
-  text_add(out, ",\"ranks\":%d", settings.ranks);
-  if (wall_s >= 0)
-    add_seconds("wall_s", wall_s, out);
-  else
-    text_add(out, ",\"wall_s\":null");
+  add_seconds(out, "started_unix_s", settings.started_unix_s);
+  add_name(out, "finished");
+  text_add(out, is_finished ? "true" : "false");
+  add_trace(out);
+  add_string(out, "mpi", library_version());
+  add_integer(out, "ranks", settings.ranks);
+  add_seconds(out, "wall_s", is_finished ? wall_s : NAN);
 }
 
 static void name_step(char path[STEP_PATH_BYTES_MAX]) {

@@ -1,19 +1,29 @@
+#define _GNU_SOURCE
 #include "text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ROOM_AT_FIRST = 256, PIECE_BYTES_MAX = 1024 };
+enum { ROOM_AT_FIRST = 256, ROOM_MAPPED_AT_FIRST = 1 << 20, PIECE_BYTES_MAX = 1024 };
+
+static char *mapped(struct text *text, size_t room) {
+  void *bytes = text->bytes != NULL
+                    ? mremap(text->bytes, text->room, room, MREMAP_MAYMOVE)
+                    : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return bytes != MAP_FAILED ? bytes : NULL;
+}
 
 static bool make_room(struct text *text, size_t more) {
-  size_t room = text->room > 0 ? text->room : ROOM_AT_FIRST;
+  size_t at_first = text->is_mapped ? ROOM_MAPPED_AT_FIRST : ROOM_AT_FIRST;
+  size_t room = text->room > 0 ? text->room : at_first;
   while (room < text->length + more + 1)
     room *= 2;
   if (room == text->room)
     return true;
-  char *bytes = realloc(text->bytes, room);
+  char *bytes = text->is_mapped ? mapped(text, room) : realloc(text->bytes, room);
   if (bytes == NULL) {
     text->is_cut = true;
     return false;
@@ -86,8 +96,11 @@ void text_add_json_string(struct text *text, const char *value) {
 }
 
 void text_clear(struct text *text) {
-  free(text->bytes);
-  *text = (struct text){0};
+  if (!text->is_mapped)
+    free(text->bytes);
+  else if (text->bytes != NULL)
+    munmap(text->bytes, text->room);
+  *text = (struct text){.is_mapped = text->is_mapped};
 }
 
 const char *text_of(const struct text *text) { return text->bytes != NULL ? text->bytes : ""; }

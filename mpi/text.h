@@ -8,7 +8,8 @@
 struct text {
   char *bytes; /* zero-terminated once something was added; NULL before */
   size_t length, room;
-  bool is_cut; /* something did not fit into memory */
+  bool is_cut;    /* something did not fit into memory */
+  bool is_mapped; /* to be set before anything is added: its memory does not come from malloc */
 };
 
 void text_add_bytes(struct text *text, const void *bytes, size_t length);

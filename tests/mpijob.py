@@ -116,9 +116,15 @@ def other_library(mpi: Mpi) -> pathlib.Path:
     return mpi.library.parents[1] / family / mpi.library.name
 
 
-def only_file(report: dict) -> dict:
-    assert len(report["files"]) == 1, [file["path"] for file in report["files"]]
-    return report["files"][0]
+def files_of(report: dict, layer: str) -> list[dict]:
+    """Those that the program opened with MPI-IO ("mpiio"), by system calls ("posix"), as streams ("stdio")."""
+    return [file for file in report["files"] if file["layer"] == layer]
+
+
+def only_file(report: dict, layer: str = "mpiio") -> dict:
+    files = files_of(report, layer)
+    assert len(files) == 1, [file["path"] for file in files]
+    return files[0]
 
 
 def said(run) -> list[str]:

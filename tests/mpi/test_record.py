@@ -21,7 +21,7 @@ def record(tmp_path):
 def steps(record) -> list[dict]:
     """All steps; nothing else may be left in the directory."""
     found = [json.loads(path.read_text()) for path in sorted(record.iterdir())]
-    names = sorted(f"step-{int(step['started_unix_s'] * 1000)}-{step['pid']}.json" for step in found)
+    names = sorted(f"step-{round(step['started_unix_s'] * 1e6) // 1000}-{step['pid']}.json" for step in found)
     assert names == sorted(path.name for path in record.iterdir())
     return found
 

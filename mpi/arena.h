@@ -1,0 +1,14 @@
+/* Memory for records, which are never given back. It does not come from malloc: a program may open
+ * a file, or exit, in a signal handler that has interrupted malloc. */
+#ifndef FOREBAY_MPI_ARENA_H
+#define FOREBAY_MPI_ARENA_H
+
+#include <stddef.h>
+
+/* Zeroed, aligned for anything; NULL if there is none. */
+void *arena_take(size_t bytes);
+
+/* A copy of the string, NULL if there is no memory. */
+char *arena_copy(const char *text);
+
+#endif

@@ -1,0 +1,26 @@
+/* Names of files: what they are called from the root on, and which of them are told of. */
+#ifndef FOREBAY_MPI_PATH_H
+#define FOREBAY_MPI_PATH_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum { PATH_BYTES_MAX = PATH_MAX };
+
+/* Without a driver's name like "ufs:" that ROMIO takes before the path. */
+const char *path_without_prefix(const char *name);
+
+/* The name as seen from the directory (a descriptor or AT_FDCWD). Symbolic links are not resolved.
+ * False if it has no such path, or one that is too long. */
+bool path_absolute(int directory, const char *name, char path[PATH_BYTES_MAX]);
+
+/* Of the system, not of the user's data: programs, libraries, devices, settings; and our own. */
+bool path_is_foreign(const char *path);
+
+/* Paths below it are foreign from now on: what Forebay itself keeps there. Not copied. */
+void path_keep_out(const char *directory);
+
+/* The address lies in an MPI, in what an MPI stands on, or in this library. */
+bool path_is_of_mpi(const void *address);
+
+#endif

@@ -1,0 +1,20 @@
+/* The library's locks. A signal handler may interrupt the thread that holds one and open or write a
+ * file: hooks ask section_is_here first, and then do without. Nothing is called in a section that
+ * may block, and sections nest. */
+#ifndef FOREBAY_MPI_SECTION_H
+#define FOREBAY_MPI_SECTION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+void section_lock(pthread_mutex_t *lock);
+void section_unlock(pthread_mutex_t *lock);
+
+/* The same without a lock, around the use of what this thread has only one of. */
+void section_begin(void);
+void section_end(void);
+
+/* This thread is between the two. */
+bool section_is_here(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* Which sizes are the commonest, counted in a table of bounded length: sizes that appear when it is
+ * full are not told apart any more. */
+#ifndef FOREBAY_MPI_SIZES_H
+#define FOREBAY_MPI_SIZES_H
+
+#include <stdint.h>
+
+enum {
+  SIZES_MAX = 32,         /* told apart for one file on one rank */
+  SIZES_JOINED_MAX = 128, /* over all ranks */
+  SIZES_TOLD_MAX = 4,
+};
+
+struct size_count {
+  int64_t bytes, calls; /* no calls: the entry is free */
+};
+
+void sizes_note(struct size_count *table, int room, int64_t bytes, int64_t calls);
+
+/* The commonest, of equally common ones the larger; returns how many there are. */
+int sizes_commonest(const struct size_count *table, int room,
+                    struct size_count commonest[SIZES_TOLD_MAX]);
+
+#endif
