@@ -35,12 +35,16 @@ void call_begin(struct call *call, enum call_class class, struct file *file) {
     start(call);
 }
 
-static bool is_collective(const struct call *call) { return call->kind == COLLECTIVE; }
+static bool is_collective(const struct call *call) {
+  return call->kind == COLLECTIVE || call->kind == SPLIT_COLLECTIVE || call->kind == SPLIT_END;
+}
 
-/* The lock of the file is held. */
+/* The lock of the file is held. A split call is one, whichever of its halves wrote. */
 static void note_active(struct file *file, const struct call *call) {
-  int64_t index = file->collective_writes++;
-  if (index < COLLECTIVE_CALLS_MAX && call->wrote_calls > 0)
+  if (call->kind != SPLIT_END)
+    file->collective_writes++;
+  int64_t index = file->collective_writes - 1;
+  if (index >= 0 && index < COLLECTIVE_CALLS_MAX && call->wrote_calls > 0)
     file->wrote[index / 8] |= (uint8_t)(1 << index % 8);
 }
 

@@ -78,8 +78,10 @@ static void fill(struct parcel *parcel, const struct file *file) {
   }
 }
 
+/* What is large stands not on the stack here and below: a program may exit in a signal handler that
+ * has little of it. */
 static void pack_file(const struct file *file, struct text *out) {
-  struct parcel parcel;
+  static struct parcel parcel;
   fill(&parcel, file);
   text_add_bytes(out, &parcel, sizeof parcel);
   text_add_bytes(out, file->path, parcel.path_bytes);
@@ -110,7 +112,8 @@ static void add_to_head(struct head *head, const struct file *file) {
 /* All files of this rank. Other threads must be done with MPI by now; they may still read and write
  * other files, and what they do from now on is not told. */
 static void pack(struct text *out) {
-  struct head head = {.dropped = files_dropped()};
+  static struct head head;
+  head.dropped = files_dropped();
   files_stop();
   text_add_bytes(out, &head, sizeof head);
   for (int i = 0; files_at(i) != NULL; i++) {
@@ -193,7 +196,7 @@ static void join_text(struct text *to, const char *from) {
 
 /* Joins one file and returns where the next one begins. */
 static const char *join_file(struct job *job, int rank, const char *at) {
-  struct parcel parcel;
+  static struct parcel parcel;
   memcpy(&parcel, at, sizeof parcel);
   const char *path = at + sizeof parcel, *asked = path + parcel.path_bytes;
   const char *program = asked + parcel.asked_bytes, *force = program + parcel.program_bytes;
@@ -230,7 +233,7 @@ static const char *join_file(struct job *job, int rank, const char *at) {
 }
 
 static void join(struct job *job, int rank, const struct text *in) {
-  struct head head;
+  static struct head head;
   if (in->length < sizeof head) {
     message_print("rank %d had no memory for its part of the report, which is missing", rank);
     return;

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,10 +17,15 @@ static mode_t mode_after(int flags, va_list rest) {
 
 static double start_if_observed(void) { return files_are_observed() ? clock_s() : 0; }
 
+/* What the kernel could not read is not for us to read. */
+static bool is_readable(const char *path, int result) {
+  return path != NULL && (result >= 0 || errno != EFAULT);
+}
+
 static void note_opened(int directory, const char *path, int flags, int descriptor,
                         const void *caller, double start_s) {
   bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH) != 0;
-  if (start_s == 0 || is_nameless || path == NULL)
+  if (start_s == 0 || is_nameless || !is_readable(path, descriptor))
     return;
   observe_open(&(struct opening){LAYER_POSIX, directory, path, descriptor, caller, start_s});
 }
@@ -118,7 +124,7 @@ static bool files_are_there(void) { return files_are_observed() && files_at(0) !
   int NAME PARAMETERS {                                                                            \
     double start_s = files_are_there() ? clock_s() : 0;                                            \
     int code = NEXT(NAME) ARGUMENTS;                                                               \
-    if (start_s > 0)                                                                               \
+    if (start_s > 0 && is_readable(path, code))                                                    \
       WITH_ERRNO_KEPT(observe_path(DIRECTORY, path, WHAT, clock_s() - start_s));                   \
     return code;                                                                                   \
   }

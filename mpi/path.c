@@ -53,10 +53,14 @@ static bool begins_with(const char *text, const char *begin) {
   return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-static bool is_shared_library(const char *path) {
+/* Shared libraries, and what Python has compiled. */
+static bool is_code(const char *path) {
   const char *last = strrchr(path, '/');
-  const char *suffix = strstr(last != NULL ? last : path, ".so");
-  return suffix != NULL && (suffix[3] == '\0' || suffix[3] == '.');
+  const char *name = last != NULL ? last : path;
+  const char *suffix = strstr(name, ".so");
+  size_t length = strlen(name);
+  return (suffix != NULL && (suffix[3] == '\0' || suffix[3] == '.')) ||
+         (length > 4 && strcmp(name + length - 4, ".pyc") == 0);
 }
 
 enum { KEPT_OUT_MAX = 4 };
@@ -84,7 +88,7 @@ bool path_is_foreign(const char *path) {
       "/proc/", "/sys/",  "/dev/", "/etc/", "/usr/", "/lib",
       "/bin/",  "/sbin/", "/opt/", "/run/", "/var/",
   };
-  if (is_shared_library(path) || is_kept_out(path))
+  if (is_code(path) || is_kept_out(path))
     return true;
   if (begins_with(path, "/dev/shm/") || begins_with(path, "/var/tmp/"))
     return false;

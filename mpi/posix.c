@@ -103,21 +103,22 @@ DATA_HOOK(__pread64_chk, READING,
           (int descriptor, void *buffer, size_t length, off64_t offset, size_t room),
           (descriptor, buffer, length, offset, room), length, offset)
 
+/* Where a copy that has moved so many bytes began: an offset that was given has been moved on. */
+static off_t copy_began(int descriptor, const off64_t *offset, ssize_t moved) {
+  if (moved < 0)
+    return 0;
+  return offset != NULL ? *offset - moved : began(descriptor, moved);
+}
+
 /* From one file to another: a read of the one and a write of the other. The time counts once, for
- * the write where that is observed. An offset that was given has been moved on by the call. */
-static void note_copied(struct file *source, int from, const off64_t *from_offset,
-                        struct file *target, int to, const off64_t *to_offset, ssize_t moved,
-                        double start_s) {
+ * the write where that is observed. */
+static void note_copied(struct file *source, off_t from, struct file *target, off_t to,
+                        ssize_t moved, double start_s) {
   double elapsed_s = clock_s() - start_s;
-  ssize_t length = moved > 0 ? moved : 0;
-  if (source != NULL) {
-    off_t offset = from_offset != NULL ? *from_offset - length : began(from, moved);
-    observe_data(source, what(READING, offset, 0, moved, start_s), target == NULL ? elapsed_s : 0);
-  }
-  if (target != NULL) {
-    off_t offset = to_offset != NULL ? *to_offset - length : began(to, moved);
-    observe_data(target, what(WRITING, offset, 0, moved, start_s), elapsed_s);
-  }
+  if (source != NULL)
+    observe_data(source, what(READING, from, 0, moved, start_s), target == NULL ? elapsed_s : 0);
+  if (target != NULL)
+    observe_data(target, what(WRITING, to, 0, moved, start_s), elapsed_s);
 }
 
 #define COPY_HOOK(NAME, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                             \
@@ -127,8 +128,8 @@ static void note_copied(struct file *source, int from, const off64_t *from_offse
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
-    WITH_ERRNO_KEPT(                                                                               \
-        note_copied(source, from, FROM_OFFSET, target, to, TO_OFFSET, moved, start_s));            \
+    WITH_ERRNO_KEPT(note_copied(source, copy_began(from, FROM_OFFSET, moved), target,              \
+                                copy_began(to, TO_OFFSET, moved), moved, start_s));                \
     return moved;                                                                                  \
   }
 

@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DIRECTORY_VARIABLE "FOREBAY_PROFILE"
-
 enum {
   REPORTS_MAX = 64, /* in one record */
   TOLD_CALLS_MIN = 1000,
@@ -47,11 +45,11 @@ static bool is_set(const char *variable) {
 /* Before the program runs. An MPI program has files too before it initialises MPI; then rank 0's
  * wishes count. */
 __attribute__((constructor)) static void begin(void) {
-  bool wants_profile = is_set(DIRECTORY_VARIABLE);
+  bool wants_profile = is_set(PROFILE_VARIABLE);
   if (!wants_profile && !is_set(JSON_VARIABLE))
     return;
   if (wants_profile)
-    snprintf(directory, sizeof directory, "%s", secure_getenv(DIRECTORY_VARIABLE));
+    snprintf(directory, sizeof directory, "%s", secure_getenv(PROFILE_VARIABLE));
   if (directory[0] != '/')
     directory[0] = '\0';
   if (directory[0] != '\0')
@@ -76,7 +74,7 @@ static bool is_worth_telling(void) {
 }
 
 static void add_executable(struct text *out) {
-  char path[PATH_BYTES_MAX];
+  static char path[PATH_BYTES_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
   add_string(out, "program", path);
@@ -108,7 +106,7 @@ void process_program_json(struct text *out) {
 static void add_header(double wall_s, struct text *out) {
   char host[HOST_BYTES_MAX] = "";
   gethostname(host, sizeof host - 1);
-  add_integer(out, "forebay_mpi", 2);
+  add_integer(out, "forebay_mpi", REPORT_FORMAT);
   process_program_json(out);
   add_string(out, "host", host);
   add_integer(out, "hosts", 1);
@@ -135,7 +133,7 @@ static bool write_all(const char *path, const char *bytes, size_t length) {
 /* Each process that has something to tell makes this file a byte longer, so its length says how
  * many there were, told or not. */
 static bool takes_a_place(void) {
-  char path[PATH_BYTES_MAX + 32];
+  static char path[PATH_BYTES_MAX + 32];
   struct stat status;
   snprintf(path, sizeof path, "%s/processes", directory);
   int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -147,7 +145,7 @@ static bool takes_a_place(void) {
 }
 
 static void place(const struct text *json) {
-  char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
+  static char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
            (int)getpid());
   snprintf(beside, sizeof beside, "%s/process-%lld-%d.new", directory,

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+enum { REPORT_FORMAT = 2 }; /* "forebay_mpi": docs/profiles.md */
+
 /* Collective, before MPI is finalised: gathers, and rank 0 prints and writes what was asked for. */
 void report_make(double wall_s);
 

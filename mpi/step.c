@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-  FORMAT = 2,
   HOST_BYTES_MAX = 256,
   UNFINISHED_BYTES_MAX = 131072, /* all of it with every byte escaped */
   STEP_PATH_BYTES_MAX = PATH_MAX + 128,
@@ -74,7 +73,7 @@ static void add_trace(struct text *out) {
 
 void step_header_json(double wall_s, struct text *out) {
   bool is_finished = wall_s >= 0;
-  add_integer(out, "forebay_mpi", FORMAT);
+  add_integer(out, "forebay_mpi", REPORT_FORMAT);
   process_program_json(out);
   add_host(out);
   add_seconds(out, "started_unix_s", settings.started_unix_s);

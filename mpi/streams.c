@@ -263,6 +263,8 @@ int fflush(FILE *stream) {
 /* A stream that appends begins where the file ends. */
 static void note_opened(const char *path, const char *mode, FILE *stream, const void *caller,
                         double start_s) {
+  if (path == NULL || (stream == NULL && errno == EFAULT))
+    return;
   int descriptor = stream != NULL ? fileno_unlocked(stream) : -1;
   set_place(descriptor, mode[0] == 'a' ? -1 : 0);
   observe_open(&(struct opening){LAYER_STDIO, AT_FDCWD, path, descriptor, caller, start_s});

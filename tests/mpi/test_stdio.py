@@ -1,0 +1,49 @@
+"""Streams of C: the calls of the program, not those that libc makes below them."""
+
+import pytest
+
+from mpijob import PROGRAMS, files_of, only_file
+
+
+@pytest.fixture
+def direct(mpi):
+    return mpi.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
+
+
+def picked(traffic: dict, *names: str) -> list:
+    return [traffic[name] for name in names]
+
+
+def test_calls_on_a_stream(mpi, direct, tmp_path):
+    report, run = mpi.report(1, direct, "blocks", tmp_path / "f")
+    file = only_file(report, "stdio")
+    assert run.stdout == ""
+    assert files_of(report, "posix") == [], "a descriptor belongs to one layer"
+    assert picked(file, "opens", "not_closed", "seeks", "syncs") == [1, 0, 2, 1]
+    names = ("system_calls", "system_bytes", "gaps", "steps_back", "consecutive")
+    assert picked(file["write"], *names) == [4, 514, 0, 0, 3]
+    assert picked(file["read"], *names) == [5, 114, 0, 1, 3], "500, 507, 508, 513, and from the begin again"
+    assert file["read"]["common_sizes"] == [[1, 2], [100, 1], [7, 1], [5, 1]]
+
+
+def test_appending_begins_at_the_end(mpi, direct, tmp_path):
+    report, _ = mpi.report(1, direct, "appended", tmp_path / "f")
+    file = only_file(report, "stdio")
+    assert picked(file, "opens", "not_aligned") == [2, 2], "700 and 1000 are off 4096, 0 is not"
+    assert picked(file["write"], "system_calls", "system_bytes", "consecutive") == [3, 1300, 1]
+
+
+def test_streams_over_descriptors_and_over_other_files(mpi, direct, tmp_path):
+    report, run = mpi.report(1, direct, "turned", tmp_path / "f")
+    assert run.stdout == ""
+    assert [(file["path"], file["layer"], file["opens"], file["not_closed"], file["write"]["system_bytes"]) for file in report["files"]] == [
+        (f"{tmp_path}/f.0", "stdio", 1, 0, 100),
+        (f"{tmp_path}/f.0.other", "stdio", 1, 0, 200),
+    ]
+
+
+def test_a_full_disk_and_a_missing_file_reach_the_program(mpi, direct, tmp_path):
+    report, run = mpi.report(1, direct, "full", tmp_path / "f")
+    assert run.stdout == ""
+    file = only_file(report, "stdio")
+    assert picked(file, "path", "opens", "open_failures") == [f"{tmp_path}/f.0", 0, 1]
