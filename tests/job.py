@@ -1,5 +1,6 @@
 """A job in a directory of its own, run by the real `forebay`."""
 
+import json
 import os
 import pathlib
 import signal
@@ -86,6 +87,16 @@ class Job:
             raise
         return process.returncode, err
 
+    def records(self) -> list[pathlib.Path]:
+        """The records of I/O, oldest first."""
+        profiles = self.state / PROFILES
+        return sorted(profiles.iterdir(), key=lambda path: int(path.name)) if profiles.exists() else []
+
+    def record(self) -> dict:
+        """What the only record says of its job."""
+        (record,) = self.records()
+        return json.loads((record / "job.json").read_text())
+
     def allocations(self) -> list[pathlib.Path]:
         return sorted(self.store.iterdir())
 
@@ -105,7 +116,7 @@ class Job:
         assert self.keepers() == []
         assert self.allocations() == []
         assert list(self.temporary.iterdir()) == []
-        assert list(self.state.iterdir()) == []
+        assert [path for path in self.state.iterdir() if path.name != PROFILES] == []
 
 
 def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
@@ -114,5 +125,6 @@ def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
 
 
 NOBODY = 65534
+PROFILES = "profiles"
 INTERRUPT = signal.SIGINT
 KILL = signal.SIGKILL

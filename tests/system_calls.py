@@ -32,10 +32,10 @@ class Traced:
         rank.write_text(RANK)
         rank.chmod(0o755)
 
-    def through_forebay(self, *directives: str) -> dict[int, list[str]]:
+    def through_forebay(self, *directives: str, options: tuple[str, ...] = ()) -> dict[int, list[str]]:
         self.traces.mkdir()
         self.job.script(SCRIPT, *directives)
-        return self._calls(self.job.run(**self.more))
+        return self._calls(self.job.run(*options, **self.more))
 
     def bare(self, directory: pathlib.Path) -> dict[int, list[str]]:
         self.traces.mkdir()

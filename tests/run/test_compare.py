@@ -20,7 +20,7 @@ def compare(job, *options):
 def test_the_table_has_a_block_for_each_file_system_and_says_emulated(job):
     job.script(WRITE + """echo '{"kernel": "x", "io_s": 0.25, "bytes": 16777216}'""", DW, STAGE_OUT)
     done = compare(job, "--pfs-model", str(LUSTRE), "--repeat", "1")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and done.stdout.count("I/O seen: as the program itself tells.") == 2, done.stderr
     assert "emulated: lustre-small" in done.stdout and "\nreal: " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith(("file system", "burst buffer"))]
     assert len(rows) == 4
@@ -39,9 +39,21 @@ def test_json_has_every_run(job):
     for row in block["rows"]:
         assert len(row["runs"]) == 2
         for run in row["runs"]:
-            assert run["io_s"] is None
+            assert run["io_from"] == "record" and 0 < run["io_s"] < run["job_s"]
             assert run["safe_s"] >= run["job_s"] + run["stage_out_s"]
     assert all(run["stage_out_s"] > 0 for run in block["rows"][1]["runs"])
+
+
+def test_the_time_in_io_of_other_programs_is_from_the_record_and_those_of_the_last_runs_stay(job):
+    job.script(WRITE, DW, STAGE_OUT)
+    done = compare(job, "--repeat", "2")
+    assert done.returncode == 0 and "I/O seen: from the record of the programs' calls." in done.stdout, done.stderr
+    assert [row.split()[4] for row in done.stdout.splitlines() if row.startswith((" file system", " burst buffer"))].count("-") == 0
+    kept = [record.name for record in job.records()]
+    assert len(kept) == 2 and f": forebay report {kept[0]} {kept[1]}" in done.stderr
+    done = compare(job, "--repeat", "1", "--no-profile", "--json")
+    assert [run["io_s"] for row in json.loads(done.stdout)[0]["rows"] for run in row["runs"]] == [None, None]
+    assert len(job.records()) == 2
 
 
 def test_results_that_differ_are_shouted_and_fail(job):

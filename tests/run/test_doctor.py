@@ -13,7 +13,7 @@ import pytest
 
 IDS = [
     "store", "user_namespaces", "huge_pages", "memory", "memory_cgroup", "shared_memory", "nvme", "network_fs",
-    "lfs", "fuse", "mpi", "mpi_compiler", "mpi_io", "slurm", "emulation",
+    "lfs", "fuse", "mpi", "mpi_compiler", "mpi_io", "slurm", "emulation", "recording", "reports",
 ]  # fmt: skip
 STATES = {"ok", "warn", "missing"}
 

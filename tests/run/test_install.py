@@ -23,8 +23,12 @@ def test_what_is_installed_works_from_there(build, tmp_path):
         "forebay-clean.1",
         "forebay-compare.1",
         "forebay-doctor.1",
+        "forebay-profile-export.1",
+        "forebay-profile.1",
+        "forebay-report.1",
         "forebay-run.1",
         "forebay-status.1",
+        "forebay-why.1",
         "forebay.1",
     ]
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()

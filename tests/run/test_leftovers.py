@@ -243,7 +243,7 @@ def test_memory_that_is_gone_is_said_to_be_gone(job):
     job.in_memory()
     killed_while_it_runs(job)
     when_the_job_has_ended(job)
-    (record,) = [json.loads(path.read_text()) for path in job.state.iterdir()]
+    (record,) = [json.loads(path.read_text()) for path in job.state.glob("*.json")]
     os.kill(record["keeper"]["pid"], KILL)
     while status(job)[0]["state"] != "lost":
         time.sleep(0.01)
@@ -258,7 +258,7 @@ def test_memory_that_is_gone_is_said_to_be_gone(job):
 def test_another_machines_leftover_is_left_to_it(job):
     killed_while_it_runs(job)
     when_the_job_has_ended(job)
-    (path,) = job.state.iterdir()
+    (path,) = job.state.glob("*.json")
     own = path.read_text()
     path.write_text(json.dumps(json.loads(own) | {"host": "elsewhere.example", "boot_id": "another"}))
     (shown,) = status(job)
@@ -382,7 +382,7 @@ def test_what_was_to_go_where_only_the_view_leads_is_not_put_elsewhere(job):
     job.stop_when(process, (job.directory / "wrote").exists, KILL)
     (job.directory / "go").touch()
     when_the_job_has_ended(job)
-    (record,) = [json.loads(path.read_text()) for path in job.state.iterdir()]
+    (record,) = [json.loads(path.read_text()) for path in job.state.glob("*.json")]
     os.kill(record["keeper"]["pid"], KILL)
     done = job.command("clean")
     assert done.returncode == 1 and "the view in which the job ran is gone" in done.stderr

@@ -47,9 +47,31 @@ pub enum Verb {
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
         The time an application sees in I/O is taken from the line of JSON with the key \"io_s\" that\n\
-        it prints, as Forebay's own kernels do; of other programs it is not known."
+        it prints, as Forebay's own kernels do; of other programs from the record of their calls."
     )]
     Compare(CompareArguments),
+    /// Record what a command and the programs it starts do with their files
+    #[command(
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        after_help = "Example:\n  forebay profile -- mpiexec -n 4 ./a.out\n  \
+        forebay profile export 1763761234567\n\n\
+        Exit codes of profile:\n  the command's own, if it was started (128 + N if signal N ended it)\n  \
+        124  the command was ended at its time limit\n  126  it could not be started\n  127  it was not found"
+    )]
+    Profile(ProfileArguments),
+    /// Show where the time of a job's I/O went, or compare several jobs
+    #[command(disable_help_flag = true)]
+    Report {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
+    /// Tell what a job waited for or why it failed, and the next step
+    #[command(disable_help_flag = true)]
+    Why {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
     /// Look at this machine: what Forebay finds, what it means for jobs, and what to do about it
     #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
         Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]
@@ -107,11 +129,45 @@ pub struct RunArguments {
     /// Write the job's standard output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Do not record what the job's programs do with their files
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Record each of their I/O calls too
+    #[arg(long, conflicts_with = "no_profile")]
+    pub trace: bool,
     /// Print one JSON object on what happened; the job's own output goes to standard error
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub emulation: EmulationArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArguments {
+    #[command(subcommand)]
+    pub verb: Option<ProfileVerb>,
+    /// The command, behind --
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+    /// Record each I/O call too
+    #[arg(long)]
+    pub trace: bool,
+    /// End the command after TIME: minutes, h:m:s, d-h:m:s; 0: no limit
+    #[arg(short, long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Print one JSON object on what happened; the command's own output goes to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileVerb {
+    /// Write what was recorded about a job as a Darshan log
+    #[command(disable_help_flag = true)]
+    Export {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -187,6 +243,9 @@ pub struct CompareArguments {
     /// Leave out the runs on the real file system (only with --pfs-model)
     #[arg(long, requires = "pfs_model")]
     pub no_real: bool,
+    /// Do not record what the job's programs do with their files
+    #[arg(long)]
+    pub no_profile: bool,
     /// Print JSON instead of the table
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,8 @@
 //! `forebay clean`.
 
 use forebay_control::{
-    Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, records, remove_unrecorded,
+    Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, complete_abandoned, records,
+    remove_unrecorded,
 };
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
@@ -59,6 +60,9 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
     if arguments.jobs.is_empty() {
         remove_unrecorded(&records)?;
         emulation::remove_abandoned(&records)?;
+        if let Err(error) = complete_abandoned(&records) {
+            warn(&error.to_string());
+        }
     }
     let mut chosen = Vec::new();
     for recorded in records.found {

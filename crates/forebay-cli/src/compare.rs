@@ -5,11 +5,12 @@ mod outputs;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use forebay_control::{JobScript, expanded_out};
+use forebay_control::{JobScript, expanded_out, seen};
 use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{Caught, Ended, Events, command, start_job};
+use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
 use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -85,6 +86,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
             return fail(&failure.message, failure.hint.as_deref(), failure.exit_code);
         }
     };
+    tell_of_records(&blocks);
     let differ = blocks.iter().any(|block| block.same_output == Some(false));
     let text = if arguments.json {
         serde_json::to_string(&blocks)
@@ -94,6 +96,24 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
     match text {
         Ok(text) => messages::data(&text, i32::from(differ)),
         Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
+    }
+}
+
+/// Says how to see the last runs of both ways side by side, where they were recorded.
+fn tell_of_records(blocks: &[Block]) {
+    for block in blocks {
+        let last = block.rows.iter().filter_map(|row| row.runs.last());
+        let records = last.filter_map(|run| run.profile.as_deref());
+        let ids: Vec<_> = records
+            .filter(|directory| seen(directory).programs > 0)
+            .filter_map(|directory| directory.file_name()?.to_str())
+            .collect();
+        if let [one, other] = ids[..] {
+            let label = &block.label;
+            messages::say(&format!(
+                "the last two runs ({label}): forebay report {one} {other}"
+            ));
+        }
     }
 }
 
@@ -175,15 +195,19 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
     });
     let mut fingerprints = Vec::new();
     // In turn, so that a slow minute of the machine meets both alike.
-    for _ in 0..bench.arguments.repeat {
+    for left in (0..bench.arguments.repeat).rev() {
         for row in &mut rows {
             bench
                 .bar
                 .set_message(format!("{label}, {}", row.way.name()));
             bench.bar.tick();
-            let (measured, left) = one_run(bench, model, row.way)?;
+            let (mut measured, wrote) = one_run(bench, model, row.way)?;
+            // The records of the last runs are enough to look at, and leave room for other jobs'.
+            if let Some(directory) = measured.profile.take_if(|_| left > 0) {
+                files::remove_tree(&directory)?;
+            }
             row.runs.push(measured);
-            fingerprints.push(left);
+            fingerprints.push(wrote);
             bench.bar.inc(1);
         }
     }
@@ -220,6 +244,9 @@ fn one_run(
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(machine::this_program()?);
     process.args(["run", "--json", "--output"]).arg(&said);
+    if bench.arguments.no_profile {
+        process.arg("--no-profile");
+    }
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
@@ -233,9 +260,13 @@ fn one_run(
     process.arg(&bench.arguments.script);
     process.stdout(files::open_to_write(&account)?);
     process.stderr(files::open_to_write(&log)?);
-    let (ended, asked) = bench.events.wait_handing_signals_on(start_job(process)?)?;
+    let job = start_job(process)?;
+    let waited = bench
+        .events
+        .wait_handing_signals_on(job, None, Duration::ZERO);
+    let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
-    if let Some(signal) = asked {
+    if let Some(Asked::Signal(signal)) = asked {
         return Err(Failure::stopped(signal, &log));
     }
     if ended != Ended::Exit(0) {

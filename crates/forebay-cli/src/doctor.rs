@@ -2,6 +2,7 @@
 
 mod node;
 mod programs;
+mod recording;
 mod storage;
 
 use std::io::IsTerminal;
@@ -110,7 +111,7 @@ type Question = fn(&Stores) -> Diagnosis;
 type Stores = [Option<PathBuf>; 2];
 
 /// All questions, in the order of the list.
-const QUESTIONS: [(&str, Question); 15] = [
+const QUESTIONS: [(&str, Question); 17] = [
     ("store", |[named, site]| {
         storage::store(named.as_deref(), site.as_deref())
     }),
@@ -128,6 +129,8 @@ const QUESTIONS: [(&str, Question); 15] = [
     ("mpi_io", |_| programs::mpi_io()),
     ("slurm", |_| programs::slurm()),
     ("emulation", |_| programs::emulation()),
+    ("recording", |_| recording::recording()),
+    ("reports", |_| recording::reports()),
 ];
 
 pub fn doctor(arguments: &DoctorArguments) -> i32 {

@@ -14,6 +14,7 @@ use forebay_store::{SHARED_MEMORY, Store};
 use serde::Serialize;
 
 use crate::arguments::EmulationArguments;
+use crate::libraries;
 
 /// A state is named so, with the process and the time in milliseconds behind.
 const STATE_NAME: &str = "forebay-pfs-";
@@ -72,6 +73,13 @@ impl Emulation {
             model: self.model.name.clone(),
             counters: self.state.counters(),
         }
+    }
+}
+
+impl Emulated {
+    /// As `--json` shows it.
+    pub fn as_value(&self) -> serde_json::Value {
+        serde_json::json!(self)
     }
 }
 
@@ -185,19 +193,7 @@ fn shown(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::
     Ok(shown)
 }
 
-/// Beside the program as cargo builds it, or in the library folder as it is installed.
+/// The library that delays.
 pub fn preload_library() -> Result<PathBuf, Failure> {
-    let beside = machine::program_directory().map_err(|error| (error.to_string(), None))?;
-    let places = [
-        beside.join(PRELOAD_LIBRARY),
-        beside.join("../lib/forebay").join(PRELOAD_LIBRARY),
-    ];
-    let found = places.iter().find(|place| files::status(place).is_ok());
-    found.cloned().ok_or_else(|| {
-        let message = format!(
-            "{PRELOAD_LIBRARY} is neither in {} nor in ../lib/forebay",
-            beside.display()
-        );
-        (message, Some("run make build, or make install".to_owned()))
-    })
+    libraries::library(PRELOAD_LIBRARY)
 }

@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_control::TASKS_VARIABLE;
+use forebay_control::{Flavour, TASKS_VARIABLE};
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
 
@@ -52,27 +52,6 @@ pub fn stand_in(name: &str) -> Option<Main> {
 
 /// Exit code when no rank was started, as a shell gives it for a command it cannot run.
 const CANNOT_LAUNCH: i32 = 127;
-
-/// The MPI whose launcher stands behind us.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    OpenMpi,
-    Hydra,
-    Unknown,
-}
-
-impl Flavour {
-    /// From what its launcher says of its version.
-    pub fn of(said: &str) -> Self {
-        if said.contains("Open MPI") || said.contains("OpenRTE") {
-            Self::OpenMpi
-        } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
-            Self::Hydra
-        } else {
-            Self::Unknown
-        }
-    }
-}
 
 /// The real mpiexec behind us.
 struct Launcher {

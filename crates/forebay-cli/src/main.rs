@@ -7,9 +7,12 @@ mod doctor;
 mod emulation;
 mod launchers;
 mod lfs;
+mod libraries;
 mod messages;
 mod preview;
+mod profile;
 mod progress;
+mod python;
 mod run;
 mod status;
 
@@ -19,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Verb};
+use arguments::{Arguments, ProfileVerb, Verb};
 use launchers::rank;
 
 fn main() -> ExitCode {
@@ -39,6 +42,12 @@ fn verb() -> i32 {
     match Arguments::parse().verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
+        Verb::Profile(arguments) => match &arguments.verb {
+            Some(ProfileVerb::Export { words }) => python::become_verb("export", words),
+            None => profile::profile(&arguments),
+        },
+        Verb::Report { words } => python::become_verb("report", &words),
+        Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),

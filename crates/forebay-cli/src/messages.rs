@@ -72,6 +72,24 @@ pub fn data(text: &str, exit_code: i32) -> i32 {
     }
 }
 
+/// A command that was not carried out, as `--json` shows it.
+#[derive(serde::Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+    hint: Option<&'a str>,
+    exit_code: i32,
+}
+
+/// Writes as JSON why a command was not carried out; returns as [`json`].
+pub fn refusal(error: &str, hint: Option<&str>, exit_code: i32) -> i32 {
+    let refusal = Refusal {
+        error,
+        hint,
+        exit_code,
+    };
+    json(&refusal, exit_code)
+}
+
 /// Writes one JSON value to standard output; returns the exit code given, or 1 as [`data`] does.
 pub fn json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
     match serde_json::to_string(value) {

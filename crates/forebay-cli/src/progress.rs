@@ -129,6 +129,10 @@ impl Watcher for Progress {
         }
     }
 
+    fn note(&self, text: &str) {
+        say(text);
+    }
+
     fn warning(&self, text: &str) {
         warn(text);
     }

@@ -1,15 +1,18 @@
 //! `forebay run`.
 
-use forebay_control::{Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output, Preview};
+use forebay_control::{
+    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Outcome, Output, Preview, Recording,
+};
 use forebay_host::process::Caught;
 use serde::Serialize;
 
 use crate::arguments::{RunArguments, site_store};
 use crate::emulation::{self, Emulated, Emulation};
 use crate::launchers;
+use crate::libraries;
 use crate::messages::{self, fail, say};
 use crate::progress::Progress;
-use crate::{preview, status};
+use crate::{preview, profile, status};
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -17,14 +20,6 @@ struct Account<'a> {
     #[serde(flatten)]
     outcome: &'a Outcome,
     emulated: Option<Emulated>,
-}
-
-/// The same of a job that was not started.
-#[derive(Serialize)]
-struct Refusal<'a> {
-    error: &'a str,
-    hint: Option<&'a str>,
-    exit_code: i32,
 }
 
 /// What became of the command.
@@ -42,13 +37,8 @@ pub fn run(arguments: &RunArguments) -> i32 {
         Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments.json),
         Err((message, hint, exit_code)) => {
             fail(&message, hint.as_deref(), exit_code);
-            let refusal = Refusal {
-                error: &message,
-                hint: hint.as_deref(),
-                exit_code,
-            };
             if arguments.json {
-                return messages::json(&refusal, exit_code);
+                return messages::refusal(&message, hint.as_deref(), exit_code);
             }
             exit_code
         }
@@ -69,14 +59,10 @@ fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
     }
     let refused = |error: Error| (error.to_string(), error.hint(), error.exit_code());
     let caught = Caught::listen().map_err(Error::from).map_err(refused)?;
+    let burst_buffer = arguments.burst_buffer().map_err(Error::from);
+    let burst_buffer = burst_buffer.map_err(refused)?;
     let mut script = JobScript::read(&arguments.script).map_err(refused)?;
-    if let Some(given) = arguments
-        .burst_buffer()
-        .map_err(Error::from)
-        .map_err(refused)?
-    {
-        script.burst_buffer = Some(given);
-    }
+    script.burst_buffer = burst_buffer.or(script.burst_buffer);
     script.header.notes().iter().for_each(|note| say(note));
     let own_limit = arguments.time.or(script.header.time_limit);
     let time_limit = own_limit.filter(|limit| !limit.is_zero());
@@ -84,6 +70,14 @@ fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
         None => Output::Inherit,
+    };
+    let emulated = emulation
+        .as_ref()
+        .map(|emulation| || emulation.report().as_value());
+    let recording = Recording {
+        libraries: libraries::observers(),
+        trace: arguments.trace,
+        emulated: emulated.as_ref().map(|emulated| emulated as _),
     };
     let order = Order {
         script: &script,
@@ -95,6 +89,7 @@ fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
         output,
         shims: &launchers::names(emulation.is_some()),
         emulation: emulation.as_ref().map(Emulation::state_path),
+        recording: (!arguments.no_profile).then_some(recording),
     };
     let progress = Progress::explaining(arguments.explain);
     if arguments.dry_run {
@@ -124,6 +119,9 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         messages::hint(&format!(
             "{why}: the data are in {kept}; forebay clean {id} {clean}"
         ));
+    }
+    if let Some(directory) = &outcome.profile {
+        profile::tell(directory, outcome.job_s, "job");
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);

@@ -13,6 +13,12 @@ pub const TIME_LIMIT_REACHED: i32 = 124;
 /// Exit code when the job succeeded but its data did not all arrive.
 pub const STAGE_OUT_INCOMPLETE: i32 = 123;
 
+/// Exit codes of `forebay profile` where the command was not found or could not be started, as of env(1).
+const COMMAND_NOT_FOUND: i32 = 127;
+const COMMAND_NOT_STARTED: i32 = 126;
+const COMMAND_HINT: &str =
+    "name a program that is executable and in PATH: forebay profile -- mpiexec -n 4 ./a.out";
+
 /// Why a job was not started, or could not be brought to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -155,6 +161,12 @@ pub enum Error {
         /// The allocation, which was kept.
         kept: Option<PathBuf>,
     },
+    /// `forebay profile` without a command.
+    #[error("there is no command to run")]
+    NoCommand,
+    /// The command of `forebay profile`.
+    #[error(transparent)]
+    CommandNotStarted(forebay_host::Error),
     /// A signal came before the job was started.
     #[error("stopped by a signal before the job was started")]
     Stopped,
@@ -175,6 +187,8 @@ impl Error {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::LostSight { .. } => STAGE_OUT_INCOMPLETE,
+            Self::CommandNotStarted(error) if error.is_not_found() => COMMAND_NOT_FOUND,
+            Self::CommandNotStarted(_) => COMMAND_NOT_STARTED,
             _ => FAILED_BEFORE_THE_JOB,
         }
     }
@@ -199,6 +213,7 @@ impl Error {
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
             Self::NoInterpreter(_) => "make the first line #!/bin/bash",
+            Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
             Self::Host(error) if error.is_not_found() => "check the path",
             Self::StageInSource { .. } => {
                 "the job was not started; correct the source= of that line"

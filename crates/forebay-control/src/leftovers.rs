@@ -7,6 +7,7 @@ use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 
+use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
@@ -189,6 +190,9 @@ impl Recorded {
         }
         // Killed from here on, the next one must not take what is half taken away for the results.
         self.update(Record::is_removed)?;
+        if let Some(Err(error)) = self.record.profile.as_deref().map(complete_killed) {
+            watcher.warning(&error.to_string());
+        }
         self.take_away(staged.is_some())?;
         drop(lock);
         Ok(staged)

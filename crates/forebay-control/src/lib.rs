@@ -1,31 +1,39 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
 
+mod command;
 mod environment;
 mod error;
 mod header;
 mod job_directory;
+mod launcher;
 mod leftovers;
 mod life;
 mod order;
 mod outcome;
 mod placement;
 mod preview;
+mod profile;
 mod record;
 mod running;
 mod script;
 mod staging;
 
+pub use command::{Command, Profiled};
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE};
 pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED};
 pub use forebay_mover::Failure;
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
+pub use launcher::Flavour;
 pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::run;
 pub use order::{Direction, Order, Output, Watcher};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, Preview, Shown};
+pub use profile::{
+    Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
+};
 pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use script::JobScript;
 pub use staging::expanded_out;

@@ -9,6 +9,7 @@ use forebay_host::process::Caught;
 use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
 use crate::placement::{Placement, Placing};
+use crate::profile::{Profile, record_refusal};
 use crate::record::{Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::{Error, Outcome, environment};
@@ -19,30 +20,20 @@ use crate::{Error, Outcome, environment};
 /// If the job was not started; nothing is left behind then. What goes wrong later is in the
 /// [`Outcome`].
 pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outcome, Error> {
-    let directory = JobDirectory::make()?;
-    let record = Record::new(directory.id(), &order.script.path, directory.path());
-    let recorded = record.and_then(|mut record| {
-        record.emulation = order.emulation.map(Path::to_path_buf);
-        record.keep = order.keep;
-        let recorded = record.keep()?;
-        match directory.is_recorded() {
-            Ok(()) => Ok(recorded),
-            Err(error) => {
-                recorded.remove()?;
-                Err(error.into())
-            }
-        }
-    });
-    let mut recorded = match recorded {
-        Ok(recorded) => recorded,
+    let (directory, mut recorded) = match written_down(order) {
+        Ok(both) => both,
         Err(error) => {
-            directory.remove()?;
+            record_refusal(order, &error, watcher);
             return Err(error);
         }
     };
+    let profile = Profile::of_job(order, &recorded, watcher);
     let mut placement = Placement::default();
-    let done = Life::new(order, &directory, watcher)
+    let done = Life::new(order, &directory, profile.as_ref(), watcher)
         .and_then(|life| life.live(caught, &mut placement, &mut recorded));
+    if let (Some(profile), Some(recording)) = (profile, &order.recording) {
+        profile.end(recording, done.as_ref(), watcher);
+    }
     let kept = match &done {
         Ok(outcome) => outcome.kept.is_some(),
         Err(error) => matches!(error, Error::LostSight { kept: Some(_), .. }),
@@ -56,6 +47,31 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         watcher.warning(&error.to_string());
     }
     done
+}
+
+/// The job's own directory, and its record.
+fn written_down(order: &Order) -> Result<(JobDirectory, Recorded), Error> {
+    let directory = JobDirectory::make()?;
+    let record = Record::new(directory.id(), &order.script.path, directory.path());
+    let recorded = record.and_then(|mut record| {
+        record.emulation = order.emulation.map(Path::to_path_buf);
+        record.keep = order.keep;
+        let recorded = record.keep(order.recording.is_some())?;
+        match directory.is_recorded() {
+            Ok(()) => Ok(recorded),
+            Err(error) => {
+                recorded.remove()?;
+                Err(error.into())
+            }
+        }
+    });
+    match recorded {
+        Ok(recorded) => Ok((directory, recorded)),
+        Err(error) => {
+            directory.remove()?;
+            Err(error)
+        }
+    }
 }
 
 /// Frees all that the job had. What cannot be freed stays recorded.
@@ -83,6 +99,7 @@ impl<'a> Life<'a> {
     fn new(
         order: &'a Order<'a>,
         directory: &'a JobDirectory,
+        profile: Option<&'a Profile>,
         watcher: &'a dyn Watcher,
     ) -> Result<Self, Error> {
         let submitted_in = machine::current_directory()?;
@@ -101,6 +118,7 @@ impl<'a> Life<'a> {
             works_in,
             job_id,
             under_scheduler: outer_job.is_some(),
+            profile,
         })
     }
 

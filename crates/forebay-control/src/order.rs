@@ -9,6 +9,7 @@ use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
 use crate::placement::Wishes;
+use crate::profile::Recording;
 use crate::{Error, JobScript, Staged, StoreUsed};
 
 /// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
@@ -17,7 +18,6 @@ const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
 
 /// What is to be run, and how.
-#[derive(Debug)]
 pub struct Order<'a> {
     /// The script.
     pub script: &'a JobScript,
@@ -37,6 +37,8 @@ pub struct Order<'a> {
     pub shims: &'a [&'a str],
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
+    /// How its I/O is recorded; none if it is not to be.
+    pub recording: Option<Recording<'a>>,
 }
 
 /// Where the script's standard output goes.
@@ -75,6 +77,8 @@ pub trait Watcher: Sync {
     fn ended(&self, id: &str, status: i32, seconds: f64);
     /// Processes that the script had left behind were ended, as far as they could be.
     fn leftovers(&self, leftovers: &Leftovers);
+    /// Something that is not as it might be, and no harm.
+    fn note(&self, text: &str);
     /// Something the user should know.
     fn warning(&self, text: &str);
     /// Why something was decided as it was.

@@ -36,6 +36,9 @@ pub struct Outcome {
     /// The allocation that was kept, because of that or because the user wants it.
     #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
+    /// The record of its I/O; none if there is none.
+    #[serde(serialize_with = "lossy_option")]
+    pub profile: Option<PathBuf>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
 }

@@ -5,7 +5,6 @@
 //! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification); where
 //! that cannot be written, in the directory for temporary files.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use forebay_directive::Stage;
@@ -14,6 +13,7 @@ use forebay_host::{clock, files, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::profile::PROFILES;
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +71,9 @@ pub struct Record {
     pub stage_out: Vec<Stage>,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
+    /// The record of its I/O, which stays.
+    #[serde(default)]
+    pub profile: Option<PathBuf>,
 }
 
 /// A record on disk.
@@ -100,31 +103,31 @@ impl Record {
             place: None,
             stage_out: Vec::new(),
             emulation: None,
+            profile: None,
         })
     }
 
-    /// Puts it on disk, in the first state directory that takes it.
-    pub(crate) fn keep(self) -> Result<Recorded, Error> {
+    /// Puts it on disk, in the first state directory that takes it. There the record of its I/O will
+    /// lie, if there is to be one.
+    pub(crate) fn keep(self, is_profiled: bool) -> Result<Recorded, Error> {
         let mut refused = None;
-        for directory in state_directories() {
-            // Jobs of other machines and of other temporary directories may have begun in the same
-            // millisecond, and their records may lie in the same home.
-            let name = format!("{}-{}@{}.json", self.id, self.process.pid, self.host);
-            let path = directory.join(name);
-            let recorded = Recorded {
-                record: self.clone(),
-                path,
-            };
-            let made = files::make_directories(&directory, 0o700);
-            if made.is_ok() && is_anothers(&directory) {
-                continue;
-            }
-            match made.and_then(|_| recorded.write()) {
-                Ok(()) => return Ok(recorded),
+        for directory in made_state_directories() {
+            match directory.and_then(|directory| self.clone().keep_in(&directory, is_profiled)) {
+                Ok(recorded) => return Ok(recorded),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
         Err(Error::NoState(refused))
+    }
+
+    fn keep_in(mut self, directory: &Path, is_profiled: bool) -> forebay_host::Result<Recorded> {
+        // Jobs of other machines and of other temporary directories may have begun in the same
+        // millisecond, and their records may lie in the same home.
+        let name = format!("{}-{}@{}.json", self.id, self.process.pid, self.host);
+        let path = directory.join(name);
+        self.profile = is_profiled.then(|| directory.join(PROFILES).join(&self.id));
+        let recorded = Recorded { record: self, path };
+        recorded.write().map(|()| recorded)
     }
 }
 
@@ -213,10 +216,7 @@ impl Recorded {
     fn write(&self) -> forebay_host::Result<()> {
         let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
         let text = files::named(text, "write down", &self.path)?;
-        let fresh = self.fresh();
-        let mut file = files::open_to_write(&fresh)?;
-        files::named(file.write_all(&text), "write", &fresh)?;
-        files::rename(&fresh, &self.path)
+        files::write_whole(&self.path, &self.fresh(), &text)
     }
 }
 
@@ -241,9 +241,6 @@ pub struct Records {
 pub fn records() -> Result<Records, Error> {
     let mut records = Records::default();
     for directory in state_directories() {
-        if is_anothers(&directory) {
-            continue;
-        }
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() => continue,
             // Nothing of ours can be in it.
@@ -291,7 +288,8 @@ pub(crate) fn promised_bytes() -> Result<u64, Error> {
     Ok(promised.sum())
 }
 
-fn state_directories() -> Vec<PathBuf> {
+/// Where records may lie, the first choice first, whether it is there or not.
+pub(crate) fn state_directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -299,7 +297,22 @@ fn state_directories() -> Vec<PathBuf> {
     let own = absolute("FOREBAY_STATE")
         .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
         .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
-    own.into_iter().chain([in_temporary()]).collect()
+    let all = own.into_iter().chain([in_temporary()]);
+    all.filter(|directory| !is_anothers(directory)).collect()
+}
+
+/// The same, made if they are not there; or why not.
+pub(crate) fn made_state_directories() -> impl Iterator<Item = forebay_host::Result<PathBuf>> {
+    let directories = state_directories().into_iter();
+    let made = directories.map(|directory| {
+        files::make_directories(&directory, 0o700)?;
+        Ok(directory)
+    });
+    // Another one may have been faster.
+    made.filter(|made| {
+        made.as_ref()
+            .map_or(true, |directory| !is_anothers(directory))
+    })
 }
 
 fn in_temporary() -> PathBuf {

@@ -13,14 +13,15 @@ use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Output, Watcher};
 use crate::outcome::exit_code;
 use crate::placement::{Space, namespace_directory};
+use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
 use crate::{Error, Outcome, RUN_VARIABLE, Staged, TIME_LIMIT_REACHED, environment};
 
 /// Time a job has between SIGTERM and SIGKILL.
-const JOB_GRACE: Duration = Duration::from_secs(10);
+pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
 /// The same for processes that the job left behind.
-const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
@@ -33,6 +34,7 @@ pub(crate) struct Life<'a> {
     /// The scheduler's where there is one, else our own.
     pub(crate) job_id: String,
     pub(crate) under_scheduler: bool,
+    pub(crate) profile: Option<&'a Profile>,
 }
 
 /// A job that has its allocation.
@@ -99,6 +101,7 @@ impl Running<'_> {
             unended_processes: leftovers.remaining,
             undelivered: false,
             kept: None,
+            profile: life.profile.map(|profile| profile.directory().to_owned()),
             exit_code: job_status,
         };
         Ok(match self.space {
@@ -250,13 +253,16 @@ impl Running<'_> {
                 process.env(mode.variable(), environment::with_slash(&root));
             }
         }
+        if let (Some(profile), Some(recording)) = (life.profile, &life.order.recording) {
+            process.envs(profile.environment(recording, None, life.watcher));
+        }
         life.watcher.running(&life.job_id);
         Ok(start_job(process)?)
     }
 }
 
 /// The status of the job as a shell shows it; that of timeout(1) if its time was up.
-fn status(ended: Ended, asked: Option<Asked>) -> i32 {
+pub(crate) fn status(ended: Ended, asked: Option<Asked>) -> i32 {
     match (ended, asked) {
         (_, Some(Asked::TimeLimit)) => TIME_LIMIT_REACHED,
         (Ended::Signal(_), Some(Asked::Signal(signal))) => 128 + signal,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -303,6 +303,20 @@ pub fn make_file(path: &Path, mode: u32) -> Result<File> {
 /// As `open(2)`.
 pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
+}
+
+/// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside
+/// it, then renamed. Where that fails nothing new stays.
+///
+/// # Errors
+/// As `open(2)`, `write(2)` and `rename(2)`.
+pub fn write_whole(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
+    let mut file = open_to_write(fresh)?;
+    let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));
+    if written.is_err() {
+        fs::remove_file(fresh).ok(); // the first error is the one to tell
+    }
+    written
 }
 
 /// Locks a file against others who lock it, until the result is dropped or we end; none if somebody

@@ -4,6 +4,7 @@
 //! job leaves behind is found and ended, as a scheduler's process tracking does. Nothing here
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
+mod origin;
 mod table;
 
 use std::collections::HashSet;
@@ -17,7 +18,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use crate::{Result, clock, files, on};
@@ -25,6 +26,9 @@ use crate::{Result, clock, files, on};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
+
+/// Signals that ask us to stop.
+const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +101,8 @@ pub enum Asked {
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
     pid: Pid,
+    /// A terminal's signals reach it without us.
+    in_our_group: bool,
 }
 
 /// A program to be started with [`Command`]'s own options.
@@ -124,6 +130,18 @@ impl Caught {
     /// # Errors
     /// If the kernel refuses either.
     pub fn listen() -> Result<Self> {
+        Self::listen_to(&STOPS)
+    }
+
+    /// The same, and SIGUSR1 and SIGUSR2 too, whose meaning is the command's alone.
+    ///
+    /// # Errors
+    /// As [`Caught::listen`].
+    pub fn listen_for_a_command() -> Result<Self> {
+        Self::listen_to(&[&STOPS[..], &[SIGUSR1, SIGUSR2]].concat())
+    }
+
+    fn listen_to(signals: &[i32]) -> Result<Self> {
         let here = Path::new("this process");
         on(
             rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
@@ -131,9 +149,13 @@ impl Caught {
             here,
         )?;
         let ignored = ignored_signals()?;
-        let stops = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter();
-        let wanted = stops.filter(|signal| ignored & (1 << (signal - 1)) == 0);
-        let caught = Signals::new(wanted.chain([SIGCHLD]));
+        let wanted = signals
+            .iter()
+            .copied()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let wanted: Vec<_> = wanted.collect();
+        on(origin::note(&wanted), "catch the signals of", here)?;
+        let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
         let signals = on(caught, "catch the signals of", here)?;
         let others = children_of(us(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
@@ -216,20 +238,41 @@ impl Events {
         }
     }
 
-    /// Waits for the process to end, and hands each signal that asks us to stop on to it alone: it
-    /// knows how to end what it has begun. Returns also the first such signal.
+    /// Waits for the process to end, and hands each signal that comes to us on to it alone: it
+    /// knows how to end what it has begun. At the time limit all descendants get SIGTERM, and SIGKILL
+    /// after `grace`. Returns also what asked it first to end.
     ///
     /// # Errors
-    /// If the signal cannot be sent.
-    pub fn wait_handing_signals_on(&self, job: Job) -> Result<(Ended, Option<i32>)> {
+    /// If a signal cannot be sent, or /proc cannot be read.
+    pub fn wait_handing_signals_on(
+        &self,
+        job: Job,
+        limit: Option<Duration>,
+        grace: Duration,
+    ) -> Result<(Ended, Option<Asked>)> {
         let mut asked = None;
+        let mut at_the_limit = Signal::TERM;
+        // A limit beyond what the clock can count is none.
+        let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
         loop {
             if let (_, Some(ended)) = reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
-            if let Some(signal) = self.next(None).filter(|signal| *signal != SIGCHLD) {
-                asked = asked.or(Some(signal));
-                send(job.pid, Signal::TERM)?;
+            match self.next(deadline) {
+                Some(SIGCHLD) => {}
+                Some(signal) => {
+                    asked = asked.or(Some(Asked::Signal(signal)));
+                    let has_it = job.in_our_group && origin::is_the_kernel(signal);
+                    if let Some(signal) = Signal::from_named_raw(signal).filter(|_| !has_it) {
+                        send(job.pid, signal)?;
+                    }
+                }
+                None => {
+                    asked = Some(Asked::TimeLimit);
+                    self.signal_all(at_the_limit)?;
+                    at_the_limit = Signal::KILL;
+                    deadline = Some(clock::now() + grace);
+                }
             }
         }
     }
@@ -319,15 +362,29 @@ impl Events {
 /// # Errors
 /// If it cannot be started.
 pub fn start_job(mut command: Command) -> Result<Job> {
+    command.process_group(0);
+    start(command, false)
+}
+
+/// Starts a job in our own process group, where it may read from the terminal, and a Ctrl-C reaches
+/// both.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start_beside_us(command: Command) -> Result<Job> {
+    start(command, true)
+}
+
+fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
     let path = Path::new(command.get_program()).to_owned();
-    let child = on(command.process_group(0).spawn(), "run", &path)?;
+    let child = on(command.spawn(), "run", &path)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = on(
         pid.ok_or_else(|| std::io::Error::other("no pid")),
         "run",
         &path,
     )?;
-    Ok(Job { pid })
+    Ok(Job { pid, in_our_group })
 }
 
 /// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it

@@ -1,5 +1,8 @@
 //! What is measured.
 
+use std::path::PathBuf;
+
+use forebay_control::seen;
 use serde::{Deserialize, Serialize};
 
 /// One way of running the job.
@@ -24,8 +27,10 @@ impl Way {
 pub struct Measured {
     /// Run time of the script.
     pub job_s: f64,
-    /// Time in I/O as the application tells it.
+    /// Time in I/O as the application sees it.
     pub io_s: Option<f64>,
+    /// Who tells it.
+    pub io_from: Option<Teller>,
     /// From the start of the script until its data are on the file system, synced.
     pub safe_s: f64,
     /// Stage-out, contained in `safe_s`.
@@ -34,6 +39,18 @@ pub struct Measured {
     pub bytes: Option<u64>,
     /// Bytes that were written to the emulated file system as the emulation saw it.
     pub emulated_bytes: Option<u64>,
+    /// The record of its I/O, of the last run of each way.
+    pub profile: Option<PathBuf>,
+}
+
+/// Who tells of the time in I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Teller {
+    /// The application, in a line of JSON.
+    Program,
+    /// The record of its calls.
+    Record,
 }
 
 /// All runs of one way.
@@ -65,6 +82,7 @@ pub struct Account {
     job_s: f64,
     stage_out: Option<StageOut>,
     emulated: Option<Emulated>,
+    profile: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -107,16 +125,25 @@ impl Measured {
             .iter()
             .filter_map(|said| said.bytes)
             .reduce(|a, b| a + b);
+        let told = said
+            .iter()
+            .filter_map(|said| said.io_s)
+            .reduce(|a, b| a + b)
+            .map(|io_s| (io_s, Teller::Program));
+        let recorded = || {
+            let io_s = seen(account.profile.as_ref()?).io_s?;
+            Some((io_s, Teller::Record))
+        };
+        let (io_s, io_from) = told.or_else(recorded).unzip();
         Measured {
             job_s: account.job_s,
-            io_s: said
-                .iter()
-                .filter_map(|said| said.io_s)
-                .reduce(|a, b| a + b),
+            io_s,
+            io_from,
             safe_s: account.job_s + stage_out_s,
             stage_out_s,
             bytes: written.or(account.stage_out.as_ref().map(|staged| staged.bytes)),
             emulated_bytes: account.emulated.as_ref().map(|e| e.counters.bytes_written),
+            profile: account.profile.clone(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;
 
-use super::figures::{Block, Measured, Row};
+use super::figures::{Block, Measured, Row, Teller};
 
 /// All blocks, each a table and what it means.
 pub fn text(blocks: &[Block]) -> String {
@@ -101,6 +101,7 @@ fn sentences(block: &Block) -> Vec<String> {
             said.push(versus(what, &there, &here));
         }
     }
+    said.extend(tellers(block));
     let blind = unseen(file_system, block.output_bytes);
     if blind.is_none() {
         said.extend(why_it_loses(file_system, burst_buffer));
@@ -121,6 +122,19 @@ fn sentences(block: &Block) -> Vec<String> {
         }
     });
     said
+}
+
+/// Who tells of the time in I/O, unless nobody does.
+fn tellers(block: &Block) -> Option<String> {
+    let runs = || block.rows.iter().flat_map(|row| &row.runs);
+    let tells = |teller| runs().any(|run| run.io_from == Some(teller));
+    let who = match (tells(Teller::Program), tells(Teller::Record)) {
+        (true, false) => "as the program itself tells",
+        (false, true) => "from the record of the programs' calls",
+        (true, true) => "as the program tells in some runs, from the record of its calls in others",
+        (false, false) => return None,
+    };
+    Some(format!("I/O seen: {who}."))
 }
 
 /// Below this ratio of the medians the two are called equal.
@@ -197,6 +211,8 @@ mod tests {
             stage_out_s,
             bytes: Some(1 << 20),
             emulated_bytes: None,
+            io_from: Some(Teller::Program),
+            profile: None,
         };
         let row = |way, jobs: &[f64], stage_out_s| Row {
             way,

@@ -1,12 +1,11 @@
 //! Programs that a job needs, and what they say of themselves.
 
-use forebay_control::SHIMS_VARIABLE;
+use forebay_control::{Flavour, SHIMS_VARIABLE};
 use forebay_host::machine::find_other_program;
 use forebay_host::process::command;
 
 use super::{Diagnosis, ask};
 use crate::emulation;
-use crate::launchers::Flavour;
 
 /// What `scontrol show config` says that matters here.
 const SLURM_SETTINGS: [&str; 5] = [
@@ -197,7 +196,6 @@ fn slurm_setting<'a>(said: &'a str, name: &str) -> Option<&'a str> {
 pub fn emulation() -> Diagnosis {
     match emulation::preload_library() {
         Ok(path) => {
-            let path = forebay_host::files::real_path(&path).unwrap_or(path);
             let consequence = "--pfs-model can emulate a parallel file system";
             Diagnosis::ok(path.display().to_string(), consequence)
         }

@@ -1,0 +1,59 @@
+//! What records a job's I/O, and what shows it.
+
+use forebay_control::stored;
+use indicatif::HumanBytes;
+
+use super::Diagnosis;
+use crate::{libraries, python};
+
+const BUILD: &str = "run make build, or make install";
+
+pub fn recording() -> Diagnosis {
+    let observers = libraries::observers();
+    let families = [("Open MPI", observers.openmpi), ("MPICH", observers.mpich)];
+    let there = families
+        .into_iter()
+        .filter(|(_, library)| library.is_some());
+    let there: Vec<_> = there.map(|(name, _)| name).collect();
+    if there.is_empty() {
+        return Diagnosis::missing(
+            "no libforebay_mpi.so in ../lib/forebay beside this program",
+            "jobs run, but what they do with their files is not recorded",
+            BUILD,
+        );
+    }
+    let there = there.join(" and ");
+    let consequence = "forebay run and forebay profile record the I/O of a job's programs there";
+    match stored() {
+        Ok(stored) => {
+            let (size, directory) = (HumanBytes(stored.bytes), stored.directory.display());
+            let records = stored.records;
+            let found = format!(
+                "libforebay_mpi.so for {there}; {records} record(s), {size}, in {directory}"
+            );
+            Diagnosis::ok(found, consequence)
+        }
+        Err(error) => {
+            let remedy = "set FOREBAY_STATE to a directory of yours";
+            Diagnosis::warn(
+                error.to_string(),
+                "it is not known where records go",
+                remedy,
+            )
+        }
+    }
+}
+
+pub fn reports() -> Diagnosis {
+    match python::program() {
+        Some(path) => Diagnosis::ok(
+            path.display().to_string(),
+            "forebay report, why and profile export show what was recorded",
+        ),
+        None => Diagnosis::missing(
+            "forebay-py is neither beside forebay nor in PATH",
+            "jobs are recorded, but forebay report, why and profile export do not work",
+            BUILD,
+        ),
+    }
+}

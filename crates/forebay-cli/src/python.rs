@@ -1,0 +1,56 @@
+//! Verbs that are written in Python: `forebay VERB` becomes `forebay-py VERB` (decision 9).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use forebay_host::process::{command, replace_by};
+use forebay_host::{files, machine};
+
+use crate::messages::fail;
+
+const PROGRAM: &str = "forebay-py";
+/// Exit code where it cannot be started, as a shell gives it.
+const CANNOT_START: i32 = 127;
+
+/// Becomes the verb.
+pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
+    let Some(program) = program() else {
+        let message =
+            format!("{PROGRAM}, which makes reports, is neither beside forebay nor in PATH");
+        return fail(
+            &message,
+            Some("run make build, or make install"),
+            CANNOT_START,
+        );
+    };
+    let state = match forebay_control::state_directory() {
+        Ok(state) => state,
+        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+    };
+    let mut python = command(program);
+    python.arg(verb).args(words).env("FOREBAY_STATE", state);
+    if let Some(libraries) = libraries() {
+        python.env("FOREBAY_LIBRARY", libraries);
+    }
+    let error = replace_by(python);
+    fail(
+        &error.to_string(),
+        Some("run make build, or make install"),
+        CANNOT_START,
+    )
+}
+
+/// Beside us, else in PATH.
+pub fn program() -> Option<PathBuf> {
+    let beside = machine::program_directory().ok()?.join(PROGRAM);
+    if files::status(&beside).is_ok() {
+        return Some(beside);
+    }
+    machine::find_other_program(PROGRAM)
+}
+
+/// The folder of our libraries, as it is built and installed.
+fn libraries() -> Option<PathBuf> {
+    let directory = machine::program_directory().ok()?.join("../lib/forebay");
+    files::real_path(&directory).ok()
+}

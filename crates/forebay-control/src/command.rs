@@ -1,0 +1,97 @@
+//! `forebay profile`: any command, recorded as a job is, with no allocation and no script.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_host::clock;
+use forebay_host::process::{Asked, Caught, command, start_beside_us};
+use serde::Serialize;
+
+use crate::profile::{Profile, Recording};
+use crate::running::{JOB_GRACE, LEFTOVER_GRACE, status};
+use crate::{Error, Watcher};
+
+/// A command, and how it is run.
+pub struct Command<'a> {
+    /// The program and its arguments.
+    pub words: &'a [OsString],
+    /// It is ended after this time.
+    pub time_limit: Option<Duration>,
+    /// Its standard output goes to our standard error.
+    pub output_to_error: bool,
+    /// How its I/O is recorded.
+    pub recording: Recording<'a>,
+}
+
+/// The account of a command.
+#[derive(Debug, Clone, Serialize)]
+pub struct Profiled {
+    /// Exit status as a shell shows it.
+    pub job_status: i32,
+    /// Run time in seconds.
+    pub job_s: f64,
+    /// Exit code of `forebay profile`.
+    pub exit_code: i32,
+    /// The record of its I/O; none if it could not be made.
+    pub profile: Option<PathBuf>,
+}
+
+impl Command<'_> {
+    /// Runs it to its end. Signals to us are handed on; it is for the command to obey them.
+    ///
+    /// # Errors
+    /// If it cannot be started, or signals cannot be handed on.
+    pub fn run(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Profiled, Error> {
+        let profile = Profile::of_command(self.words, watcher);
+        let done = self.live(profile.as_ref(), caught, watcher);
+        if let Some(profile) = profile {
+            profile.end(&self.recording, done.as_ref(), watcher);
+        }
+        done
+    }
+
+    fn live(
+        &self,
+        profile: Option<&Profile>,
+        caught: Caught,
+        watcher: &dyn Watcher,
+    ) -> Result<Profiled, Error> {
+        let (program, arguments) = self.words.split_first().ok_or(Error::NoCommand)?;
+        let mut process = command(program);
+        process.args(arguments);
+        if self.output_to_error {
+            process.stdout(std::io::stderr());
+        }
+        if let Some(profile) = profile {
+            let launcher = is_launcher(program).then_some(program.as_os_str());
+            process.envs(profile.environment(&self.recording, launcher, watcher));
+        }
+        let events = caught.watch(None);
+        let started = clock::now();
+        let job = start_beside_us(process).map_err(Error::CommandNotStarted)?;
+        let (ended, asked) = events.wait_handing_signals_on(job, self.time_limit, JOB_GRACE)?;
+        let job_s = started.elapsed().as_secs_f64();
+        if asked == Some(Asked::TimeLimit) {
+            watcher.warning("the command was ended: its time limit was reached");
+            events.end_leftovers(LEFTOVER_GRACE)?;
+        }
+        // A command that obeys a signal in its own way has a status of its own.
+        let job_status = status(ended, asked.filter(|asked| *asked == Asked::TimeLimit));
+        Ok(Profiled {
+            job_status,
+            job_s,
+            exit_code: job_status,
+            profile: profile.map(|profile| profile.directory().to_owned()),
+        })
+    }
+}
+
+/// Does it start ranks itself, so that its MPI counts and not that of PATH?
+fn is_launcher(program: &OsString) -> bool {
+    let name = Path::new(program)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    name.starts_with("mpiexec") || name.starts_with("mpirun")
+}

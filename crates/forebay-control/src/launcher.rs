@@ -1,0 +1,55 @@
+//! The launcher of the machine's MPI.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use forebay_host::machine::find_other_program;
+use forebay_host::probe;
+use forebay_host::process::command;
+
+/// What a launcher may take to say its version.
+const ANSWER_MS_MAX: u64 = 2_000;
+
+/// The MPI to which a launcher belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Open MPI.
+    OpenMpi,
+    /// MPICH, Intel MPI and others of its family.
+    Hydra,
+    /// Something else.
+    Unknown,
+}
+
+impl Flavour {
+    /// From what the launcher says of its version.
+    #[must_use]
+    pub fn of(said: &str) -> Self {
+        if said.contains("Open MPI") || said.contains("OpenRTE") {
+            Self::OpenMpi
+        } else if said.contains("HYDRA") || said.contains("Intel(R) MPI") {
+            Self::Hydra
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// Of this launcher, which is asked. It is asked in a thread.
+    pub(crate) fn of_launcher(launcher: impl AsRef<OsStr>) -> Self {
+        let mut launcher = command(launcher);
+        launcher.arg("--version");
+        match probe::ask(launcher, Duration::from_millis(ANSWER_MS_MAX)) {
+            Ok(Some(answer)) => Self::of(&answer.output),
+            // What does not answer starts no ranks either.
+            Ok(None) | Err(_) => Self::Unknown,
+        }
+    }
+
+    /// Of the launcher that a job will find.
+    pub(crate) fn in_path() -> Self {
+        let found = ["mpiexec", "mpirun"]
+            .into_iter()
+            .find_map(find_other_program);
+        found.map_or(Self::Unknown, Self::of_launcher)
+    }
+}

@@ -1,0 +1,149 @@
+//! What the programs of a job wrote into its record, as far as the job's end speaks of it.
+
+use std::path::Path;
+
+use forebay_host::files;
+use serde::Deserialize;
+
+/// What is in a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seen {
+    /// Programs, with MPI or without.
+    pub programs: usize,
+    /// Seconds in which they were in I/O calls: of each program those of its slowest rank, and of
+    /// programs that ran at the same time those of the one that had the largest share. None if one of
+    /// them does not tell.
+    pub io_s: Option<f64>,
+}
+
+/// What is wanted of a step or a process.
+#[derive(Debug, Deserialize)]
+struct Program {
+    started_unix_s: f64,
+    wall_s: Option<f64>,
+    io_s: Option<IoSeconds>,
+}
+
+#[derive(Debug, Deserialize)]
+struct IoSeconds {
+    slowest: f64,
+}
+
+/// Looks into a record. A file that cannot be understood is a program that does not tell.
+#[must_use]
+pub fn seen(directory: &Path) -> Seen {
+    let names = files::names_in(directory).unwrap_or_default();
+    let names = names.iter().filter_map(|name| name.to_str());
+    let is_program = |name: &&str| {
+        name.ends_with(".json") && (name.starts_with("step-") || name.starts_with("process-"))
+    };
+    let texts = names
+        .filter(is_program)
+        .map(|name| files::read_lossy(&directory.join(name)));
+    let programs: Vec<Option<Span>> = texts
+        .map(|text| Span::of(&serde_json::from_str(&text.ok()?).ok()?))
+        .collect();
+    let all: Option<Vec<Span>> = programs.iter().copied().collect();
+    Seen {
+        programs: programs.len(),
+        io_s: all
+            .filter(|spans| !spans.is_empty())
+            .map(|spans| io_seconds(&spans)),
+    }
+}
+
+/// When a program ran, and the share of that time it was in I/O.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    begin_s: f64,
+    end_s: f64,
+    share: f64,
+}
+
+impl Span {
+    fn of(program: &Program) -> Option<Self> {
+        let (wall_s, io_s) = (program.wall_s?, program.io_s.as_ref()?.slowest);
+        Some(Self {
+            begin_s: program.started_unix_s,
+            end_s: program.started_unix_s + wall_s,
+            share: if wall_s > 0.0 {
+                (io_s / wall_s).min(1.0)
+            } else {
+                0.0
+            },
+        })
+    }
+}
+
+/// At each moment the largest share of the programs that run then counts.
+fn io_seconds(spans: &[Span]) -> f64 {
+    let mut moments: Vec<f64> = spans
+        .iter()
+        .flat_map(|span| [span.begin_s, span.end_s])
+        .collect();
+    moments.sort_by(f64::total_cmp);
+    let mut waiting: Vec<&Span> = spans.iter().collect();
+    waiting.sort_by(|a, b| b.begin_s.total_cmp(&a.begin_s));
+    let mut running: Vec<&Span> = Vec::new();
+    let mut seconds = 0.0;
+    for pair in moments.windows(2) {
+        let (from_s, to_s) = (pair[0], pair[1]);
+        running.retain(|span| span.end_s > from_s);
+        while let Some(span) = waiting.pop_if(|span| span.begin_s <= from_s) {
+            running.push(span);
+        }
+        let largest = running.iter().map(|span| span.share).fold(0.0, f64::max);
+        seconds += largest * (to_s - from_s);
+    }
+    seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(programs: &[&str]) -> Seen {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        for (number, text) in programs.iter().enumerate() {
+            let name = scratch.path().join(format!("step-{number}-1.json"));
+            files::write_whole(&name, &scratch.path().join("fresh"), text.as_bytes())
+                .expect("write");
+        }
+        seen(scratch.path())
+    }
+
+    #[test]
+    fn programs_in_turn_add_up_and_those_at_the_same_time_count_once() {
+        let first =
+            r#"{"started_unix_s": 100.0, "wall_s": 10.0, "io_s": {"sum": 8.0, "slowest": 2.0}}"#;
+        let later =
+            r#"{"started_unix_s": 120.0, "wall_s": 4.0, "io_s": {"sum": 9.0, "slowest": 3.0}}"#;
+        let beside =
+            r#"{"started_unix_s": 105.0, "wall_s": 10.0, "io_s": {"sum": 5.0, "slowest": 5.0}}"#;
+        assert_eq!(written(&[first, later]).io_s, Some(5.0));
+        // 5 s at a share of 0.2, 10 s at 0.5.
+        assert_eq!(written(&[first, beside]).io_s, Some(6.0));
+    }
+
+    #[test]
+    fn a_program_that_does_not_tell_leaves_the_time_unknown() {
+        let told = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
+        let untold = r#"{"started_unix_s": 1.0, "finished": false}"#;
+        let programs = 2;
+        assert_eq!(
+            written(&[told, untold]),
+            Seen {
+                programs,
+                io_s: None
+            }
+        );
+        assert_eq!(
+            written(&[told, "{"]),
+            Seen {
+                programs,
+                io_s: None
+            }
+        );
+        assert_eq!(written(&[]), Seen::default());
+    }
+}
