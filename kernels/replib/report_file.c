@@ -64,7 +64,7 @@ static MPI_Datatype view_of(const struct distribution_of_rank *distribution) {
 
 static bool set_view(const struct simulation *simulation, struct mpi_file *file) {
   MPI_Datatype view = view_of(&simulation->distribution);
-  bool good = mpi_file_set_view(file, MPI_BYTE, view);
+  bool good = mpi_file_set_view(file, MPI_BYTE, view, MPI_INFO_NULL);
   MPI_Type_free(&view);
   return good;
 }
@@ -104,7 +104,7 @@ static struct mpi_file file_of(const struct simulation *simulation, struct io_ti
 
 static bool write_report(struct simulation *simulation) {
   struct mpi_file file = file_of(simulation, &simulation->report.io);
-  if (!mpi_file_create(&file) || !set_view(simulation, &file))
+  if (!mpi_file_create(&file, MPI_MODE_WRONLY) || !set_view(simulation, &file))
     return false;
   bool good = write_steps(simulation, &file);
   if (good && simulation->options.sync)

@@ -1,6 +1,7 @@
 #include "dataset.h"
 
 #include "harness/mpi_file.h"
+#include "harness/stored_file.h"
 
 static const struct attempt creating = {"ncmpi_create", hint_no_place};
 static const struct attempt defining = {"ncmpi_enddef", hint_out_of_space};
@@ -104,7 +105,7 @@ bool dataset_close_written(struct dataset *file) {
   MPI_Offset begin = 0, record = 0;
   ncmpi_inq_varoffset(file->id, file->first_variable, &begin);
   ncmpi_inq_recsize(file->id, &record);
-  return netcdf_has_size(file->comm, file->path, begin + record * file->records) &&
+  return stored_file_has_size(file->comm, file->path, begin + record * file->records) &&
          dataset_close(file);
 }
 
