@@ -220,6 +220,8 @@ def test_what_was_left_out_of_the_build_says_so(tmp_path):
     assert_refused(run, "pnetcdf was left out: this btio was built without PnetCDF\nhint: .*libpnetcdf-dev")
     run = run_btio(tmp_path, 1, write_deck(tmp_path), "--variant", "fortran")
     assert_refused(run, "fortran was left out: this btio was built without a Fortran compiler\nhint: .*gfortran")
+    run = mpiexec(1, tmp_path / "kernels" / "replib", "-w", "file1b", "-b", "h5p")
+    assert_refused(run, "h5p was left out: this replib was built without parallel HDF5\nhint: .*libhdf5-openmpi-dev")
     for kernel in ("vpic", "wrf"):
         absent = mpiexec(1, tmp_path / "kernels" / kernel, "--help")
         assert absent.returncode == 2 and "left out of this build" in absent.stderr and "hint: " in absent.stderr
