@@ -38,19 +38,17 @@ static int64_t first_index(const struct simulation *simulation, int step, const 
   return step * simulation->distribution.step_values + run->first;
 }
 
-/* One simulation step fills every sim_steps-th value, as the published loop does. */
+/* One simulation step fills every sim_steps-th value, as the published loop does; here of a run. */
 static void simulate(const struct simulation *simulation, int step, float *values) {
   const struct distribution_of_rank *distribution = &simulation->distribution;
   const int64_t stride = simulation->options.sim_steps;
-  for (int64_t slice = 0; slice < stride; slice++) {
-    int64_t begin = 0, next = slice;
-    for (int64_t i = 0; i < distribution->run_count; i++) {
-      const struct run *run = &distribution->runs[i];
-      int64_t first = first_index(simulation, step, run) - begin, end = begin + run->count;
-      for (; next < end; next += stride)
+  for (int64_t i = 0; i < distribution->run_count; i++) {
+    const struct run *run = &distribution->runs[i];
+    int64_t first = first_index(simulation, step, run);
+    for (int64_t slice = 0; slice < stride && slice < run->count; slice++)
+      for (int64_t next = slice; next < run->count; next += stride)
         values[next] = value_float(first + next);
-      begin = end;
-    }
+    values += run->count;
   }
 }
 

@@ -4,7 +4,6 @@ A value is its own index in the file counted from 1, so the expected file needs 
 numbers 1, 2, 3, ... as doubles.
 """
 
-import array
 import os
 import pathlib
 import subprocess

@@ -79,6 +79,13 @@ def test_a_chunk_is_no_larger_than_the_data(build, tmp_path):
     assert f"Chunks:    {{{SIM_STEPS}, {COLUMNS[0]}}}" in described(tmp_path)
 
 
+def test_a_reporting_step_may_have_many_simulation_steps(build, tmp_path):
+    """One column for each rank, and 100,000 rows."""
+    flags = ["-w", "file1b", "-b", "h5p", "-t", 0, "-s", 100_000, "-o", tmp_path / "report.h5", "--verify"]
+    result = result_of(mpiexec(2, build / "kernels" / "replib", *flags))
+    assert (result["step_bytes"], result["verified"]) == (2 * 4 * 100_000, True)
+
+
 def test_mapping_says_whose_each_column_is(build, tmp_path):
     result_of(run_h5p(build, tmp_path))
     gids, first = values_of(tmp_path, "/mapping/gids", "I"), values_of(tmp_path, "/mapping/index_pointer", "Q")
