@@ -33,35 +33,48 @@ static void compute(struct benchmark *benchmark, int dump) {
   benchmark->report.compute_s += MPI_Wtime() - start;
 }
 
+/* Dumps that fit side by side: with a read interval, the next one is written over the first. */
+static int places(const struct benchmark *benchmark) {
+  int interval = benchmark->options.read_interval, dumps = benchmark->deck.dumps;
+  return interval > 0 && interval < dumps ? interval : dumps;
+}
+
+/* Dumps in the file in the end. What can only be written in sequence ends with the last one. */
+static int dumps_left(const struct benchmark *benchmark) {
+  int all = places(benchmark);
+  return benchmark->variant->rewind != NULL ? (benchmark->deck.dumps - 1) % all + 1 : all;
+}
+
+/* The dump that was written last in this place. */
+static int dump_left_in(const struct benchmark *benchmark, int place) {
+  int last = benchmark->deck.dumps - 1;
+  return last - (last - place) % places(benchmark);
+}
+
+/* Dumps that are read back before the file is closed. */
+static int dumps_read_back(const struct benchmark *benchmark) {
+  int interval = benchmark->options.read_interval, dumps = benchmark->deck.dumps;
+  return interval > 0 ? dumps / interval * interval : 0;
+}
+
+int64_t benchmark_bytes(const struct benchmark *benchmark) {
+  const struct deck *deck = &benchmark->deck;
+  int64_t dump_bytes = deck_grid_points(deck) * COMPONENTS * (int64_t)sizeof(double);
+  if (deck->mode == 'r')
+    return dumps_left(benchmark) * dump_bytes;
+  return ((int64_t)deck->dumps + dumps_read_back(benchmark)) * dump_bytes;
+}
+
 static struct dump_file file_of(struct benchmark *benchmark, struct io_times *times) {
   return (struct dump_file){.variant = benchmark->variant,
                             .comm = benchmark->comm,
                             .path = benchmark->path,
-                            .dumps = benchmark->deck.dumps,
+                            .dumps = dumps_left(benchmark),
                             .partition = &benchmark->partition,
                             .layout = &benchmark->layout,
-                            .times = times};
-}
-
-static bool write_dumps(struct benchmark *benchmark) {
-  struct dump_file file = file_of(benchmark, &benchmark->report.io);
-  const struct variant *variant = benchmark->variant;
-  if (benchmark->scratch != NULL)
-    field_prepare_relaxation(&benchmark->partition, benchmark->scratch);
-  if (!variant->create(&file))
-    return false;
-  bool good = true;
-  for (int dump = 0; dump < benchmark->deck.dumps && good; dump++) {
-    compute(benchmark, dump);
-    good = variant->write(&file, dump, benchmark->values);
-  }
-  if (good && benchmark->options.sync)
-    good = variant->sync(&file);
-  benchmark->report.calls = file.calls;
-  good = good && variant->close(&file);
-  if (!good)
-    variant->give_up(&file);
-  return good;
+                            .times = times,
+                            .collbuf_nodes = benchmark->options.collbuf_nodes,
+                            .collbuf_bytes = benchmark->options.collbuf_bytes};
 }
 
 /* Adds up the ranks' findings; the rank that has the first wrong value names it. */
@@ -82,7 +95,58 @@ static void report_mismatches(struct benchmark *benchmark, const struct mismatch
            (long long)(first + 1), mine->found, (long long)count);
 }
 
-/* Reads all dumps, each into a poisoned array, and compares them if asked to. */
+/* Reads the dump in a place into a poisoned array, and compares it if asked to. */
+static bool read_dump(struct benchmark *benchmark, struct dump_file *file, int place, int dump,
+                      struct mismatches *wrong) {
+  field_poison(&benchmark->partition, benchmark->values);
+  bool good = benchmark->variant->read(file, place, benchmark->values);
+  double start = MPI_Wtime();
+  if (good && benchmark->options.verify)
+    field_compare(&benchmark->partition, dump, benchmark->values, wrong);
+  benchmark->report.verify_s += MPI_Wtime() - start;
+  return good;
+}
+
+static bool rewound(struct benchmark *benchmark, struct dump_file *file) {
+  return benchmark->variant->rewind == NULL || benchmark->variant->rewind(file);
+}
+
+/* If the dump that was just written fills the file, all that are in it are read back. */
+static bool read_back(struct benchmark *benchmark, struct dump_file *file, int dump,
+                      struct mismatches *wrong) {
+  int interval = benchmark->options.read_interval;
+  if (interval == 0 || (dump + 1) % interval != 0)
+    return true;
+  bool good = rewound(benchmark, file);
+  for (int place = 0; place < interval && good; place++)
+    good = read_dump(benchmark, file, place, dump + 1 - interval + place, wrong);
+  return good && rewound(benchmark, file);
+}
+
+static bool write_dumps(struct benchmark *benchmark) {
+  struct dump_file file = file_of(benchmark, &benchmark->report.io);
+  const struct variant *variant = benchmark->variant;
+  struct mismatches wrong = no_mismatches;
+  if (benchmark->scratch != NULL)
+    field_prepare_relaxation(&benchmark->partition, benchmark->scratch);
+  if (!variant->create(&file))
+    return false;
+  bool good = true;
+  for (int dump = 0; dump < benchmark->deck.dumps && good; dump++) {
+    compute(benchmark, dump);
+    good = variant->write(&file, dump % places(benchmark), benchmark->values) &&
+           read_back(benchmark, &file, dump, &wrong);
+  }
+  if (good && benchmark->options.sync)
+    good = variant->sync(&file);
+  benchmark->report.calls = file.calls;
+  good = good && variant->close(&file);
+  if (!good)
+    variant->give_up(&file);
+  report_mismatches(benchmark, &wrong);
+  return good;
+}
+
 static bool read_dumps(struct benchmark *benchmark, struct io_times *times, int64_t *calls) {
   struct dump_file file = file_of(benchmark, times);
   const struct variant *variant = benchmark->variant;
@@ -90,14 +154,8 @@ static bool read_dumps(struct benchmark *benchmark, struct io_times *times, int6
   if (!variant->open(&file))
     return false;
   bool good = true;
-  for (int dump = 0; dump < benchmark->deck.dumps && good; dump++) {
-    field_poison(&benchmark->partition, benchmark->values);
-    good = variant->read(&file, dump, benchmark->values);
-    double start = MPI_Wtime();
-    if (good && benchmark->options.verify)
-      field_compare(&benchmark->partition, dump, benchmark->values, &wrong);
-    benchmark->report.verify_s += MPI_Wtime() - start;
-  }
+  for (int place = 0; place < file.dumps && good; place++)
+    good = read_dump(benchmark, &file, place, dump_left_in(benchmark, place), &wrong);
   *calls = file.calls;
   good = good && variant->close(&file);
   if (!good)
@@ -109,9 +167,9 @@ static bool read_dumps(struct benchmark *benchmark, struct io_times *times, int6
 static bool verify_written(struct benchmark *benchmark) {
   struct io_times not_reported = {0};
   int64_t not_counted;
-  double start = MPI_Wtime();
+  double start = MPI_Wtime(), before_s = benchmark->report.verify_s;
   bool good = read_dumps(benchmark, &not_reported, &not_counted);
-  benchmark->report.verify_s = MPI_Wtime() - start;
+  benchmark->report.verify_s = before_s + MPI_Wtime() - start;
   return good;
 }
 

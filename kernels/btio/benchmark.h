@@ -24,6 +24,9 @@ struct benchmark {
 bool benchmark_allocate(struct benchmark *benchmark);
 void benchmark_free(struct benchmark *benchmark);
 
+/* Of data that all ranks together write and read, without what --verify reads. */
+int64_t benchmark_bytes(const struct benchmark *benchmark);
+
 /* Collective. False, with the reason printed, if an I/O call failed or a file has a wrong size;
  * wrong values are printed and counted, but do not end the run. */
 bool benchmark_run(struct benchmark *benchmark);

@@ -165,7 +165,3 @@ bool deck_read(const char *path, MPI_Comm comm, struct deck *deck) {
 int64_t deck_grid_points(const struct deck *deck) {
   return (int64_t)deck->grid[0] * deck->grid[1] * deck->grid[2];
 }
-
-int64_t deck_file_bytes(const struct deck *deck) {
-  return deck_grid_points(deck) * deck->dumps * COMPONENTS * (int64_t)sizeof(double);
-}

@@ -34,7 +34,4 @@ bool deck_read(const char *path, MPI_Comm comm, struct deck *deck);
 /* Points of one dump; deck_read has made sure that every index of a value fits a double. */
 int64_t deck_grid_points(const struct deck *deck);
 
-/* Exact size of the file of all dumps. */
-int64_t deck_file_bytes(const struct deck *deck);
-
 #endif

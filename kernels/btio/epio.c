@@ -20,6 +20,7 @@ static const struct attempt measuring = {
     "fstat", "\nhint: epio is read with the deck and on as many ranks as have written it"};
 static const struct attempt writing = {"write", hint_out_of_space};
 static const struct attempt reading = {"read", ""};
+static const struct attempt rewinding = {"lseek", ""};
 static const struct attempt syncing = {"fsync", hint_out_of_space};
 static const struct attempt closing = {"close", hint_out_of_space};
 
@@ -73,7 +74,7 @@ static bool create(struct dump_file *file) {
     good = agreed(file, &removing, gone ? NULL : strerror(errno));
   }
   file->writing = true;
-  good = good && open_timed(file, &creating, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  good = good && open_timed(file, &creating, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
   if (!good)
     give_up(file);
   return good;
@@ -122,6 +123,15 @@ static int32_t record_length(const struct dump_file *file, int index) {
   return (int32_t)(cell_points(&file->partition->cells[index]) * POINT_BYTES);
 }
 
+/* In a sequential file the record that was written last is the last one. */
+static const char *cut_behind(struct dump_file *file) {
+  if (!file->epio.rewound)
+    return NULL;
+  file->epio.rewound = false;
+  off_t end = lseek(file->epio.descriptor, 0, SEEK_CUR);
+  return end >= 0 && ftruncate(file->epio.descriptor, end) == 0 ? NULL : strerror(errno);
+}
+
 static const char *write_record(struct dump_file *file, int index, const double *values) {
   unsigned char *record = file->epio.record;
   int32_t length = record_length(file, index);
@@ -139,7 +149,7 @@ static const char *write_record(struct dump_file *file, int index, const double 
     next += moved;
   }
   file->calls++;
-  return NULL;
+  return cut_behind(file);
 }
 
 static const char *read_record(struct dump_file *file, int index, double *values) {
@@ -184,6 +194,12 @@ static bool read_records(struct dump_file *file, int dump, double *values) {
   return agreed(file, &reading, fault);
 }
 
+static bool rewind_file(struct dump_file *file) {
+  bool good = lseek(file->epio.descriptor, 0, SEEK_SET) == 0;
+  file->epio.rewound = true;
+  return agreed(file, &rewinding, good ? NULL : strerror(errno));
+}
+
 static bool sync_file(struct dump_file *file) {
   double start = MPI_Wtime();
   bool good = fsync(file->epio.descriptor) == 0;
@@ -211,6 +227,7 @@ const struct variant variant_epio = {
     .open = open_existing,
     .write = write_records,
     .read = read_records,
+    .rewind = rewind_file,
     .sync = sync_file,
     .close = close_file,
     .give_up = give_up,

@@ -21,8 +21,8 @@ static void print_setting(const void *setting) {
   const struct deck *deck = &benchmark->deck;
   int ranks;
   MPI_Comm_size(benchmark->comm, &ranks);
-  printf(",\"grid\":[%d,%d,%d],\"dumps\":%d,\"sweeps\":%d,\"files\":%d", deck->grid[0],
-         deck->grid[1], deck->grid[2], deck->dumps,
+  printf(",\"grid\":[%d,%d,%d],\"dumps\":%d,\"read_interval\":%d,\"sweeps\":%d,\"files\":%d",
+         deck->grid[0], deck->grid[1], deck->grid[2], deck->dumps, benchmark->options.read_interval,
          deck->mode == 'w' ? benchmark->options.sweeps : 0,
          benchmark->variant->file_per_rank ? ranks : 1);
 }
@@ -35,7 +35,7 @@ static bool report(struct benchmark *benchmark, double start) {
   benchmark->report.variant = benchmark->variant->name;
   benchmark->report.path = first_of_many;
   benchmark->report.mode = benchmark->deck.mode;
-  benchmark->report.bytes = deck_file_bytes(&benchmark->deck);
+  benchmark->report.bytes = benchmark_bytes(benchmark);
   benchmark->report.verify = benchmark->options.verify;
   return report_print(&benchmark->report, print_setting, benchmark, start);
 }
@@ -56,10 +56,19 @@ static bool choose_variant(struct benchmark *benchmark, int rank) {
   bool there = benchmark->variant->create != NULL;
   if (!there)
     complain_once(rank,
-                  "%s was left out: this btio was built without PnetCDF\n"
-                  "hint: install it (Debian: libpnetcdf-dev), then make",
-                  benchmark->variant->name);
+                  "%s was left out: this btio was built without %s\n"
+                  "hint: install it (Debian: %s), then make",
+                  benchmark->variant->name, benchmark->variant->needs, benchmark->variant->package);
   return there;
+}
+
+/* Of NAS, only the variant full hands hints on. */
+static bool hints_are_taken(const struct benchmark *benchmark, int rank) {
+  bool taken = benchmark->options.collbuf_nodes == 0 || benchmark->variant == &variant_full;
+  if (!taken)
+    complain_once(rank, "--collbuf-nodes belongs to --variant full, not to %s",
+                  benchmark->variant->name);
+  return taken;
 }
 
 static int run(int argc, char **argv, double start) {
@@ -71,7 +80,7 @@ static int run(int argc, char **argv, double start) {
     return outcome == OPTIONS_HELP_SHOWN ? STATUS_DONE : STATUS_USAGE;
   if (!deck_read(benchmark.options.deck, benchmark.comm, &benchmark.deck))
     return STATUS_USAGE;
-  if (!choose_variant(&benchmark, rank))
+  if (!choose_variant(&benchmark, rank) || !hints_are_taken(&benchmark, rank))
     return STATUS_USAGE;
   if (!partition_make(&benchmark.deck, benchmark.comm, &benchmark.partition))
     return STATUS_USAGE;

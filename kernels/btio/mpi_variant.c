@@ -6,14 +6,16 @@ static void prepare(struct dump_file *file, bool writing) {
       .comm = file->comm, .path = file->path, .times = file->times, .handle = MPI_FILE_NULL};
 }
 
-bool mpi_variant_create(struct dump_file *file, MPI_Datatype element, MPI_Datatype view) {
+bool mpi_variant_create(struct dump_file *file, MPI_Datatype element, MPI_Datatype view,
+                        MPI_Info info) {
   prepare(file, true);
-  return mpi_file_create(&file->mpi) && mpi_file_set_view(&file->mpi, element, view);
+  return mpi_file_create(&file->mpi, MPI_MODE_RDWR) &&
+         mpi_file_set_view(&file->mpi, element, view, info);
 }
 
 bool mpi_variant_open(struct dump_file *file, MPI_Datatype element, MPI_Datatype view) {
   prepare(file, false);
-  if (!mpi_file_open(&file->mpi) || !mpi_file_set_view(&file->mpi, element, view))
+  if (!mpi_file_open(&file->mpi) || !mpi_file_set_view(&file->mpi, element, view, MPI_INFO_NULL))
     return false;
   if (mpi_file_has_size(&file->mpi, dump_file_bytes(file)))
     return true;

@@ -5,7 +5,8 @@
 
 #include "dump_file.h"
 
-bool mpi_variant_create(struct dump_file *file, MPI_Datatype element, MPI_Datatype view);
+bool mpi_variant_create(struct dump_file *file, MPI_Datatype element, MPI_Datatype view,
+                        MPI_Info info);
 bool mpi_variant_open(struct dump_file *file, MPI_Datatype element, MPI_Datatype view);
 bool mpi_variant_sync(struct dump_file *file);
 bool mpi_variant_close(struct dump_file *file);

@@ -11,8 +11,11 @@ enum { VARIANT_OF_DECK = -1 };
 struct options {
   bool verify;
   bool sync;
-  int sweeps;  /* relaxation sweeps before each dump */
-  int variant; /* enum variant_index, or VARIANT_OF_DECK */
+  int sweeps;        /* relaxation sweeps before each dump */
+  int read_interval; /* dumps until they are read back and written over; 0: none is */
+  int variant;       /* enum variant_index, or VARIANT_OF_DECK */
+  int collbuf_nodes; /* hint cb_nodes; 0: no hints are given */
+  int collbuf_bytes; /* hint cb_buffer_size */
   const char *deck;
 };
 

@@ -4,13 +4,17 @@
 
 #ifndef HAVE_PNETCDF
 
-const struct variant variant_pnetcdf = {.name = "pnetcdf", .file_name = "btio.nc"};
+const struct variant variant_pnetcdf = {
+    .name = "pnetcdf", .needs = "PnetCDF", .package = "libpnetcdf-dev", .file_name = "btio.nc"};
 const struct variant variant_pnetcdf_nonblocking = {.name = "pnetcdf-nonblocking",
+                                                    .needs = "PnetCDF",
+                                                    .package = "libpnetcdf-dev",
                                                     .file_name = "btio.nc"};
 
 #else
 
 #include "harness/netcdf.h"
+#include "harness/stored_file.h"
 
 #include <stdlib.h>
 
@@ -127,7 +131,7 @@ static bool open_existing(struct dump_file *file) {
   if (!agreed(file, &opening, code))
     return false;
   if (attempt_agreed(file->comm, file->path, &inquiring, inquire(file)) &&
-      netcdf_has_size(file->comm, file->path, end_of(file)))
+      stored_file_has_size(file->comm, file->path, end_of(file)))
     return true;
   give_up(file);
   return false;
@@ -229,7 +233,7 @@ static bool sync_file(struct dump_file *file) {
 
 static bool close_file(struct dump_file *file) {
   int64_t end = end_of(file);
-  if (file->writing && !netcdf_has_size(file->comm, file->path, end))
+  if (file->writing && !stored_file_has_size(file->comm, file->path, end))
     return false;
   double start = MPI_Wtime();
   int code = ncmpi_close(file->netcdf.id);

@@ -9,7 +9,7 @@ static const struct attempt writing = {"MPI_File_write_at", hint_out_of_space};
 static const struct attempt reading = {"MPI_File_read_at", ""};
 
 static bool create(struct dump_file *file) {
-  return mpi_variant_create(file, MPI_DOUBLE, MPI_DOUBLE);
+  return mpi_variant_create(file, MPI_DOUBLE, MPI_DOUBLE, MPI_INFO_NULL);
 }
 
 static bool open_existing(struct dump_file *file) {

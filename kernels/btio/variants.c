@@ -3,11 +3,11 @@
 #include <stddef.h>
 
 const char *const variant_names[VARIANTS + 1] = {
-    "full", "independent", "pnetcdf", "pnetcdf-nonblocking", "simple", "epio", NULL};
+    "full", "independent", "pnetcdf", "pnetcdf-nonblocking", "simple", "epio", "fortran", NULL};
 
-const struct variant *const variants[VARIANTS] = {&variant_full,    &variant_independent,
-                                                  &variant_pnetcdf, &variant_pnetcdf_nonblocking,
-                                                  &variant_simple,  &variant_epio};
+const struct variant *const variants[VARIANTS] = {
+    &variant_full,   &variant_independent, &variant_pnetcdf, &variant_pnetcdf_nonblocking,
+    &variant_simple, &variant_epio,        &variant_fortran};
 
 int64_t dump_file_bytes(const struct dump_file *file) {
   const int *grid = file->partition->grid;

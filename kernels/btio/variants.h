@@ -5,13 +5,22 @@
 #include "dump_file.h"
 
 /* The first ones stand in the order of the deck's method numbers. */
-enum variant_index { FULL, INDEPENDENT, PNETCDF, PNETCDF_NONBLOCKING, SIMPLE, EPIO, VARIANTS };
+enum variant_index {
+  FULL,
+  INDEPENDENT,
+  PNETCDF,
+  PNETCDF_NONBLOCKING,
+  SIMPLE,
+  EPIO,
+  FORTRAN,
+  VARIANTS
+};
 
 extern const char *const variant_names[VARIANTS + 1]; /* ends with NULL */
 extern const struct variant *const variants[VARIANTS];
 
 extern const struct variant variant_full, variant_independent;
 extern const struct variant variant_pnetcdf, variant_pnetcdf_nonblocking;
-extern const struct variant variant_simple, variant_epio;
+extern const struct variant variant_simple, variant_epio, variant_fortran;
 
 #endif

@@ -2,13 +2,34 @@
 #include "mpi_variant.h"
 #include "variants.h"
 
+#include <stdio.h>
+
 static const struct attempt writing_all = {"MPI_File_write_at_all", hint_out_of_space};
 static const struct attempt reading_all = {"MPI_File_read_at_all", ""};
 static const struct attempt writing_alone = {"MPI_File_write_at", hint_out_of_space};
 static const struct attempt reading_alone = {"MPI_File_read_at", ""};
 
+/* The hints of NAS: with the view, not when the file is opened. */
+static MPI_Info hints_of(const struct dump_file *file) {
+  MPI_Info info = MPI_INFO_NULL;
+  char text[16];
+  if (file->collbuf_nodes == 0)
+    return info;
+  MPI_Info_create(&info);
+  snprintf(text, sizeof text, "%d", file->collbuf_nodes);
+  MPI_Info_set(info, "cb_nodes", text);
+  snprintf(text, sizeof text, "%d", file->collbuf_bytes);
+  MPI_Info_set(info, "cb_buffer_size", text);
+  MPI_Info_set(info, "collective_buffering", "true");
+  return info;
+}
+
 static bool create(struct dump_file *file) {
-  return mpi_variant_create(file, file->layout->point, file->layout->file);
+  MPI_Info info = hints_of(file);
+  bool good = mpi_variant_create(file, file->layout->point, file->layout->file, info);
+  if (info != MPI_INFO_NULL)
+    MPI_Info_free(&info);
+  return good;
 }
 
 static bool open_existing(struct dump_file *file) {

@@ -37,16 +37,17 @@ static bool open_timed(struct mpi_file *file, const struct attempt *attempt, int
   return succeeded(file, attempt, code);
 }
 
-bool mpi_file_create(struct mpi_file *file) {
+bool mpi_file_create(struct mpi_file *file, int access) {
   return mpi_file_delete(file->comm, file->path) &&
-         open_timed(file, &creation, MPI_MODE_CREATE | MPI_MODE_WRONLY);
+         open_timed(file, &creation, MPI_MODE_CREATE | access);
 }
 
 bool mpi_file_open(struct mpi_file *file) { return open_timed(file, &opening, MPI_MODE_RDONLY); }
 
-bool mpi_file_set_view(struct mpi_file *file, MPI_Datatype element, MPI_Datatype type) {
+bool mpi_file_set_view(struct mpi_file *file, MPI_Datatype element, MPI_Datatype type,
+                       MPI_Info info) {
   double start = MPI_Wtime();
-  int code = MPI_File_set_view(file->handle, 0, element, type, "native", MPI_INFO_NULL);
+  int code = MPI_File_set_view(file->handle, 0, element, type, "native", info);
   file->times->open_s += MPI_Wtime() - start;
   if (succeeded(file, &viewing, code))
     return true;

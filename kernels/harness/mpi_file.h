@@ -19,14 +19,15 @@ struct mpi_file {
  * file would keep its tail. Not timed. */
 bool mpi_file_delete(MPI_Comm comm, const char *path);
 
-/* A new file for writing, in place of an old one. */
-bool mpi_file_create(struct mpi_file *file);
+/* A new file in place of an old one. access: MPI_MODE_WRONLY or MPI_MODE_RDWR. */
+bool mpi_file_create(struct mpi_file *file, int access);
 
 /* An existing file, for reading. */
 bool mpi_file_open(struct mpi_file *file);
 
 /* On a failure the file is closed. */
-bool mpi_file_set_view(struct mpi_file *file, MPI_Datatype element, MPI_Datatype type);
+bool mpi_file_set_view(struct mpi_file *file, MPI_Datatype element, MPI_Datatype type,
+                       MPI_Info info);
 
 /* Whether a call that returned `code` moved `count` items of `type`: a library may move less than
  * it was asked to and still report success. items: their name in the message. */

@@ -28,12 +28,15 @@ static void slowest_rank(const struct report *report, double total_s, double slo
   MPI_Reduce(mine, slowest, TIMES, MPI_DOUBLE, MPI_MAX, 0, report->comm);
 }
 
-/* "Open MPI v4.1.4" out of a version text that goes on after a comma or a line end. */
+/* "Open MPI v4.1.4", "MPICH Version: 4.0.2" out of a version text that goes on after a comma or a
+ * line end. */
 static void print_mpi_version(void) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length;
   MPI_Get_library_version(version, &length);
   version[strcspn(version, ",\n")] = '\0';
+  for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
+    *tab = ' ';
   json_print_string(stdout, version);
 }
 

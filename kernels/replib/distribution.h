@@ -1,4 +1,4 @@
-/* How many bytes each rank writes in a reporting step, and where its block begins. */
+/* Which values each rank writes in a reporting step, and where they lie in it. */
 #ifndef REPLIB_DISTRIBUTION_H
 #define REPLIB_DISTRIBUTION_H
 
@@ -7,15 +7,24 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* Values (floats) that lie side by side. */
+struct run {
+  int64_t first; /* counted from the beginning of a step */
+  int64_t count; /* never 0 */
+};
+
 struct distribution_of_rank {
-  int64_t offset_bytes; /* of this rank's block in a step */
-  int64_t block_bytes;  /* a multiple of a float's size, never 0 */
-  int64_t step_bytes;   /* of all ranks */
+  struct run *runs; /* of this rank, in the order of the report */
+  int64_t run_count;
+  int64_t values;      /* of this rank in a step, never 0; an int can hold their bytes */
+  int64_t step_values; /* of all ranks */
 };
 
 /* Collective. False, with the reason printed, if the file of block sizes cannot be used, a rank
- * has nothing to write, or a block is too large for one MPI-IO call. */
+ * has nothing to write, or its share is too large for one MPI-IO call. distribution_free is due
+ * all the same. */
 bool distribution_make(const struct options *options, MPI_Comm comm,
                        struct distribution_of_rank *distribution);
+void distribution_free(struct distribution_of_rank *distribution);
 
 #endif

@@ -8,13 +8,24 @@ static const char help[] =
     "The reports of NEURON simulations: in each reporting step every rank writes one block of\n"
     "floats into one shared file, all blocks of a step side by side, by MPI_File_write_all.\n"
     "\n"
-    "  -w, --write rnd1b|file1b  block sizes: random (default), or given with --file\n"
+    "  -w, --write rnd1b|file1b|fileNb\n"
+    "                            what a rank writes in a step: a block of random size (default), "
+    "a\n"
+    "                            block of the size given with --file, or all the chunks given\n"
+    "                            there, each in its own place\n"
+    "  -b, --backend mpiio|h5p   h5p, with file1b: a dataset of simulation steps by compartments "
+    "in\n"
+    "                            one HDF5 file, in chunks; what a block has beyond whole steps is\n"
+    "                            not written\n"
     "  -c, --numcells N          rnd1b: cells, dealt to the ranks in turn (default 10, at least\n"
     "                            one per rank); each has 100 to 350 floats per simulation step\n"
-    "  -f, --file FILE           file1b: one line per rank, 'rank,N+1,size,...,offset,...', with\n"
-    "                            the bytes of N chunks, joined to one block; the offsets are not\n"
-    "                            used. Without it every block has 665,600 bytes\n"
-    "  -i, --invert              file1b: rank r takes the line of rank RANKS-1-r\n"
+    "  -f, --file FILE           one line per rank, 'rank,N+1,size,...,offset,...', with the "
+    "bytes\n"
+    "                            of N chunks. file1b joins them to one block and takes no notice "
+    "of\n"
+    "                            the offsets; without a file every block has 665,600 bytes.\n"
+    "                            fileNb needs offsets at which all chunks together fill a step\n"
+    "  -i, --invert              with --file: rank r takes the line of rank RANKS-1-r\n"
     "  -o, --output FILE         the report (default ./currents.bbp)\n"
     "  -s, --sim-steps N         simulation steps in a reporting step (default 15)\n"
     "  -r, --rep-steps N         reporting steps (default 1)\n"
@@ -30,14 +41,19 @@ static const char help[] =
     "\n"
     "example: mpiexec -n 4 replib -w file1b -r 20 -t 50 -v\n";
 
-static const char *const distributions[] = {"rnd1b", "file1b", NULL};
+const char *const distribution_names[] = {"rnd1b", "file1b", "fileNb", NULL};
+const char *const backend_names[] = {"mpiio", "h5p", NULL};
 
 static bool consistent(const struct options *options, int rank) {
   const char *fault = NULL;
-  if (options->distribution != FILE1B && options->file != NULL)
-    fault = "--file belongs to --write file1b";
-  if (options->distribution != FILE1B && options->invert)
-    fault = "--invert belongs to --write file1b";
+  if (options->distribution == RND1B && options->file != NULL)
+    fault = "--file belongs to --write file1b or fileNb";
+  if (options->distribution == RND1B && options->invert)
+    fault = "--invert belongs to --write file1b or fileNb";
+  if (options->distribution == FILENB && options->file == NULL)
+    fault = "--write fileNb needs --file";
+  if (options->distribution != FILE1B && options->backend == H5P)
+    fault = "--backend h5p goes with --write file1b only";
   if (fault != NULL)
     complain_once(rank, "%s\nhint: replib --help lists the options", fault);
   return fault == NULL;
@@ -47,7 +63,8 @@ enum options_outcome options_parse(int argc, char **argv, int rank, struct optio
   *options = (struct options){
       .output = "./currents.bbp", .cells = 10, .sim_steps = 15, .rep_steps = 1, .time_ms = 100};
   const struct option_rule rules[] = {
-      {"write", 'w', OPTION_CHOICE, &options->distribution, 0, distributions},
+      {"write", 'w', OPTION_CHOICE, &options->distribution, 0, distribution_names},
+      {"backend", 'b', OPTION_CHOICE, &options->backend, 0, backend_names},
       {"numcells", 'c', OPTION_COUNT, &options->cells, 1, NULL},
       {"file", 'f', OPTION_TEXT, &options->file, 0, NULL},
       {"invert", 'i', OPTION_SWITCH, &options->invert, 0, NULL},

@@ -6,10 +6,15 @@
 
 #include <stdbool.h>
 
-enum distribution { RND1B, FILE1B };
+enum distribution { RND1B, FILE1B, FILENB };
+
+enum backend_index { MPIIO, H5P };
+
+extern const char *const distribution_names[], *const backend_names[]; /* end with NULL */
 
 struct options {
   int distribution;
+  int backend;
   const char *output;
   const char *file; /* block sizes; NULL: all equal */
   bool invert;      /* rank r takes the line of rank P - 1 - r */

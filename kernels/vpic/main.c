@@ -18,11 +18,11 @@ struct simulation {
 };
 
 static struct particle_file file_of(const struct simulation *simulation, struct io_times *times) {
-  return (struct particle_file){.comm = simulation->comm,
-                                .path = simulation->options.output,
-                                .transfer = simulation->options.transfer,
-                                .times = times,
-                                .id = -1};
+  return (struct particle_file){.hdf5 = {.comm = simulation->comm,
+                                         .path = simulation->options.output,
+                                         .times = times,
+                                         .id = -1},
+                                .transfer = simulation->options.transfer};
 }
 
 static void work(struct simulation *simulation, int step) {
@@ -34,19 +34,19 @@ static void work(struct simulation *simulation, int step) {
 
 static bool write_steps(struct simulation *simulation) {
   struct particle_file file = file_of(simulation, &simulation->report.io);
-  if (!particle_file_create(&file))
+  if (!hdf5_file_create(&file.hdf5))
     return false;
   for (int step = 0; step < simulation->options.steps; step++) {
     work(simulation, step);
     particle_file_write(&file, step, &simulation->particles);
   }
   simulation->report.calls = file.calls;
-  bool good = particle_file_is_whole(&file);
+  bool good = hdf5_file_is_whole(&file.hdf5);
   if (good && simulation->options.sync)
-    particle_file_sync(&file);
-  good = good && particle_file_close(&file);
+    hdf5_file_sync(&file.hdf5);
+  good = good && hdf5_file_close(&file.hdf5);
   if (!good)
-    particle_file_give_up(&file);
+    hdf5_file_give_up(&file.hdf5);
   return good;
 }
 
@@ -66,7 +66,7 @@ static void name_mismatches(struct simulation *simulation, const struct mismatch
 static bool read_steps(struct simulation *simulation, struct io_times *times, int64_t *calls) {
   struct particle_file file = file_of(simulation, times);
   struct mismatches wrong = no_mismatches;
-  if (!particle_file_open(&file))
+  if (!hdf5_file_open(&file.hdf5))
     return false;
   bool good = true;
   for (int step = 0; step < simulation->options.steps && good; step++) {
@@ -78,9 +78,9 @@ static bool read_steps(struct simulation *simulation, struct io_times *times, in
     simulation->report.verify_s += MPI_Wtime() - start;
   }
   *calls = file.calls;
-  good = good && particle_file_close(&file);
+  good = good && hdf5_file_close(&file.hdf5);
   if (!good)
-    particle_file_give_up(&file);
+    hdf5_file_give_up(&file.hdf5);
   name_mismatches(simulation, &wrong);
   return good;
 }

@@ -1,11 +1,18 @@
 #include "dataset.h"
 
 #include "harness/mpi_file.h"
+#include "harness/stored_file.h"
+
+#include <stdio.h>
+
+enum { FAULT_BYTES_MAX = 96 };
 
 static const struct attempt creating = {"ncmpi_create", hint_no_place};
 static const struct attempt defining = {"ncmpi_enddef", hint_out_of_space};
 static const struct attempt opening = {
     "ncmpi_open", "\nhint: wrf --prepare makes wrfinput and wrfbdy, a run makes the others"};
+static const struct attempt inquiring = {"ncmpi_inq_dimlen",
+                                         "\nhint: was it made with the same --nx, --ny and --nz?"};
 static const struct attempt writing = {"ncmpi_put_vara_float_all", hint_out_of_space};
 static const struct attempt reading = {
     "ncmpi_get_vara_float_all", "\nhint: was it made with the same grid, variables and steps?"};
@@ -38,11 +45,54 @@ bool dataset_define_end(struct dataset *file) {
   return agreed(file, &defining, file->fault);
 }
 
-bool dataset_open(struct dataset *file) {
+/* NULL, or what is different from what the options say. */
+static const char *grid_fault(const struct dataset *file, const struct domain *domain,
+                              char room[FAULT_BYTES_MAX]) {
+  static const char *const names[] = {"bottom_top", "south_north", "west_east"};
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    MPI_Offset length;
+    int id, code = ncmpi_inq_dimid(file->id, names[direction], &id);
+    if (code == NC_NOERR)
+      code = ncmpi_inq_dimlen(file->id, id, &length);
+    if (code != NC_NOERR)
+      return ncmpi_strerror(code);
+    snprintf(room, FAULT_BYTES_MAX, "%s is %lld, %d expected", names[direction], (long long)length,
+             domain->size[direction]);
+    if (length != domain->size[direction])
+      return room;
+  }
+  return NULL;
+}
+
+/* All variables are of records, "Times" is the first one. */
+static int64_t end_of(const struct dataset *file) {
+  MPI_Offset begin = 0, record = 0;
+  ncmpi_inq_varoffset(file->id, file->first_variable, &begin);
+  ncmpi_inq_recsize(file->id, &record);
+  return begin + record * file->records;
+}
+
+static int records_in(const struct dataset *file) {
+  int id = -1;
+  MPI_Offset records = 0;
+  ncmpi_inq_unlimdim(file->id, &id);
+  ncmpi_inq_dimlen(file->id, id, &records);
+  return (int)records;
+}
+
+bool dataset_open(struct dataset *file, const struct domain *domain) {
+  char room[FAULT_BYTES_MAX];
   double start = MPI_Wtime();
   int code = ncmpi_open(file->comm, file->path, NC_NOWRITE, MPI_INFO_NULL, &file->id);
   file->times->open_s += MPI_Wtime() - start;
-  return agreed(file, &opening, code);
+  if (!agreed(file, &opening, code))
+    return false;
+  file->records = records_in(file);
+  if (attempt_agreed(file->comm, file->path, &inquiring, grid_fault(file, domain, room)) &&
+      stored_file_has_size(file->comm, file->path, end_of(file)))
+    return true;
+  dataset_give_up(file);
+  return false;
 }
 
 static int64_t floats_in(const struct dataset *file, int variable, const MPI_Offset *count) {
@@ -101,11 +151,7 @@ bool dataset_close(struct dataset *file) {
 }
 
 bool dataset_close_written(struct dataset *file) {
-  MPI_Offset begin = 0, record = 0;
-  ncmpi_inq_varoffset(file->id, file->first_variable, &begin);
-  ncmpi_inq_recsize(file->id, &record);
-  return netcdf_has_size(file->comm, file->path, begin + record * file->records) &&
-         dataset_close(file);
+  return stored_file_has_size(file->comm, file->path, end_of(file)) && dataset_close(file);
 }
 
 void dataset_give_up(struct dataset *file) { ncmpi_abort(file->id); }

@@ -22,7 +22,9 @@ struct dataset {
 /* Makes a new file in define mode (CDF-2); dataset_define_end ends that. */
 bool dataset_create(struct dataset *file);
 bool dataset_define_end(struct dataset *file);
-bool dataset_open(struct dataset *file);
+
+/* An existing file, for reading; one of another grid, or whose end is missing, is refused. */
+bool dataset_open(struct dataset *file, const struct domain *domain);
 
 /* A collective call for floats. Its answer is kept: dataset_wrote and dataset_read_all ask for it.
  * All ranks must make all calls in between. A `count` of 0 takes part and moves nothing. */

@@ -150,7 +150,7 @@ static bool simulate(struct model *model) {
   struct boundary boundary = boundary_of(model);
   struct dataset sides = file_of(model, &model->report.io, "wrfbdy_d01");
   struct mismatches wrong = no_mismatches;
-  if (!read_state(model, INPUT, 0, false) || !dataset_open(&sides))
+  if (!read_state(model, INPUT, 0, false) || !dataset_open(&sides, &model->domain))
     return false;
   bool good = take_steps(model, &boundary, &sides, &wrong) && dataset_close(&sides);
   if (!good)
@@ -166,7 +166,7 @@ static bool verify_boundary(struct model *model) {
   struct dataset sides = file_of(model, &not_reported, "wrfbdy_d01");
   struct mismatches wrong = no_mismatches;
   double start = MPI_Wtime();
-  if (!dataset_open(&sides))
+  if (!dataset_open(&sides, &model->domain))
     return false;
   bool good = true;
   for (int record = 0; record < boundary.records && good; record++)

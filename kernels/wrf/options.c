@@ -32,6 +32,9 @@ static const char help[] =
     "\n"
     "example: mpiexec -n 4 wrf --prepare && mpiexec -n 4 wrf --verify\n";
 
+/* Dates have a year of four digits. */
+enum { STEPS_MAX = 70126559 /* hours from the beginning of 2000 to the end of 9999, less one */ };
+
 enum options_outcome options_parse(int argc, char **argv, int rank, struct options *options) {
   *options = (struct options){.nx = 64,
                               .ny = 48,
@@ -63,6 +66,11 @@ enum options_outcome options_parse(int argc, char **argv, int rank, struct optio
   enum options_outcome outcome = command_line_parse(&line, argc, argv, rank);
   if (outcome == OPTIONS_RUN && strlen(options->directory) > DIRECTORY_BYTES_MAX) {
     complain_once(rank, "--directory is longer than %d bytes", DIRECTORY_BYTES_MAX);
+    return OPTIONS_WRONG;
+  }
+  if (outcome == OPTIONS_RUN && options->steps > STEPS_MAX) {
+    complain_once(rank, "--steps %d: hours beyond the year 9999\nhint: at most %d", options->steps,
+                  STEPS_MAX);
     return OPTIONS_WRONG;
   }
   if (outcome == OPTIONS_RUN && options->prepare && options->read) {

@@ -124,7 +124,7 @@ static int find(struct dataset *file, int variable) {
 bool state_read(const struct state *state, struct dataset *file, struct mismatches *wrong,
                 double *compare_s) {
   MPI_Offset start[RANK_MAX], count[RANK_MAX];
-  if (!dataset_open(file))
+  if (!dataset_open(file, state->domain))
     return false;
   for (int variable = 0; variable < state->options->variables; variable++) {
     int id = find(file, variable);

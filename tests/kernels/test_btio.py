@@ -4,7 +4,6 @@ A value is its own index in the file counted from 1, so the expected file needs 
 numbers 1, 2, 3, ... as doubles.
 """
 
-import array
 import os
 import pathlib
 import subprocess
@@ -234,7 +233,7 @@ def test_cells_must_have_three_points(build, tmp_path):
         (["--sweeps", "many"], "--sweeps needs a whole number"),
         (["one", "--verify", "two"], "one deck is enough; unexpected 'two'"),
         (["--sweeps"], "a value is missing after '--sweeps'"),
-        (["--variant", "best"], "--variant needs one of full, independent, .*epio, not 'best'"),
+        (["--variant", "best"], "--variant needs one of full, independent, .*epio, fortran, not 'best'"),
     ],
 )
 def test_bad_option_is_refused(build, flags, pattern):

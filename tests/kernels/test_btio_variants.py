@@ -174,7 +174,7 @@ def test_netcdf_of_another_deck_is_refused(build, tmp_path, has_pnetcdf):
 # All of them
 
 
-VARIANTS = ["simple", "independent", "epio", "pnetcdf", "pnetcdf-nonblocking"]
+VARIANTS = ["simple", "independent", "epio", "fortran", "pnetcdf", "pnetcdf-nonblocking"]
 FILES = {"simple": "btio.simple.out", "independent": "btio.full.out", "epio": "btio.epio.out.0000"}
 
 
@@ -214,10 +214,14 @@ def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, vari
 
 def test_what_was_left_out_of_the_build_says_so(tmp_path):
     kernels = pathlib.Path(__file__).parents[2] / "kernels"
-    words = ["make", "-C", kernels, f"BUILD={tmp_path}", "PNETCDF=no", "HDF5=no", "CFLAGS=-O0"]
+    words = ["make", "-C", kernels, f"BUILD={tmp_path}", "PNETCDF=no", "HDF5=no", "FORTRAN=no", "CFLAGS=-O0"]
     subprocess.run(words, check=True, capture_output=True)
     run = run_btio(tmp_path, 1, write_deck(tmp_path, method=2))
     assert_refused(run, "pnetcdf was left out: this btio was built without PnetCDF\nhint: .*libpnetcdf-dev")
+    run = run_btio(tmp_path, 1, write_deck(tmp_path), "--variant", "fortran")
+    assert_refused(run, "fortran was left out: this btio was built without a Fortran compiler\nhint: .*gfortran")
+    run = mpiexec(1, tmp_path / "kernels" / "replib", "-w", "file1b", "-b", "h5p")
+    assert_refused(run, "h5p was left out: this replib was built without parallel HDF5\nhint: .*libhdf5-openmpi-dev")
     for kernel in ("vpic", "wrf"):
         absent = mpiexec(1, tmp_path / "kernels" / kernel, "--help")
         assert absent.returncode == 2 and "left out of this build" in absent.stderr and "hint: " in absent.stderr

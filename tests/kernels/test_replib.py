@@ -88,17 +88,23 @@ def test_work_between_the_steps_takes_its_time(build, tmp_path):
 @pytest.mark.parametrize(
     "flags, pattern",
     [
-        (["-w", "fileNb"], "--write needs one of rnd1b, file1b, not 'fileNb'"),
+        (["-w", "file2b"], "--write needs one of rnd1b, file1b, fileNb, not 'file2b'"),
+        (["-w", "fileNb"], "--write fileNb needs --file"),
+        (["-b", "adios"], "--backend needs one of mpiio, h5p, not 'adios'"),
+        (["-b", "h5p"], "--backend h5p goes with --write file1b only"),
+        (["-w", "file1b", "-r", "2000000000", "-f", "big"], "larger than 2.63 bytes\nhint: take fewer --rep-steps"),
         (["-r", "0"], "--rep-steps needs a whole number, 1 or more, not '0'"),
-        (["-f", "x"], "--file belongs to --write file1b"),
-        (["-c", "1"], "a rank has nothing to write\nhint: .*--numcells"),
+        (["-f", "x"], "--file belongs to --write file1b or fileNb"),
+        (["-c", "3"], "a rank has nothing to write\nhint: .*--numcells"),
         (["-s", "2000000000"], "a block is larger than 2 GiB"),
         (["-o", ""], "--output needs a text"),
         (["-w", "file1b", "-f", "nowhere"], "nowhere: No such file"),
     ],
 )
 def test_bad_option_is_refused(build, tmp_path, flags, pattern):
-    assert_refused(run_replib(build, 2, tmp_path, *flags), pattern)
+    big = distribution(tmp_path, *(f"{rank},2,2147483644,0" for rank in range(4)))
+    flags = [big if flag == "big" else flag for flag in flags]
+    assert_refused(run_replib(build, 4, tmp_path, *flags), pattern)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +120,72 @@ def test_bad_option_is_refused(build, tmp_path, flags, pattern):
 def test_bad_file_of_sizes_is_refused(build, tmp_path, lines, pattern):
     path = distribution(tmp_path, *lines)
     assert_refused(run_replib(build, 2, tmp_path, "-w", "file1b", "-f", path), pattern)
+
+
+# fileNb: every chunk in its own place
+
+
+SCATTERED = ["0,4,8,16,4,0,40,88", "1,3,32,20,8,68", "2,3,12,0,56,92", "3,1"]
+
+
+def owners(lines, step_bytes):
+    """Which rank each float of a step belongs to."""
+    places = [None] * (step_bytes // 4)
+    for line in lines:
+        rank, count, *numbers = map(int, line.split(","))
+        for size, offset in zip(numbers[: count - 1], numbers[count - 1 :]):
+            for place in range(offset // 4, (offset + size) // 4):
+                assert places[place] is None
+                places[place] = rank
+    return places
+
+
+@pytest.mark.parametrize("invert", [False, True])
+@pytest.mark.parametrize("io", ["ompio", "romio321"])
+def test_chunks_lie_where_their_line_says(build, tmp_path, invert, io):
+    """Every float of a step is damaged in turn: the rank that reads it is the one its chunk belongs to."""
+    flags = ["-w", "fileNb", "-f", distribution(tmp_path, *SCATTERED), "-r", 3, "-v", *(["-i"] if invert else [])]
+    result = result_of(run_replib(build, 3, tmp_path, *flags, io=io))
+    assert (result["variant"], result["backend"], result["calls"]) == ("fileNb", "mpiio", 9)
+    assert (result["step_bytes"], result["bytes"]) == (92, 276)
+    assert report(tmp_path) == expected(69)
+    places = owners(SCATTERED, 92)
+    for place in (0, 1, 2, 9, 10, 14, 17, 21, 22):
+        path = tmp_path / "out" / "currents.bbp"
+        flip_byte(path, 2 * 92 + 4 * place)
+        owner = 2 - places[place] if invert else places[place]
+        run = run_replib(build, 3, tmp_path, *flags, "--read", io=io)
+        assert_failed(run, rf"step 2, byte {184 + 4 * place}, of rank {owner} .*expected {46 + place + 1}, found .*; 1 of all")
+        flip_byte(path, 2 * 92 + 4 * place)
+
+
+@pytest.mark.parametrize(
+    "lines, pattern",
+    [
+        (["0,3,8,8,16,0", "1,2,8,8"], "blocks.csv:1: expected chunks in ascending order"),
+        (["0,3,8,8,0,4", "1,2,8,16"], "blocks.csv:1: expected chunks in ascending order"),
+        (["0,3,8,8,0", "1,2,8,8"], "blocks.csv:1: expected as many chunk offsets"),
+        (["0,3,6,2,0,8", "1,2,8,8"], "blocks.csv:1: expected chunks of whole floats"),
+        (["0,2,8,2", "1,2,8,8"], "blocks.csv:1: expected chunks of whole floats"),
+        (["0,2,8,0", "1,2,8,4"], "leave byte 8 of a step to none or to two of them\nhint: "),
+        (["0,2,8,0", "1,2,8,12"], "leave byte 8 of a step to none"),
+        (["0,2,8,0", "1,1"], "a rank has nothing to write"),
+    ],
+)
+def test_chunks_that_do_not_fill_a_step_are_refused(build, tmp_path, lines, pattern):
+    path = distribution(tmp_path, *lines)
+    assert_refused(run_replib(build, 2, tmp_path, "-w", "fileNb", "-f", path), pattern)
+
+
+def test_a_rank_may_have_thousands_of_chunks(build, tmp_path):
+    """4 ranks in turn, 4 bytes each: no two values of a rank lie side by side."""
+    chunks = 5000
+    lines = [
+        ",".join(map(str, [rank, chunks + 1, *([4] * chunks), *range(4 * rank, 16 * chunks, 16)])) for rank in range(4)
+    ]
+    flags = ["-w", "fileNb", "-f", distribution(tmp_path, *lines), "-r", 2, "-v"]
+    assert result_of(run_replib(build, 4, tmp_path, *flags))["step_bytes"] == 16 * chunks
+    assert report(tmp_path) == expected(8 * chunks)
 
 
 @both_libraries

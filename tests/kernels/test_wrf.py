@@ -137,9 +137,30 @@ def test_what_was_not_prepared_is_missing(build, tmp_path):
     assert_failed(run, r"ncmpi_get_vara_float_all on rank 0: .*wrfinput_d01: .*\nhint: was it made with the same")
 
 
+def test_files_of_another_grid_are_refused(build, tmp_path):
+    """A smaller grid lies within the file: all calls would succeed, and read what stands elsewhere."""
+    prepared(build, tmp_path)
+    result_of(run_wrf(build, 4, tmp_path))
+    run = run_wrf(build, 4, tmp_path, "--nx", NX - 1)
+    assert_failed(run, rf"wrfinput_d01: west_east is {NX}, {NX - 1} expected\nhint: .*--nx")
+    run = run_wrf(build, 4, tmp_path, "--nz", NZ + 1, "--read")
+    assert_failed(run, rf"wrfout_d01_.*: bottom_top is {NZ}, {NZ + 1} expected\nhint: .*--nz")
+
+
+@pytest.mark.parametrize("name", ["wrfinput_d01", "wrfbdy_d01"])
+def test_a_file_without_its_end_is_refused(build, tmp_path, name):
+    prepared(build, tmp_path)
+    size = (tmp_path / name).stat().st_size
+    with open(tmp_path / name, "r+b") as file:
+        file.truncate(size - 4)
+    run = run_wrf(build, 4, tmp_path)
+    assert_failed(run, rf"stat on rank 0: .*{name}: the file holds {size - 4} bytes, {size} expected\nhint: ")
+
+
 @pytest.mark.parametrize(
     "flags, pattern",
     [
+        (["--steps", "70126560"], "--steps 70126560: hours beyond the year 9999\nhint: at most 70126559"),
         (["--nx", "0"], "--nx needs a whole number, 1 or more, not '0'"),
         (["--ny", "1"], "2 ranks are 1 patches .* times 2 .*\nhint: use fewer ranks"),
         (["--nx", "99999", "--ny", "99999"], "a 3-D variable is larger than 2 GiB.*\nhint: use a smaller grid"),
