@@ -5,7 +5,9 @@ import importlib
 import click
 
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
-VERBS: dict[str, tuple[str, str]] = {}
+VERBS: dict[str, tuple[str, str]] = {
+    "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
+}
 
 
 class _Verbs(click.Group):

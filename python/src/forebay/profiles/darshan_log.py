@@ -35,10 +35,11 @@ from forebay.profiles.model import (
 )
 
 READ_SECONDS_MAX = 600
+COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
 NOT_LOG_HINT = "give a log of Darshan 3, as it lies in Darshan's log directory (*.darshan)"
-DAMAGED_HINT = "copy it again from where Darshan wrote it; a job that was killed leaves an incomplete log"
+DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
 
 Counters = dict[str, int | float]
 
@@ -64,7 +65,7 @@ def read(path: Path) -> Profile:
         heat=_heat(log),
     )
     job = Job(
-        id=str(log.job),
+        id=darshan_hints.job(log.metadata) or str(log.job),
         command=log.command or None,
         user=str(log.uid),
         started_unix_s=log.started_unix_s,
@@ -84,17 +85,19 @@ def _raw(path: Path) -> darshan_raw.Log:
     if empty:
         raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
     command = [sys.executable, "-m", "forebay.profiles.darshan_library", str(path.absolute())]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as messages:
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, timeout=READ_SECONDS_MAX)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, timeout=READ_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             message = f"{path}: Darshan's library had not read it after {READ_SECONDS_MAX} s"
             raise ProfileError(message, DAMAGED_HINT) from None
-        said.seek(0)
-        complaint = said.read().decode(errors="replace").strip()
+        messages.seek(0)
+        complaint = messages.read().decode(errors="replace").strip()
     if done.returncode != 0:
-        last = complaint.splitlines()[-1] if complaint else f"its reader ended with status {done.returncode}"
-        raise ProfileError(f"{path}: cannot be read as a Darshan log: {last}", NOT_LOG_HINT)
+        said = (
+            " ".join(complaint.split())[-COMPLAINT_MAX:] or f"its reader ended with status {done.returncode}"
+        )
+        raise ProfileError(f"{path}: cannot be read as a Darshan log: {said}", NOT_LOG_HINT)
     return msgspec.msgpack.decode(done.stdout, type=darshan_raw.Log)
 
 
@@ -122,7 +125,10 @@ def _notes(log: darshan_raw.Log) -> list[str]:
     shown = {"POSIX", "MPI-IO", "STDIO", "LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
     others = sorted(set(log.modules) - shown)
     if others:
-        notes.append(f"The log has records of {', '.join(others)} too; they are not shown.")
+        notes.append(f"The log has records of modules that are not shown: {', '.join(others)}.")
+    lost = darshan_hints.left_out(log.metadata)
+    if lost:
+        notes.append(f"{lost} hints found no room in this log; Forebay's own record has them.")
     if "MPI-IO" in log.modules and not darshan_hints.are_told(log.metadata):
         notes.append("Darshan does not record which hints were in force.")
     return notes

@@ -158,10 +158,12 @@ def _hints(program: Program) -> dict[int, Hints]:
 def _of_files(program: Program, mounts: Mounts) -> Mounts:
     """Those of `mounts` that the files lie on, and the root's."""
     deepest = sorted(mounts, key=lambda mount: -len(mount[0]))
-    used = {"/"}
-    for file in program.files:
-        used |= {path for path, _ in deepest if file.path.startswith(path.rstrip("/") + "/")}
+    used = {"/"} | {path for file in program.files if (path := _mount_of(file.path, deepest)) is not None}
     return [mount for mount in deepest if mount[0] in used]
+
+
+def _mount_of(path: str, deepest: Mounts) -> str | None:
+    return next((mount for mount, _ in deepest if path.startswith(mount.rstrip("/") + "/")), None)
 
 
 def _put_command(log, program: Program, mounts: Mounts) -> int:
