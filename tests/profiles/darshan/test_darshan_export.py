@@ -224,6 +224,15 @@ def test_time_of_syncing_is_time_of_writing_to_darshan(tmp_path):
     assert counters_of(tmp_path / "a.darshan", "POSIX")["POSIX_F_WRITE_TIME"] == 3.5
 
 
+def test_what_was_before_the_start_is_at_the_start(tmp_path):
+    program = a_program()
+    posix = program.files[0].layers["POSIX"]
+    posix.opened_s, posix.read.first_s, posix.write.first_s = -2.5, 0.0, None
+    (back,) = written(program, tmp_path / "a.darshan").programs
+    layer = back.files[0].layers["POSIX"]
+    assert (layer.opened_s, layer.read.first_s, layer.write.first_s) == (1e-9, 1e-9, None)
+
+
 @pytest.mark.parametrize("rank, ranks, expected", [(3, 1, 3), (None, 4, -1), (None, 3, -1)])
 def test_a_file_of_one_rank_has_its_rank(tmp_path, rank, ranks, expected):
     program = a_program()
@@ -495,6 +504,8 @@ def test_a_real_run_beside_the_log_of_darshan_itself(run_btio, logs, case):
         ours = counters_of(log, module, record_id(recorded.path))
         theirs = counters_of(genuine, module, record_id(file.path))
         names = [*names, *(name for name in theirs if "_SIZE_WRITE_" in name or "_SIZE_READ_" in name)]
+        if recorded.layers["POSIX"].write.consecutive is not None:  # format 1 does not tell these
+            names += [name for name in theirs if "_CONSEC_" in name or "_ACCESS" in name]
         assert {name: ours[name] for name in names} == {name: theirs[name] for name in names}
         assert ours["rank"] == theirs["rank"] == -1
     back = btio_file(darshan_log.read(log))

@@ -25,6 +25,7 @@ SIZE_CLASSES = (
 #: Traffic's member -> the part of the counter's name that tells the kind of call.
 CALL_KINDS = {"independent": "INDEP", "collective": "COLL", "nonblocking": "NB", "split": "SPLIT"}
 COMMON_SIZES = 4
+FIRST_MOMENT_S = 1e-9
 SHARED = -1  # the rank of a record that several ranks were joined into
 UNKNOWN = -1
 #: The counters of a profile that knows nothing are UNKNOWN; these are settings and tables, 0 when empty.
@@ -64,16 +65,21 @@ def counters(file: File, layer: LayerName) -> Counters:
     for traffic, verb, past in _ways(told):
         known[f"BYTES_{past}"] = traffic.bytes
         known[f"F_{verb}_TIME"] = traffic.seconds
-        known[f"F_{verb}_START_TIMESTAMP"] = traffic.first_s
-        known[f"F_{verb}_END_TIMESTAMP"] = traffic.last_s
+        known[f"F_{verb}_START_TIMESTAMP"] = _moment(traffic.first_s)
+        known[f"F_{verb}_END_TIMESTAMP"] = _moment(traffic.last_s)
     # Darshan counts the time of syncing as time of writing.
     known["F_WRITE_TIME"] = (told.write.seconds or 0.0) + (told.sync_s or 0.0)
     known |= {"POSIX": _posix, "MPI-IO": _mpiio, "STDIO": _stdio}[layer](file, told)
     known["F_META_TIME"] = told.metadata_s
-    known["F_OPEN_START_TIMESTAMP"] = told.opened_s
-    known["F_CLOSE_END_TIMESTAMP"] = told.closed_s
+    known["F_OPEN_START_TIMESTAMP"] = _moment(told.opened_s)
+    known["F_CLOSE_END_TIMESTAMP"] = _moment(told.closed_s)
     known |= _extremes(file, layer)
     return known
+
+
+def _moment(moment_s: float | None) -> float | None:
+    """0 would mean that there was none; what was before the log's start counts as at its start."""
+    return None if moment_s is None else max(moment_s, FIRST_MOMENT_S)
 
 
 def _ways(layer: Layer) -> tuple[tuple[Traffic, str, str], tuple[Traffic, str, str]]:
