@@ -1,5 +1,6 @@
 """Records as docs/profiles.md describes them, written file by file; and profiles of the logs in `logs/`."""
 
+import functools
 import json
 import os
 import pathlib
@@ -9,7 +10,9 @@ from forebay.profiles import sources
 LOGS = pathlib.Path(__file__).parent / "logs"
 
 
+@functools.cache
 def log(name):
+    """Read once: Darshan's reader takes seconds to load. Nobody may change it."""
     return sources.open_path(LOGS / f"{name}.darshan")
 
 
