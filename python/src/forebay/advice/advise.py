@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.advice import (  # noqa: F401  the rules register themselves, the more particular ones first
+from forebay.advice import (  # noqa: F401  the rules register themselves
     rules_access,
     rules_collective,
     rules_job,
@@ -90,7 +90,7 @@ def paragraph(profile: Profile, found: Sequence[Finding]) -> str:
         first = worth[0]
         sentences.append(f"{first.title}. {first.action}")
         if len(worth) > 1:
-            sentences.append(f"{count(len(worth) - 1)} more finding{'s' if len(worth) > 2 else ''} below.")
+            sentences.append(f"{count(len(worth) - 1)} more finding{'s' if len(worth) > 2 else ''}.")
     elif view.is_worth_it and view.profile.programs:
         sentences.append("No rule finds anything wrong with it.")
     return " ".join(sentence for sentence in sentences if sentence)

@@ -31,12 +31,12 @@ STREAM_CALLS_MIN = 100_000
 #: Collective buffering makes system calls at least about as large as what one rank asks for. Ours.
 SPLIT_CALLS_MIN = 100
 SPLIT_RATIO_MAX = 0.25
-#: KAUST18: at least two ranks for each aggregator; more than one aggregator for each node. Ours: from 4 ranks.
+#: KAUST18: two ranks or more for each aggregator, several aggregators for each node. Ours: from 4 ranks.
 RANKS_PER_AGGREGATOR_MIN = 4
 #: Such a file fills more than one buffer of an aggregator, so that more aggregators have work. Ours.
 AGGREGATED_BYTES_MIN = 8 * MIB
 AGGREGATED_CALL_BYTES_MIN = MIB
-#: Cray's statistics: such a share of rounds with one aggregator at work; so many rounds, and aggregators. Ours.
+#: Cray's statistics: such a share of rounds with one aggregator at work; so many rounds, aggregators. Ours.
 IDLE_ROUNDS_SHARE_MIN = 0.75
 IDLE_ROUNDS_MIN = 10
 IDLE_AGGREGATORS_MIN = 4

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -19,31 +20,31 @@ MOUNT_TABLE = Path("/proc/self/mounts")
 NAME_CHARACTERS_MAX = 100
 
 
-@click.command("export")
-@click.argument("record", required=False)
+@click.command(
+    "export",
+    epilog="""\b
+Examples:
+  forebay profile export                            the last job: a log of each program, here
+  forebay profile export 1763761234567 --step 2 --output two.darshan""",
+)
+@click.argument("job", required=False, metavar="[JOBID|RECORD]")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file, or into this directory.")
-@click.option("--step", type=click.IntRange(min=1), help="Only the Nth program of the job.")
-def command(record: str | None, output: Path | None, step: int | None) -> None:
+@click.option("--step", type=click.IntRange(min=1), metavar="N", help="Only the Nth program of the job.")
+def command(job: str | None, output: Path | None, step: int | None) -> None:
     """Write a Darshan log of each program of a recorded job, for Darshan's own tools.
 
-    RECORD is a job id, the directory of a record, or a file of FOREBAY_MPI_STATS; without it the last job.
-    The names of the logs go to standard output.
+    Without JOBID the last job that was recorded. RECORD is the directory of a record, or a file of
+    FOREBAY_MPI_STATS. The names of the logs go to standard output.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        for path in _export(record, output, step):
-            click.echo(path)
-    except ProfileError as error:
-        click.echo(f"error: {error}", err=True)
-        if error.hint is not None:
-            click.echo(f"hint: {error.hint}", err=True)
-        sys.exit(1)
+    for path in _export(job, output, step):
+        click.echo(path)
 
 
-def _export(record: str | None, output: Path | None, step: int | None):
+def _export(job: str | None, output: Path | None, step: int | None) -> Iterator[Path]:
     """Writes the logs, and yields the name of each as soon as it is there."""
-    arguments = [] if record is None else [record]
-    (profile,) = sources.open_profiles(arguments, records.state_directory(os.environ))
+    state = records.state_directory(os.environ)
+    (profile,) = sources.open_profiles([] if job is None else [job], state)
     if profile.source != "forebay":
         message = f"{profile.path}: only what Forebay itself recorded is exported"
         raise ProfileError(message, "give the id of a job; `forebay report` reads other sources as well")
