@@ -1,5 +1,7 @@
 """Advice: right where something is wrong, silent where nothing is."""
 
+import re
+
 import pytest
 
 import recorded
@@ -576,3 +578,27 @@ def test_a_profile_of_nothing(tmp_path):
     profile = native.read_record(recorded.record(tmp_path, recorded.job_json()))
     assert findings(profile) == []
     assert paragraph(profile, []) == "Nothing was recorded of the I/O of this job."
+
+
+def test_the_table_of_rules_has_them_all():
+    package = PROJECT / "python" / "src" / "forebay" / "advice"
+    source = "".join(path.read_text() for path in package.glob("rules_*.py"))
+    told = set(re.findall(r'code="([a-z-]+)"', source)) | {"aborted", "no-finalize"}
+    rows = re.findall(
+        r"^\| ((?:`[a-z-]+`(?:, )?)+) \| [^|]+ \| [^|]+ \| [^|]+ \|$",
+        (PROJECT / "docs" / "advice.md").read_text(),
+        re.M,
+    )
+    assert {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)} == told
+
+
+@pytest.mark.parametrize(
+    "mpi, told", [("Open MPI v4.1.4", True), ("MPICH Version: 4.0.2", False)]
+)
+def test_what_it_takes_that_a_hint_arrives(mpi, told):
+    file = shared(
+        write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=1)
+    )
+    (found,) = findings(profile_of(file, mpi=mpi))
+    assert "make any MPI obey" in found.action
+    assert ("does not tell" in found.action) == told
