@@ -18,7 +18,7 @@ from forebay.profiles import derived
 from forebay.profiles.model import Traffic
 
 #: A directive's path may not hold these; docs/directives.md has the rest of the syntax.
-UNFIT_IN_DIRECTIVE = frozenset('\n"$')
+UNFIT_IN_DIRECTIVE = frozenset('"$')
 
 
 def allocation_line(needed_bytes: float) -> str:
@@ -166,7 +166,9 @@ def read_again(view: FileView) -> Iterator[Draft]:
     if read.bytes - end < thresholds.REREAD_BYTES_MIN:
         return
     path = PurePosixPath(view.file.path)
-    fits = path.is_absolute() and not UNFIT_IN_DIRECTIVE & set(view.file.path)
+    fits = (
+        path.is_absolute() and view.file.path.isprintable() and not UNFIT_IN_DIRECTIVE & set(view.file.path)
+    )
     stage_in = f'#DW stage_in type=file source="{path}" destination="$DW_JOB_STRIPED/{path.name}"'
     lines = (allocation_line(end), stage_in) if fits and not view.job.profile.job.store else ()
     yield Draft(
