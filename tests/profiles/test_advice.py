@@ -398,6 +398,12 @@ def test_many_syncs():
     assert found.seconds == 30.0 and "75 %" in found.title
 
 
+def test_flushing_a_stream_is_no_sync():
+    file = local("/data/log", calls=500, moved=64 << 20, seconds=10.0, name="STDIO")
+    file.layers["STDIO"].syncs = 500
+    assert codes(profile_of(file)) == []
+
+
 def test_small_calls_of_fortran_and_of_streams():
     posix = local(
         "/data/fort.10",

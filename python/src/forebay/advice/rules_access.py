@@ -193,13 +193,13 @@ def read_again(view: FileView) -> Iterator[Draft]:
 @file_rule
 def many_syncs(view: FileView) -> Iterator[Draft]:
     """Flushes to storage so often that they take much of the time."""
-    layers = [layer for layer in view.file.layers.values() if layer.syncs]
-    syncs = sum(layer.syncs or 0 for layer in layers)
-    if view.top is None or syncs < thresholds.SYNCS_MIN:
+    layer = view.posix or view.mpiio  # flushing a stream goes no further than the page cache
+    syncs = layer.syncs or 0 if layer else 0
+    if layer is None or view.top is None or syncs < thresholds.SYNCS_MIN:
         return
-    sync_s = derived.known_sum(layer.sync_s for layer in view.file.layers.values())
+    sync_s = view.top[1].sync_s or layer.sync_s
     total_s = derived.layer_s(view.top[1])
-    writes = sum(layer.write.calls or 0 for layer in layers)
+    writes = layer.write.calls or 0
     if sync_s and total_s:
         is_heavy = sync_s >= thresholds.SYNC_SHARE_MIN * total_s
     else:
