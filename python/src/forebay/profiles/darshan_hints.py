@@ -4,27 +4,33 @@ The metadata are lines `key=value`, 1023 bytes in all. Darshan's own `h=` are th
 application's. Forebay's lines, ID being Darshan's id of the file in hexadecimal digits:
 
     forebay=VERSION
+    forebay_job=ID OF THE JOB
     mpi=WHAT THE MPI CALLS ITSELF
-    hints.ID=KEY=VALUE;KEY=VALUE            in force, as the MPI tells
-    hints_environment.ID=KEY=VALUE;...      asked for in MPICH_MPIIO_HINTS
-    hints_program.ID=KEY=VALUE;...          asked for by the program
+    hints.ID=KEY=VALUE;KEY=VALUE                 in force, as the MPI tells
+    hints_environment.ID=KEY=VALUE;...           asked for in MPICH_MPIIO_HINTS
+    hints_program.ID=KEY=VALUE;...               asked for by the program
     hints_without_effect.ID=KEY=ASKED>SEEN;...
-    hints_left_out=NUMBER                   of hints for which there was no room
+    hints_left_out=NUMBER                        of hints for which there was no room
 
-`%`, `;`, `>` and what is not printable ASCII are written as `%XX`.
+`@ID` in place of the hints: the same as those of that file. `%`, `;`, `=`, `>`, `@` and what is not printable
+ASCII are written as `%XX`.
 """
 
 from __future__ import annotations
 
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from forebay.profiles.model import Hints, WithoutEffect
 
 METADATA_BYTES_MAX = 1023
-PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "%;>=")
-#: Field of Hints -> key of its lines; in this order hints are left out, last first, when room is short.
-KEYS = {"in_force": "hints", "environment": "hints_environment", "program": "hints_program"}
-WITHOUT_EFFECT = "hints_without_effect"
+PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "%;=>@")
+#: Member of Hints -> key of its lines.
+KEYS = {
+    "without_effect": "hints_without_effect",
+    "environment": "hints_environment",
+    "program": "hints_program",
+    "in_force": "hints",
+}
 LEFT_OUT = "hints_left_out"
 
 
@@ -43,6 +49,11 @@ def mpi(metadata: str) -> str | None:
     return None if text is None or not are_told(metadata) else unquote(text)
 
 
+def job(metadata: str) -> str | None:
+    """Forebay's id of the job, if Forebay wrote the log."""
+    return _lines(metadata).get("forebay_job") if are_told(metadata) else None
+
+
 def left_out(metadata: str) -> int:
     """Number of hints for which there was no room."""
     return int(_lines(metadata).get(LEFT_OUT, "0")) if are_told(metadata) else 0
@@ -53,16 +64,71 @@ def of_files(metadata: str) -> dict[int, Hints]:
     found: dict[int, Hints] = {}
     if not are_told(metadata):
         return found
-    fields = {key: field for field, key in KEYS.items()}
-    for key, text in _lines(metadata).items():
+    lines = _lines(metadata)
+    members = {key: member for member, key in KEYS.items()}
+    for key, text in lines.items():
         kind, _, file_id = key.partition(".")
-        pairs = [pair.split("=", 1) for pair in text.split(";") if "=" in pair]
-        if kind in fields:
-            hints = found.setdefault(int(file_id, 16), Hints())
-            setattr(hints, fields[kind], {unquote(name): unquote(value) for name, value in pairs})
-        elif kind == WITHOUT_EFFECT:
-            hints = found.setdefault(int(file_id, 16), Hints())
-            for name, value in pairs:
-                asked, seen = (unquote(part) for part in value.split(">", 1))
-                hints.without_effect.append(WithoutEffect(key=unquote(name), asked=asked, seen=seen))
+        if kind in members:
+            told = lines.get(f"{kind}.{text[1:]}", "") if text.startswith("@") else text
+            _add(found.setdefault(int(file_id, 16), Hints()), members[kind], told)
     return found
+
+
+def _add(hints: Hints, member: str, text: str) -> None:
+    pairs = [pair.split("=", 1) for pair in text.split(";") if "=" in pair]
+    if member == "without_effect":
+        for name, value in pairs:
+            asked, seen = (unquote(part) for part in value.split(">", 1))
+            hints.without_effect.append(WithoutEffect(key=unquote(name), asked=asked, seen=seen))
+    else:
+        setattr(hints, member, {unquote(name): unquote(value) for name, value in pairs})
+
+
+def plain(text: str) -> str:
+    """`text` as a value in the metadata."""
+    return quote(text, safe=PLAIN)
+
+
+def metadata(head: dict[str, str], hints: dict[int, Hints]) -> str:
+    """The lines of `head` and the hints of each file, the first files' first, as far as there is room."""
+    text = "".join(f"{key}={value}\n" for key, value in head.items())
+    room = METADATA_BYTES_MAX - len(text) - len(f"{LEFT_OUT}=9999999\n")
+    lines: dict[str, str] = {}
+    first_with: dict[tuple[str, str], str] = {}
+    missing = 0
+    for file_id, of_file in hints.items():
+        for member, key in KEYS.items():
+            words = _words(of_file, member)
+            if not words:
+                continue
+            line, same = f"{key}.{file_id:x}", first_with.get((key, ";".join(words)))
+            taken = [f"@{same}"] if same is not None else _that_fit(words, room - len(line) - 2)
+            if not taken or len(line) + len(taken[0]) + 2 > room:
+                missing += len(words)
+                continue
+            if same is None:
+                missing += len(words) - len(taken)
+                first_with[key, ";".join(taken)] = f"{file_id:x}"
+            lines[line] = ";".join(taken)
+            room -= len(line) + len(lines[line]) + 2
+    text += "".join(f"{key}={value}\n" for key, value in lines.items())
+    return text + (f"{LEFT_OUT}={missing}\n" if missing else "")
+
+
+def _that_fit(words: list[str], room: int) -> list[str]:
+    taken = []
+    for word in words:
+        if len(word) + 1 <= room:
+            taken.append(word)
+            room -= len(word) + 1
+    return taken
+
+
+def _words(hints: Hints, member: str) -> list[str]:
+    """`key=value` of each hint; of those in force first what somebody asked for."""
+    if member == "without_effect":
+        return [f"{plain(it.key)}={plain(it.asked)}>{plain(it.seen)}" for it in hints.without_effect]
+    told: dict[str, str] = getattr(hints, member) or {}
+    asked = {**hints.environment, **hints.program}
+    names = sorted(told, key=lambda name: name not in asked)
+    return [f"{plain(name)}={plain(told[name])}" for name in names]

@@ -132,21 +132,32 @@ def _trace(log, index: int, name: str, wall_s: float, module: raw.Module) -> Non
     ]
 
 
-def _module(log, name: str, info: dict, names: dict[int, str], wall_s: float) -> raw.Module:
-    module = raw.Module(info["ver"], info["partial_flag"])
+def _module(log, info, name: str, names: dict[int, str], wall_s: float) -> raw.Module:
+    module = raw.Module(info.ver, bool(info.partial_flag))
     position = os.lseek(2, 0, os.SEEK_END)
     try:
         if name in COUNTING:
-            _counting(log, info["idx"], name, module)
+            _counting(log, info.idx, name, module)
         elif name == "LUSTRE":
-            _lustre(log, info["idx"], module)
+            _lustre(log, info.idx, module)
         elif name == "HEATMAP":
-            _heatmap(log, info["idx"], names, module)
+            _heatmap(log, info.idx, names, module)
         elif name in ("DXT_POSIX", "DXT_MPIIO"):
-            _trace(log, info["idx"], name, wall_s, module)
+            _trace(log, info.idx, name, wall_s, module)
     except Unreadable:
         module.lost = _said_since(position) or "no reason given"
     return module
+
+
+def _modules(log, names: dict[int, str], wall_s: float) -> dict[str, raw.Module]:
+    """By name; a module that came after the library has none, and goes by its number."""
+    found, count = ffi.new("struct darshan_mod_info **"), ffi.new("int *")
+    library.darshan_log_get_modules(log, found, count)
+    modules = {}
+    for info in (found[0][number] for number in range(count[0])):
+        name = f"number {info.idx}" if info.name == ffi.NULL else _text(info.name)
+        modules[name] = _module(log, info, name, names, wall_s)
+    return modules
 
 
 def _names(log) -> dict[int, str]:
@@ -179,7 +190,6 @@ def log(path: str) -> raw.Log:
     ):
         raise Unreadable
     mounts, names = _mounts(handle), _names(handle)
-    found = darshan.log_get_modules({"handle": handle, "modules": None})
     return raw.Log(
         uid=job.uid,
         job=job.jobid,
@@ -190,7 +200,7 @@ def log(path: str) -> raw.Log:
         command=_text(command),
         mounts=mounts,
         names=names,
-        modules={name: _module(handle, name, info, names, wall_s[0]) for name, info in found.items()},
+        modules=_modules(handle, names, wall_s[0]),
     )
 
 

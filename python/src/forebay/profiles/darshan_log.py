@@ -1,6 +1,6 @@
 """Reader of genuine Darshan logs, and of those that `forebay profile export` wrote.
 
-Counters and what they mean: Darshan's documentation of its modules. Moments count from the log's start. Seconds
+Counters mean what the documentation of Darshan's modules says. Moments count from the log's start. Seconds
 of writing have those of syncing in them: Darshan counts them together. What Darshan does not tell stays None:
 hints (its `h=` are those of its own log), read-modify-write where the program reads too, the ranks of a
 shared file but for the fastest and the slowest.
@@ -17,8 +17,10 @@ from pathlib import Path
 import msgspec
 
 from forebay.profiles import darshan_hints, darshan_raw, darshan_who
+from forebay.profiles.darshan_counters import CALL_KINDS, MODULES, SHARED, SIZE_CLASSES
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
+    LAYERS,
     SIZE_CLASS_ENDS,
     Collective,
     Extreme,
@@ -33,21 +35,11 @@ from forebay.profiles.model import (
 )
 
 READ_SECONDS_MAX = 600
+COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
-#: Layer -> module, and the prefix of its counters.
-MODULES: dict[LayerName, tuple[str, str]] = {
-    "MPI-IO": ("MPI-IO", "MPIIO"),
-    "POSIX": ("POSIX", "POSIX"),
-    "STDIO": ("STDIO", "STDIO"),
-}
-#: Names of the size classes in Darshan's counters.
-SIZE_CLASSES = (
-    "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
-)  # fmt: skip
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
-SHARED = -1  # the rank of a record that all ranks were joined into
 NOT_LOG_HINT = "give a log of Darshan 3, as it lies in Darshan's log directory (*.darshan)"
-DAMAGED_HINT = "copy it again from where Darshan wrote it; a job that was killed leaves an incomplete log"
+DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
 
 Counters = dict[str, int | float]
 
@@ -73,7 +65,7 @@ def read(path: Path) -> Profile:
         heat=_heat(log),
     )
     job = Job(
-        id=str(log.job),
+        id=darshan_hints.job(log.metadata) or str(log.job),
         command=log.command or None,
         user=str(log.uid),
         started_unix_s=log.started_unix_s,
@@ -93,17 +85,19 @@ def _raw(path: Path) -> darshan_raw.Log:
     if empty:
         raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
     command = [sys.executable, "-m", "forebay.profiles.darshan_library", str(path.absolute())]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as messages:
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, timeout=READ_SECONDS_MAX)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, timeout=READ_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             message = f"{path}: Darshan's library had not read it after {READ_SECONDS_MAX} s"
             raise ProfileError(message, DAMAGED_HINT) from None
-        said.seek(0)
-        complaint = said.read().decode(errors="replace").strip()
+        messages.seek(0)
+        complaint = messages.read().decode(errors="replace").strip()
     if done.returncode != 0:
-        last = complaint.splitlines()[-1] if complaint else f"its reader ended with status {done.returncode}"
-        raise ProfileError(f"{path}: cannot be read as a Darshan log: {last}", NOT_LOG_HINT)
+        said = (
+            " ".join(complaint.split())[-COMPLAINT_MAX:] or f"its reader ended with status {done.returncode}"
+        )
+        raise ProfileError(f"{path}: cannot be read as a Darshan log: {said}", NOT_LOG_HINT)
     return msgspec.msgpack.decode(done.stdout, type=darshan_raw.Log)
 
 
@@ -131,7 +125,10 @@ def _notes(log: darshan_raw.Log) -> list[str]:
     shown = {"POSIX", "MPI-IO", "STDIO", "LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
     others = sorted(set(log.modules) - shown)
     if others:
-        notes.append(f"The log has records of {', '.join(others)} too; they are not shown.")
+        notes.append(f"The log has records of modules that are not shown: {', '.join(others)}.")
+    lost = darshan_hints.left_out(log.metadata)
+    if lost:
+        notes.append(f"{lost} hints found no room in this log; Forebay's own record has them.")
     if "MPI-IO" in log.modules and not darshan_hints.are_told(log.metadata):
         notes.append("Darshan does not record which hints were in force.")
     return notes
@@ -171,7 +168,7 @@ def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[dar
         return []
     read, write = ("READ", "READ"), ("WRITE", "WRITTEN")
     prefix = MODULES[layer][1]
-    kinds = ("INDEP_", "COLL_", "NB_", "SPLIT_") if layer == "MPI-IO" else ("",)
+    kinds = [f"{kind}_" for kind in CALL_KINDS.values()] if layer == "MPI-IO" else [""]
     found = []
     for rank, counters in records:
         sides = [
@@ -202,7 +199,7 @@ def _file(path: str, records: dict[LayerName, list[tuple[int, Counters]]], ranks
     seen = {rank for of_layer in records.values() for rank, _ in of_layer}
     file.ranks = ranks if SHARED in seen else len(seen)
     file.rank = min(seen) if len(seen) == 1 and SHARED not in seen else None
-    for layer in MODULES:
+    for layer in LAYERS:
         if file.fastest is None and layer in records:
             file.fastest, file.slowest = _extremes(MODULES[layer][1], records[layer])
     file.collective = _sieving(layers)
@@ -223,7 +220,8 @@ def _extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme
     """Fastest and slowest rank, by the time in all calls: as told, or of the records of the ranks."""
     if len(records) == 1:
         rank, counters = records[0]
-        if rank != SHARED or not counters[f"{prefix}_F_SLOWEST_RANK_TIME"]:
+        is_told = counters[f"{prefix}_F_SLOWEST_RANK_TIME"] and counters[f"{prefix}_SLOWEST_RANK"] >= 0
+        if rank != SHARED or not is_told:
             return None, None
         fastest, slowest = (
             Extreme(
@@ -330,13 +328,12 @@ def _posix(joined: _Joined) -> Layer:
 
 
 def _mpiio(joined: _Joined) -> Layer:
-    kinds = {"independent": "INDEP", "collective": "COLL", "nonblocking": "NB", "split": "SPLIT"}
     read, write = (
-        _traffic(joined, verb, past, [f"{kind}_{verb}S" for kind in kinds.values()])
+        _traffic(joined, verb, past, [f"{kind}_{verb}S" for kind in CALL_KINDS.values()])
         for verb, past in (("READ", "READ"), ("WRITE", "WRITTEN"))
     )
     for traffic, verb in ((read, "READ"), (write, "WRITE")):
-        for kind, counter in kinds.items():
+        for kind, counter in CALL_KINDS.items():
             setattr(traffic, kind, joined.sum(f"{counter}_{verb}S"))
         traffic.sizes = joined.sizes(f"SIZE_{verb}_AGG")
     _share_common_sizes(joined, read, write)
