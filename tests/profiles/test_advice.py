@@ -1,5 +1,7 @@
 """Advice: right where something is wrong, silent where nothing is."""
 
+import re
+
 import pytest
 
 import recorded
@@ -20,7 +22,7 @@ from forebay.profiles.model import (
     WithoutEffect,
     Writer,
 )
-from mpijob import PROJECT
+from mpijob import PROJECT, Mpi
 
 
 def codes(profile, **options):
@@ -396,6 +398,12 @@ def test_many_syncs():
     assert found.seconds == 30.0 and "75 %" in found.title
 
 
+def test_flushing_a_stream_is_no_sync():
+    file = local("/data/log", calls=500, moved=64 << 20, seconds=10.0, name="STDIO")
+    file.layers["STDIO"].syncs = 500
+    assert codes(profile_of(file)) == []
+
+
 def test_small_calls_of_fortran_and_of_streams():
     posix = local(
         "/data/fort.10",
@@ -576,3 +584,94 @@ def test_a_profile_of_nothing(tmp_path):
     profile = native.read_record(recorded.record(tmp_path, recorded.job_json()))
     assert findings(profile) == []
     assert paragraph(profile, []) == "Nothing was recorded of the I/O of this job."
+
+
+def test_the_table_of_rules_has_them_all():
+    package = PROJECT / "python" / "src" / "forebay" / "advice"
+    source = "".join(path.read_text() for path in package.glob("rules_*.py"))
+    told = set(re.findall(r'code="([a-z-]+)"', source)) | {"aborted", "no-finalize"}
+    rows = re.findall(
+        r"^\| ((?:`[a-z-]+`(?:, )?)+) \| [^|]+ \| [^|]+ \| [^|]+ \|$",
+        (PROJECT / "docs" / "advice.md").read_text(),
+        re.M,
+    )
+    assert {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)} == told
+
+
+@pytest.mark.parametrize(
+    "mpi, told", [("Open MPI v4.1.4", True), ("MPICH Version: 4.0.2", False)]
+)
+def test_what_it_takes_that_a_hint_arrives(mpi, told):
+    file = shared(
+        write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=1)
+    )
+    (found,) = findings(profile_of(file, mpi=mpi))
+    assert "make any MPI obey" in found.action
+    assert ("does not tell" in found.action) == told
+
+
+@pytest.fixture(scope="module")
+def btio(build, tmp_path_factory):
+    """Runs BTIO's pattern on 4 ranks through ROMIO with the hints, and returns its profile."""
+    scratch = tmp_path_factory.mktemp("btio")
+    mpi = Mpi("openmpi", build, scratch)
+    (scratch / "out").mkdir()
+    (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
+
+    def run(hints):
+        path = scratch / "stats.json"
+        program = (build / "kernels" / "btio", "--sweeps", "0", scratch / "deck")
+        done = mpi.run(
+            4,
+            *program,
+            FOREBAY_MPI_STATS=path,
+            MPICH_MPIIO_HINTS=hints,
+            OMPI_MCA_io="romio321",
+        )
+        assert done.returncode == 0, done.stderr
+        return sources.open_path(path)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "hints, code, before, after",
+    [
+        (
+            "*:romio_cb_write=disable:romio_ds_write=disable",
+            "collective-buffering-off",
+            23040,
+            5,
+        ),
+        ("*:romio_cb_write=enable", "few-aggregators", 5, 10),
+    ],
+)
+def test_a_program_that_takes_the_line_is_told_of_it_no_more(
+    btio, hints, code, before, after
+):
+    profile = btio(hints)
+    assert profile.programs[0].files[-1].layers["POSIX"].write.calls == before
+    line = re.fullmatch(
+        r"export MPICH_MPIIO_HINTS='(.*)'", only(profile, code).lines[0]
+    )
+    again = btio(line[1])
+    assert again.programs[0].files[-1].layers["POSIX"].write.calls == after
+    assert code not in codes(again)
+
+
+def test_names_that_are_not_fit_to_print():
+    write = {
+        "calls": 320,
+        "collective": 320,
+        "bytes": 320 << 20,
+        "seconds": 80.0,
+        "slowest_rank_s": 50.0,
+    }
+    file = shared(
+        "/s/\x1b[31mred\n.nc",
+        write=write,
+        system={"calls": 300_000, "bytes": 320 << 20},
+    )
+    (found,) = findings(profile_of(file))
+    assert found.title.isprintable() and all(line.isprintable() for line in found.lines)
+    assert found.file == "/s/\x1b[31mred\n.nc"

@@ -260,3 +260,20 @@ def test_json_of_others_is_refused(tmp_path):
     path.write_text('{"a": 1}')
     with pytest.raises(ProfileError, match="not of libforebay_mpi"):
         sources.open_path(path)
+
+
+def test_processes_beyond_the_first_are_counted(tmp_path):
+    directory = recorded.record(tmp_path, recorded.job_json())
+    process = {
+        "forebay_mpi": 2,
+        "mpi": None,
+        "program": "/bin/tar",
+        "files": [],
+        "wall_s": 1.0,
+    }
+    (directory / "process-1700000000003-7.json").write_text(json.dumps(process))
+    (directory / "processes").write_bytes(b"." * 90)
+    notes = native.read_record(directory).notes
+    assert notes == [
+        "90 processes without MPI did I/O worth telling; 1 of them are in the record."
+    ]

@@ -39,13 +39,28 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     drafts.sort(key=lambda draft: (LEVELS.index(draft.level), -(draft.seconds or 0.0), draft.code))
     hints = _hints_by_pattern(profile, drafts)
     line = hints_line(hints)
-    return [_finding(draft, line) for draft in drafts]
+    return [_finding(draft, line, profile) for draft in drafts]
 
 
-def _finding(draft: Draft, hints: str) -> Finding:
-    names = [name for name in Finding.__struct_fields__ if name != "lines"]
-    lines = (hints, *draft.lines) if draft.hints else draft.lines
-    return Finding(lines=lines, **{name: getattr(draft, name) for name in names})
+def _finding(draft: Draft, hints: str, profile: Profile) -> Finding:
+    names = [name for name in Finding.__struct_fields__ if name not in ("lines", "action")]
+    kept = {name: getattr(draft, name) for name in names}
+    if not draft.hints:
+        return Finding(lines=draft.lines, action=draft.action, **kept)
+    action = " ".join([draft.action, *_how_hints_arrive(profile)])
+    return Finding(lines=(hints, *draft.lines), action=action, **kept)
+
+
+def _how_hints_arrive(profile: Profile) -> list[str]:
+    """What else it takes on an MPI that is not Cray's."""
+    if profile.source == "cray":
+        return []
+    told = ["`forebay run` and `forebay profile` make any MPI obey the line."]
+    if any((program.mpi or "").startswith("Open MPI") for program in profile.programs):
+        told.append(
+            "Open MPI before 6 does not tell which hints it uses: look at who writes in the next run."
+        )
+    return told
 
 
 def _once_for_each_pattern(drafts: Sequence[Draft]) -> list[Draft]:

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 #: What a pattern or a shell would read as something else: any one character stands for it.
-_UNFIT = re.compile(r"[\s:,#'\"\\*?\[\]!]")
+_UNFIT = frozenset(" :,#'\"\\*?[]!")
 #: `_d01`, `-04`, `00010`: where numbers begin.
 _NUMBER = re.compile(r"(?:[-_.][A-Za-z]?)?\d")
 #: `.nc`, `.h5`.
@@ -24,8 +24,12 @@ def file_pattern(path: str) -> str:
     stem = name.removesuffix(tail)
     number = _NUMBER.search(stem)
     if number is None or not (stem[: number.start()] or tail):
-        return _UNFIT.sub("?", name)
-    return _UNFIT.sub("?", stem[: number.start()]) + "*" + _UNFIT.sub("?", tail)
+        return _literal(name)
+    return _literal(stem[: number.start()]) + "*" + _literal(tail)
+
+
+def _literal(text: str) -> str:
+    return "".join("?" if letter in _UNFIT or not letter.isprintable() else letter for letter in text)
 
 
 def _value(value: str) -> str:

@@ -15,6 +15,11 @@ def size(number_bytes: float) -> str:
     return f"{value:.0f} {_UNITS[unit]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
+def printable(text: str) -> str:
+    """The text with `?` for what is no visible character: names of files may hold anything."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def count(number: float) -> str:
     """`23,040`."""
     return f"{number:,.0f}"

@@ -18,7 +18,7 @@ from forebay.profiles import derived
 from forebay.profiles.model import Traffic
 
 #: A directive's path may not hold these; docs/directives.md has the rest of the syntax.
-UNFIT_IN_DIRECTIVE = frozenset('\n"$')
+UNFIT_IN_DIRECTIVE = frozenset('"$')
 
 
 def allocation_line(needed_bytes: float) -> str:
@@ -144,7 +144,7 @@ def small_calls(view: FileView) -> Iterator[Draft]:
             rule="Each call costs the same however little it moves; a buffer in the program joins them.",
             source="Drishti (over 1,000 small calls); the size limit is ours, because page caches join "
             "larger calls",
-            action="Give the Fortran run-time library, or the stream (setvbuf), a buffer of 1 MiB."
+            action="Give the program a buffer of 1 MiB: Fortran by the line below, a C stream by setvbuf."
             if not order
             else "Sort the accesses, or keep the file near the node.",
             lines=()
@@ -166,7 +166,9 @@ def read_again(view: FileView) -> Iterator[Draft]:
     if read.bytes - end < thresholds.REREAD_BYTES_MIN:
         return
     path = PurePosixPath(view.file.path)
-    fits = path.is_absolute() and not UNFIT_IN_DIRECTIVE & set(view.file.path)
+    fits = (
+        path.is_absolute() and view.file.path.isprintable() and not UNFIT_IN_DIRECTIVE & set(view.file.path)
+    )
     stage_in = f'#DW stage_in type=file source="{path}" destination="$DW_JOB_STRIPED/{path.name}"'
     lines = (allocation_line(end), stage_in) if fits and not view.job.profile.job.store else ()
     yield Draft(
@@ -191,13 +193,13 @@ def read_again(view: FileView) -> Iterator[Draft]:
 @file_rule
 def many_syncs(view: FileView) -> Iterator[Draft]:
     """Flushes to storage so often that they take much of the time."""
-    layers = [layer for layer in view.file.layers.values() if layer.syncs]
-    syncs = sum(layer.syncs or 0 for layer in layers)
-    if view.top is None or syncs < thresholds.SYNCS_MIN:
+    layer = view.posix or view.mpiio  # flushing a stream goes no further than the page cache
+    syncs = layer.syncs or 0 if layer else 0
+    if layer is None or view.top is None or syncs < thresholds.SYNCS_MIN:
         return
-    sync_s = derived.known_sum(layer.sync_s for layer in view.file.layers.values())
+    sync_s = view.top[1].sync_s or layer.sync_s
     total_s = derived.layer_s(view.top[1])
-    writes = sum(layer.write.calls or 0 for layer in layers)
+    writes = layer.write.calls or 0
     if sync_s and total_s:
         is_heavy = sync_s >= thresholds.SYNC_SHARE_MIN * total_s
     else:

@@ -162,9 +162,7 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
             evidence=tuple(item for item in shown if item.value is not None),
             rule="One aggregator for each node seldom keeps parallel storage busy; the number of aggregators "
             "should divide the number of ranks and leave each at least two.",
-            source="KAUST's burst buffer talk (2018); measured: 1.8 to 3 times as fast with 2 to 4 "
-            "aggregators on "
-            "an emulated parallel file system, no gain on a page cache (docs/advice.md)",
+            source="KAUST's burst buffer talk (2018)",
             action=f"Try {proposed} aggregators and compare the two runs.",
             hints=aggregator_hints(view, proposed),
             seconds=way_seconds(view, way),

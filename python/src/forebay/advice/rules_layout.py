@@ -87,6 +87,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     stripes = min(view.ranks, targets) if targets else -1
     if stripes == 1:
         return
+    folder = view.file.path.rpartition("/")[0] or "/"
     yield Draft(
         code="one-stripe",
         level="problem",
@@ -99,15 +100,9 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         rule="One shared file: as many stripes as storage targets, or as ranks if those are fewer.",
         source="Cray's course on parallel I/O (2012)",
         action="Set the layout of the directory before the job writes; files that exist keep theirs.",
-        lines=(f"lfs setstripe -c {stripes} {shell_quoted(view.file.path.rpartition('/')[0] or '/')}",),
+        lines=(f"lfs setstripe -c {stripes} {shlex.quote(folder)}",) if folder.isprintable() else (),
         seconds=view.seconds,
     )
-
-
-def shell_quoted(path: str) -> str:
-    """As a shell takes it literally, in one line."""
-    quoted = shlex.quote(path)
-    return quoted.replace("\n", "'$'\\n''")
 
 
 @file_rule

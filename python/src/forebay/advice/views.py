@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
 from forebay.advice.counters import Way
+from forebay.advice.phrases import printable
 from forebay.profiles import derived
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import File, Hints, Layer, LayerName, Profile, Program, Traffic
@@ -60,8 +61,8 @@ class FileView:
 
     @property
     def name(self) -> str:
-        """Last part of the path."""
-        return PurePosixPath(self.file.path).name or self.file.path
+        """Last part of the path, fit to be printed."""
+        return printable(PurePosixPath(self.file.path).name or self.file.path)
 
     @cached_property
     def mpiio(self) -> Layer | None:

@@ -5,6 +5,7 @@ import os
 import click
 import msgspec
 
+from forebay.advice.phrases import printable
 from forebay.advice.reason import reason
 from forebay.profiles import records, sources
 
@@ -32,6 +33,6 @@ def command(job: str | None, as_json: bool) -> None:
         members = {"job": profile.job.id, "path": profile.path, "notes": profile.notes}
         click.echo(msgspec.json.encode(members | msgspec.structs.asdict(found)).decode())
         return
-    click.echo(found.paragraph)
+    click.echo(printable(found.paragraph))
     if found.next_step:
-        click.echo(f"Next: {found.next_step}")
+        click.echo(f"Next: {printable(found.next_step)}")

@@ -103,6 +103,8 @@ def _parsed(text: Iterable[str]) -> _Found:
     found = _Found()
     current: _Box | _Phases | dict[str, str] | None = None
     for raw in text:
+        if current is None and "MPIIO" not in raw:
+            continue  # most lines of a job's output
         line = _SIDE.sub("", _LABEL.sub("", raw.rstrip("\r\n"), count=1), count=1)
         head = _begins(line, found)
         if head is not None:

@@ -53,10 +53,19 @@ def read_record(directory: Path) -> Profile:
             programs.append(_program(_decoded(path, wire.Step), path, notes))
         except (ProfileError, OSError) as error:
             notes.append(f"{error}; it is left out")
+    notes.extend(_processes_left_out(directory))
     programs.sort(key=lambda program: program.started_unix_s or 0.0)
     if not programs and not job.running and job.error is None:
         notes.append("No program of this job did I/O that was recorded.")
     return Profile(source="forebay", path=str(directory), job=job, programs=programs, notes=notes)
+
+
+def _processes_left_out(directory: Path) -> Iterator[str]:
+    """`processes` has a byte for each process without MPI that did I/O; the first of them have a file."""
+    counted, told = directory / "processes", len(list(directory.glob("process-*.json")))
+    number = counted.stat().st_size if counted.is_file() else 0
+    if number > told:
+        yield f"{number} processes without MPI did I/O worth telling; {told} of them are in the record."
 
 
 def read_file(path: Path) -> Profile:
