@@ -1,0 +1,58 @@
+"""Where the time went: one bar for each layer, divided by what the ranks did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .canvas import Chart, blank, finished, pattern, quiet, settings
+from .inks import stand_in
+
+WIDTH_PX = 760
+#: A part narrower than this share of the axis has no label inside: text would outgrow it.
+LABEL_SHARE_MIN = 0.085
+
+
+class Part(NamedTuple):
+    """A part of a bar, as a share (0 to 1) of the run time."""
+
+    ink: str
+    name: str
+    share: float
+
+
+def bar_of_shares(rows: Sequence[tuple[str, Sequence[Part]]], title: str, about: str) -> Chart:
+    """Bars of parts over an axis from nothing to all of the run time: the same axis in every report."""
+    with settings():
+        figure = blank(WIDTH_PX, 34 + 46 * len(rows))
+        axes = figure.subplots()
+        for y, (_, parts) in enumerate(rows):
+            _bar(axes, y, parts)
+        axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=12)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, 1)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 % of the run time"])
+        axes.get_xticklabels()[-1].set_horizontalalignment("right")
+        quiet(axes, "left", "bottom")
+        return finished(figure, title, about)
+
+
+def _bar(axes, y: int, parts: Sequence[Part]) -> None:
+    left = 0.0
+    for part in parts:
+        shown = min(part.share, 1 - left)
+        if shown <= 0:
+            continue
+        axes.barh(y, shown, left=left, height=0.66, **pattern(part.ink))
+        if shown >= LABEL_SHARE_MIN:
+            _label(axes, left + shown / 2, y, part, shown)
+        left += shown
+
+
+def _label(axes, x: float, y: int, part: Part, shown: float) -> None:
+    percent = f"{100 * part.share:.0f} %"
+    whole = f"{part.name} {percent}"
+    text = whole if shown * 84 > len(whole) else percent
+    backed = {"boxstyle": "round,pad=0.18,rounding_size=0.3", "facecolor": stand_in(part.ink), "edgecolor": "none"}
+    ink = "text" if part.ink == "still" else "paper"
+    axes.text(x, y, text, ha="center", va="center", color=stand_in(ink), fontsize=11, bbox=backed)

@@ -1,0 +1,108 @@
+"""The page: one HTML file with everything in it, and the same on paper."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from .. import __version__
+from . import quantities
+from .charts.canvas import FONTS
+from .charts.inks import INKS
+from .document import JobReport, Section, Table, shown
+
+
+@dataclass
+class Comparison:
+    """What stands above two or more jobs: how they differ."""
+
+    verdict: str
+    tables: list[Table]
+    notes: list[str]
+
+
+def html(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False) -> str:
+    """The page of one job, or of several side by side. For paper: light colours, no script."""
+    rows = _rows([job.sections for job in jobs], "job")
+    chapters = list(_chapters(jobs))
+    return _environment(paper).get_template("page.html.j2").render(
+        title=title,
+        jobs=jobs,
+        comparison=comparison,
+        advice=advice,
+        paper=paper,
+        job_rows=rows,
+        chapters=chapters,
+        contents=_contents(rows, chapters, advice) if len(jobs) == 1 else [],
+        footer=Markup(_css_string(title)),
+        made=quantities.moment(datetime.now().timestamp()),
+        version=__version__,
+    )
+
+
+def pdf(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool) -> bytes:
+    """The same page on A4."""
+    import weasyprint
+
+    return weasyprint.HTML(string=html(title, jobs, comparison, advice, paper=True), url_fetcher=_refused).write_pdf()
+
+
+def _refused(url: str, *_: Any, **__: Any) -> Any:
+    if url.startswith("data:"):
+        import weasyprint
+
+        return weasyprint.default_url_fetcher(url)
+    raise ValueError(f"a report needs nothing from elsewhere, yet asks for {url}")
+
+
+def _environment(paper: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("forebay.report"),
+        autoescape=True,
+        trim_blocks=False,
+        undefined=jinja2.StrictUndefined,
+        finalize=_seen,
+    )
+    environment.globals.update(
+        inks=INKS,
+        fonts=Markup(FONTS),
+        time=quantities.time,
+        plain=quantities.plain,
+        svg=lambda chart: Markup(chart.on_paper() if paper else chart.on_page()),
+    )
+    return environment
+
+
+def _seen(value: Any) -> Any:
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _css_string(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9 .,:()/_-]", lambda match: f"\\{ord(match[0]):x} ", shown(text))
+
+
+def _rows(of_jobs: list[list[Section]], chapter: str) -> list[list[tuple[str, Section | None]]]:
+    """Sections of one key side by side, in the order of the first job that has them."""
+    keys = list(dict.fromkeys(section.key for sections in of_jobs for section in sections))
+    found = [{section.key: section for section in sections} for sections in of_jobs]
+    return [[(f"{chapter}-{key}-{at}", job.get(key)) for at, job in enumerate(found)] for key in keys]
+
+
+def _chapters(jobs: list[JobReport]):
+    for number in range(max(len(job.programs) for job in jobs)):
+        here = [job.programs[number] if number < len(job.programs) else ("", []) for job in jobs]
+        name = " | ".join(dict.fromkeys(name for name, _ in here if name))
+        yield {"name": name, "rows": _rows([sections for _, sections in here], f"program-{number + 1}")}
+
+
+def _contents(rows, chapters, advice: bool) -> list[tuple[str, str]]:
+    places = [("advice", "What to do")] if advice else []
+    places += [(anchor, section.name) for [(anchor, section)] in rows]
+    if len(chapters) == 1:
+        return places + [(anchor, section.name) for [(anchor, section)] in chapters[0]["rows"]]
+    return places + [(f"program-{number}", chapter["name"]) for number, chapter in enumerate(chapters, 1)]
