@@ -49,6 +49,7 @@ class Traffic(msgspec.Struct, kw_only=True):
     data_s: float | None = None  # in system calls that move data
     other_system_s: float | None = None  # in locks, seeks, truncation
     rest_s: float | None = None  # exchange between ranks, waiting for them, copying
+    end_bytes: int | None = None  # behind the last byte of the file that was moved
 
 
 class Layer(msgspec.Struct, kw_only=True):
@@ -67,6 +68,9 @@ class Layer(msgspec.Struct, kw_only=True):
     alignment_bytes: int | None = None
     opened_s: float | None = None  # first open begins, last close ends
     closed_s: float | None = None
+    slowest_rank_s: float | None = (
+        None  # of the one rank that spent most here: reads, writes, metadata together
+    )
 
 
 class WithoutEffect(msgspec.Struct, kw_only=True):
@@ -131,6 +135,7 @@ class File(msgspec.Struct, kw_only=True):
     fastest: Extreme | None = None
     slowest: Extreme | None = None
     not_closed: int | None = None
+    rank: int | None = None  # the only one that opened it
 
 
 class Heat(msgspec.Struct, kw_only=True):
@@ -159,6 +164,10 @@ class Program(msgspec.Struct, kw_only=True):
     heat: list[Heat] = []
     files_dropped: int = 0
     trace: str | None = None  # directory of its trace
+    io_s: float | None = None  # in I/O calls of the program, all files and layers; summed over ranks
+    io_slowest_rank_s: float | None = None  # the same of the rank that spent most
+    aborted_rank: int | None = None  # that called MPI_Abort, and with which code
+    aborted_code: int | None = None
 
 
 class Staging(msgspec.Struct, kw_only=True):
@@ -194,6 +203,13 @@ class Job(msgspec.Struct, kw_only=True):
     stage_out: Staging | None = None
     kept: str | None = None  # where undelivered data lie
     environment: dict[str, str] = {}  # variables that bear on I/O
+    kind: Literal["run", "profile"] | None = None
+    scheduler_id: str | None = None
+    script: str | None = None
+    killed: bool = False  # it says that it runs, and its process is gone
+    ended_by_signal: int | None = None  # sent to `forebay run`
+    over_time_limit: bool = False
+    failures: list[str] = []  # what could not be staged: path and reason
 
 
 class Profile(msgspec.Struct, kw_only=True):

@@ -1,0 +1,395 @@
+"""Reader of genuine Darshan logs, and of those that `forebay profile export` wrote.
+
+Counters and what they mean: Darshan's documentation of its modules. Moments count from the log's start. What
+Darshan does not tell stays None: hints (its `h=` are those of its own log), read-modify-write where the program
+reads too, the speed of the single ranks of a shared file but for the fastest and the slowest.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+
+from forebay.profiles import darshan_hints, darshan_raw, darshan_who
+from forebay.profiles.errors import ProfileError
+from forebay.profiles.model import (
+    SIZE_CLASS_ENDS,
+    Collective,
+    Extreme,
+    File,
+    Heat,
+    Job,
+    Layer,
+    LayerName,
+    Profile,
+    Program,
+    Traffic,
+)
+
+READ_SECONDS_MAX = 600
+HEAT_ROWS_MAX = 256
+#: Layer -> module, and the prefix of its counters.
+MODULES: dict[LayerName, tuple[str, str]] = {
+    "MPI-IO": ("MPI-IO", "MPIIO"),
+    "POSIX": ("POSIX", "POSIX"),
+    "STDIO": ("STDIO", "STDIO"),
+}
+#: Names of the size classes in Darshan's counters.
+SIZE_CLASSES = (
+    "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
+)  # fmt: skip
+SHARED = -1  # the rank of a record that all ranks were joined into
+NOT_LOG_HINT = "give a log of Darshan 3, as it lies in Darshan's log directory (*.darshan)"
+DAMAGED_HINT = "copy it again from where Darshan wrote it; a job that was killed leaves an incomplete log"
+
+Counters = dict[str, int | float]
+
+
+def read(path: Path) -> Profile:
+    """The profile of one Darshan log. Raises ProfileError if it is no log, is damaged, or cannot be read."""
+    log = _raw(path)
+    if log.ranks < 1:
+        raise ProfileError(f"{path}: the Darshan log says {log.ranks} processes", DAMAGED_HINT)
+    _refuse_damage(path, log)
+    words = log.command.split(" ")
+    files = _files(log)
+    program = Program(
+        files=files,
+        name=words[0] or None,
+        arguments=words[1:],
+        mpi=darshan_hints.mpi(log.metadata),
+        uses_mpi=log.ranks > 1 or "MPI-IO" in log.modules,
+        ranks=log.ranks,
+        hosts=darshan_who.hosts(log),
+        started_unix_s=log.started_unix_s,
+        wall_s=log.wall_s,
+        heat=_heat(log),
+    )
+    job = Job(
+        id=str(log.job),
+        command=log.command or None,
+        user=str(log.uid),
+        started_unix_s=log.started_unix_s,
+        wall_s=log.wall_s,
+    )
+    return Profile(source="darshan", path=str(path), job=job, programs=[program], notes=_notes(log))
+
+
+def _raw(path: Path) -> darshan_raw.Log:
+    try:
+        with path.open("rb") as log:
+            empty = not log.read(1)
+    except OSError as error:
+        raise ProfileError(
+            f"{path}: cannot be read: {error.strerror}", "name a Darshan log you may read"
+        ) from None
+    if empty:
+        raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
+    command = [sys.executable, "-m", "forebay.profiles.darshan_library", str(path.absolute())]
+    with tempfile.TemporaryFile() as said:
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, timeout=READ_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            message = f"{path}: Darshan's library had not read it after {READ_SECONDS_MAX} s"
+            raise ProfileError(message, DAMAGED_HINT) from None
+        said.seek(0)
+        complaint = said.read().decode(errors="replace").strip()
+    if done.returncode != 0:
+        last = complaint.splitlines()[-1] if complaint else f"its reader ended with status {done.returncode}"
+        raise ProfileError(f"{path}: cannot be read as a Darshan log: {last}", NOT_LOG_HINT)
+    return msgspec.msgpack.decode(done.stdout, type=darshan_raw.Log)
+
+
+def _too_new(module: darshan_raw.Module) -> bool:
+    """Lost for its version, not for damage: these are the words of Darshan's library."""
+    return module.lost is not None and "module version number" in module.lost
+
+
+def _refuse_damage(path: Path, log: darshan_raw.Log) -> None:
+    for name, module in log.modules.items():
+        if module.lost is not None and not _too_new(module):
+            message = f"{path}: the log is truncated or damaged: module {name}: {module.lost}"
+            raise ProfileError(message, DAMAGED_HINT)
+
+
+def _notes(log: darshan_raw.Log) -> list[str]:
+    notes = []
+    for name, module in log.modules.items():
+        if _too_new(module):
+            notes.append(
+                f"Module {name} has version {module.version}, newer than the reader knows: not read."
+            )
+        if module.partial:
+            notes.append(f"Module {name} is incomplete: Darshan ran out of memory for it while the job ran.")
+    shown = {"POSIX", "MPI-IO", "STDIO", "LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
+    others = sorted(set(log.modules) - shown)
+    if others:
+        notes.append(f"The log has records of {', '.join(others)} too; they are not shown.")
+    if "MPI-IO" in log.modules and not darshan_hints.are_told(log.metadata):
+        notes.append("Darshan does not record which hints were in force.")
+    return notes
+
+
+def _files(log: darshan_raw.Log) -> list[File]:
+    by_id: dict[int, dict[LayerName, list[tuple[int, Counters]]]] = defaultdict(lambda: defaultdict(list))
+    for layer, (name, _) in MODULES.items():
+        module = log.modules.get(name)
+        if module is None:
+            continue
+        names = module.counter_names + module.time_names
+        for record in module.records:
+            counters = dict(zip(names, record.counters + record.times, strict=True))
+            by_id[record.id][layer].append((record.rank, counters))
+    stripes = (
+        {one.id: one.components for one in log.modules["LUSTRE"].stripes} if "LUSTRE" in log.modules else {}
+    )
+    hints = darshan_hints.of_files(log.metadata)
+    mounts = sorted(log.mounts, key=lambda mount: -len(mount[0]))
+    who = darshan_who.Who(log)
+    files = []
+    for file_id, records in by_id.items():
+        file = _file(log.names.get(file_id, f"<no name, record {file_id:x}>"), records, log.ranks)
+        file.mount, file.file_system = _mount(file.path, mounts)
+        file.hints = hints.get(file_id)
+        if len(set(stripes.get(file_id, []))) == 1:
+            file.stripe_count, file.stripe_bytes = stripes[file_id][0]
+        who.tell(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
+        files.append(file)
+    return files
+
+
+def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[darshan_raw.Traced]:
+    """What each rank moved, if the records are of single ranks."""
+    if any(rank == SHARED for rank, _ in records):
+        return []
+    read, write = ("READ", "READ"), ("WRITE", "WRITTEN")
+    prefix = MODULES[layer][1]
+    kinds = ("INDEP_", "COLL_", "NB_", "SPLIT_") if layer == "MPI-IO" else ("",)
+    found = []
+    for rank, counters in records:
+        sides = [
+            darshan_raw.Moved(
+                calls=sum(counters[f"{prefix}_{kind}{verb}S"] for kind in kinds),
+                bytes=counters[f"{prefix}_BYTES_{past}"],
+                seconds=counters[f"{prefix}_F_{verb}_TIME"],
+                first_s=None,
+                last_s=None,
+            )
+            for verb, past in (read, write)
+        ]
+        found.append(darshan_raw.Traced(0, rank, "", *sides))
+    return found
+
+
+def _mount(path: str, mounts: list[tuple[str, str]]) -> tuple[str | None, str | None]:
+    """The longest of `mounts`, (path, type), above `path`."""
+    for mount, kind in mounts:
+        if path == mount or path.startswith(mount.rstrip("/") + "/"):
+            return mount, kind
+    return None, None
+
+
+def _file(path: str, records: dict[LayerName, list[tuple[int, Counters]]], ranks: int) -> File:
+    layers = {layer: _layer(MODULES[layer][1], of_layer) for layer, of_layer in records.items()}
+    file = File(path=path, layers=layers)
+    seen = {rank for of_layer in records.values() for rank, _ in of_layer}
+    file.ranks = ranks if SHARED in seen else len(seen)
+    for layer in MODULES:
+        if file.fastest is None and layer in records:
+            file.fastest, file.slowest = _extremes(MODULES[layer][1], records[layer])
+    file.collective = _sieving(layers)
+    return file
+
+
+def _sieving(layers: dict[LayerName, Layer]) -> Collective | None:
+    """Reads below MPI-IO of a program that only writes were made by data sieving, or for partial blocks."""
+    if "MPI-IO" not in layers or "POSIX" not in layers:
+        return None
+    asked, made = layers["MPI-IO"], layers["POSIX"]
+    if asked.read.calls or not asked.write.calls:
+        return Collective()
+    return Collective(rmw_calls=made.read.calls, rmw_bytes=made.read.bytes)
+
+
+def _extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme | None, Extreme | None]:
+    """Fastest and slowest rank, by the time in all calls: as told, or of the records of the ranks."""
+    if len(records) == 1:
+        rank, counters = records[0]
+        if rank != SHARED or not counters[f"{prefix}_F_SLOWEST_RANK_TIME"]:
+            return None, None
+        fastest, slowest = (
+            Extreme(
+                rank=counters[f"{prefix}_{which}_RANK"],
+                seconds=counters[f"{prefix}_F_{which}_RANK_TIME"],
+                bytes=counters[f"{prefix}_{which}_RANK_BYTES"],
+            )
+            for which in ("FASTEST", "SLOWEST")
+        )
+        return fastest, slowest
+    of_ranks = [
+        Extreme(
+            rank=rank,
+            seconds=sum(counters[f"{prefix}_F_{part}_TIME"] for part in ("READ", "WRITE", "META")),
+            bytes=counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"],
+        )
+        for rank, counters in records
+    ]
+    return min(of_ranks, key=lambda one: one.seconds), max(of_ranks, key=lambda one: one.seconds)
+
+
+class _Joined:
+    """The records of one file at one layer, by the names of their counters without the prefix."""
+
+    def __init__(self, prefix: str, records: list[tuple[int, Counters]]) -> None:
+        self.prefix = prefix
+        self.records = records
+        self.of_ranks = all(rank != SHARED for rank, _ in records)
+
+    def each(self, name: str) -> list[int | float]:
+        return [counters[f"{self.prefix}_{name}"] for _, counters in self.records]
+
+    def sum(self, *names: str) -> int | float | None:
+        """Over all records and `names`; None where a record says -1: not recorded."""
+        values = [value for name in names for value in self.each(name)]
+        return None if min(values) < 0 else sum(values)
+
+    def sizes(self, name: str) -> list[int] | None:
+        counts = [self.sum(f"{name}_{size}") for size in SIZE_CLASSES]
+        return None if None in counts else counts
+
+    def most(self, name: str) -> float | None:
+        return max(self.each(name)) if self.of_ranks else None
+
+    def first(self, name: str) -> float | None:
+        return min((moment for moment in self.each(name) if moment > 0), default=None)
+
+    def last(self, name: str) -> float | None:
+        return max((moment for moment in self.each(name) if moment > 0), default=None)
+
+
+def _traffic(joined: _Joined, verb: str, past: str, calls: list[str]) -> Traffic:
+    """`verb` is READ or WRITE, `past` READ or WRITTEN, `calls` the counters that together are all calls."""
+    return Traffic(
+        calls=joined.sum(*calls),
+        bytes=joined.sum(f"BYTES_{past}"),
+        seconds=joined.sum(f"F_{verb}_TIME"),
+        slowest_rank_s=joined.most(f"F_{verb}_TIME"),
+        first_s=joined.first(f"F_{verb}_START_TIMESTAMP"),
+        last_s=joined.last(f"F_{verb}_END_TIMESTAMP"),
+    )
+
+
+def _layer(prefix: str, records: list[tuple[int, Counters]]) -> Layer:
+    joined = _Joined(prefix, records)
+    layer = {"POSIX": _posix, "MPIIO": _mpiio, "STDIO": _stdio}[prefix](joined)
+    layer.metadata_s = joined.sum("F_META_TIME")
+    layer.metadata_slowest_rank_s = joined.most("F_META_TIME")
+    layer.opened_s = joined.first("F_OPEN_START_TIMESTAMP")
+    layer.closed_s = joined.last("F_CLOSE_END_TIMESTAMP")
+    return layer
+
+
+def _posix(joined: _Joined) -> Layer:
+    read, write = (
+        _traffic(joined, "READ", "READ", ["READS"]),
+        _traffic(joined, "WRITE", "WRITTEN", ["WRITES"]),
+    )
+    for traffic, verb in ((read, "READ"), (write, "WRITE")):
+        traffic.sizes = joined.sizes(f"SIZE_{verb}")
+        traffic.sequential = joined.sum(f"SEQ_{verb}S")
+        traffic.consecutive = joined.sum(f"CONSEC_{verb}S")
+    _share_common_sizes(joined, read, write)
+    return Layer(
+        read=read,
+        write=write,
+        opens=joined.sum("OPENS"),
+        seeks=joined.sum("SEEKS"),
+        stats=joined.sum("STATS"),
+        syncs=joined.sum("FSYNCS", "FDSYNCS"),
+        not_aligned=joined.sum("FILE_NOT_ALIGNED"),
+        alignment_bytes=joined.records[0][1]["POSIX_FILE_ALIGNMENT"] or None,
+    )
+
+
+def _mpiio(joined: _Joined) -> Layer:
+    kinds = {"independent": "INDEP", "collective": "COLL", "nonblocking": "NB", "split": "SPLIT"}
+    read, write = (
+        _traffic(joined, verb, past, [f"{kind}_{verb}S" for kind in kinds.values()])
+        for verb, past in (("READ", "READ"), ("WRITE", "WRITTEN"))
+    )
+    for traffic, verb in ((read, "READ"), (write, "WRITE")):
+        for kind, counter in kinds.items():
+            setattr(traffic, kind, joined.sum(f"{counter}_{verb}S"))
+        traffic.sizes = joined.sizes(f"SIZE_{verb}_AGG")
+    _share_common_sizes(joined, read, write)
+    return Layer(
+        read=read, write=write, opens=joined.sum("INDEP_OPENS", "COLL_OPENS"), syncs=joined.sum("SYNCS")
+    )
+
+
+def _stdio(joined: _Joined) -> Layer:
+    return Layer(
+        read=_traffic(joined, "READ", "READ", ["READS"]),
+        write=_traffic(joined, "WRITE", "WRITTEN", ["WRITES"]),
+        opens=joined.sum("OPENS"),
+        seeks=joined.sum("SEEKS"),
+        syncs=joined.sum("FLUSHES"),
+    )
+
+
+def _share_common_sizes(joined: _Joined, read: Traffic, write: Traffic) -> None:
+    """Darshan counts common sizes of reads and writes together: told where only one of them had such sizes."""
+    if read.sizes is None or write.sizes is None:
+        return
+    counts: dict[int, int] = defaultdict(int)
+    for number in range(1, 5):
+        sizes, calls = joined.each(f"ACCESS{number}_ACCESS"), joined.each(f"ACCESS{number}_COUNT")
+        for size, count in zip(sizes, calls, strict=True):
+            counts[size] += count
+    for size, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
+        if count <= 0:
+            continue
+        kind = _size_class(size)
+        if not read.sizes[kind] and len(write.common_sizes) < 4:
+            write.common_sizes.append((size, count))
+        elif not write.sizes[kind] and len(read.common_sizes) < 4:
+            read.common_sizes.append((size, count))
+
+
+def _size_class(size: int) -> int:
+    return next(kind for kind, end in enumerate(SIZE_CLASS_ENDS) if end is None or size <= end)
+
+
+def _heat(log: darshan_raw.Log) -> list[Heat]:
+    """By layer, from HEATMAP, else from the trace (DXT)."""
+    layers: dict[LayerName, list[darshan_raw.Binned]] = defaultdict(list)
+    for module in ("HEATMAP", "DXT_MPIIO", "DXT_POSIX"):
+        told = set(layers)
+        for binned in log.modules[module].binned if module in log.modules else []:
+            layer = "MPI-IO" if binned.layer == "MPIIO" else binned.layer
+            if layer in MODULES and layer not in told:
+                layers[layer].append(binned)
+    return [_rows(layer, binned, log.ranks) for layer, binned in layers.items()]
+
+
+def _rows(layer: LayerName, binned: list[darshan_raw.Binned], ranks: int) -> Heat:
+    ranks_per_row = -(-ranks // HEAT_ROWS_MAX)
+    rows, bins = -(-ranks // ranks_per_row), max(len(one.write) for one in binned)
+    heat = Heat(
+        layer=layer,
+        bin_s=binned[0].bin_s,
+        ranks_per_row=ranks_per_row,
+        read=[[0] * bins for _ in range(rows)],
+        write=[[0] * bins for _ in range(rows)],
+    )
+    for one in binned:
+        row = one.rank // ranks_per_row
+        for target, source in ((heat.read[row], one.read), (heat.write[row], one.write)):
+            for number, count in enumerate(source):
+                target[number] += count
+    return heat

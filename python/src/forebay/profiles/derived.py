@@ -1,0 +1,389 @@
+"""Figures that follow from a profile. Pure functions; None wherever the source does not tell enough."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from forebay.profiles.machine import Machine
+from forebay.profiles.model import LAYERS, File, Layer, LayerName, Profile, Program, Traffic
+
+COMMON_SIZES_MAX = 4
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def layers_present(profile: Profile) -> list[LayerName]:
+    """Layers that any file was used through, from the application downwards."""
+    seen = {name for program in profile.programs for file in program.files for name in file.layers}
+    return [name for name in LAYERS if name in seen]
+
+
+def layers_of(programs: Iterable[Program], name: LayerName) -> Iterator[tuple[File, Layer]]:
+    """Each file that was used through the layer."""
+    for program in programs:
+        for file in program.files:
+            if name in file.layers:
+                yield file, file.layers[name]
+
+
+def top_layer(file: File) -> tuple[LayerName, Layer] | None:
+    """The layer that the application itself called: the times of those below are part of its time."""
+    name = next((name for name in LAYERS if name in file.layers), None)
+    return None if name is None else (name, file.layers[name])
+
+
+class TrafficTotals(msgspec.Struct, kw_only=True):
+    """One direction of one layer, summed over files and programs; the members as in `Traffic`."""
+
+    calls: int | None
+    bytes: int | None
+    sizes: list[int] | None
+    common_sizes: list[tuple[int, int]]
+    seconds: float | None
+    sequential: int | None
+    consecutive: int | None
+    gaps: int | None
+    gap_bytes: int | None
+    stripe_sized: int | None
+    independent: int | None
+    collective: int | None
+    nonblocking: int | None
+    split: int | None
+    data_s: float | None
+    other_system_s: float | None
+    rest_s: float | None
+
+
+class LayerTotals(msgspec.Struct, kw_only=True):
+    """One layer, summed over files and programs."""
+
+    files: int
+    opens: int | None
+    seeks: int | None
+    stats: int | None
+    syncs: int | None
+    not_aligned: int | None
+    metadata_s: float | None
+    sync_s: float | None
+    read: TrafficTotals
+    write: TrafficTotals
+
+
+_SUMMED = (
+    "calls", "bytes", "seconds", "sequential", "consecutive", "gaps", "gap_bytes", "stripe_sized",
+    "independent", "collective", "nonblocking", "split", "data_s", "other_system_s", "rest_s",
+)  # fmt: skip
+
+
+def _traffic_totals(traffics: list[Traffic]) -> TrafficTotals:
+    sizes = [traffic.sizes for traffic in traffics if traffic.sizes is not None]
+    common: Counter[int] = Counter()
+    for traffic in traffics:
+        for size_bytes, calls in traffic.common_sizes:
+            common[size_bytes] += calls
+    return TrafficTotals(
+        sizes=[sum(calls) for calls in zip(*sizes, strict=True)] if sizes else None,
+        common_sizes=common.most_common(COMMON_SIZES_MAX),
+        **{name: known_sum(getattr(traffic, name) for traffic in traffics) for name in _SUMMED},
+    )
+
+
+def totals(profile: Profile, layer: LayerName) -> LayerTotals:
+    """Sums over all files and programs. A file used by two programs counts once among `files`."""
+    found = list(layers_of(profile.programs, layer))
+    layers = [layer for _, layer in found]
+    counted = ("opens", "seeks", "stats", "syncs", "not_aligned", "metadata_s", "sync_s")
+    return LayerTotals(
+        files=len({file.path for file, _ in found}),
+        read=_traffic_totals([layer.read for layer in layers]),
+        write=_traffic_totals([layer.write for layer in layers]),
+        **{name: known_sum(getattr(layer, name) for layer in layers) for name in counted},
+    )
+
+
+def layer_s(layer: Layer) -> float | None:
+    """Seconds in the layer, summed over ranks: reads, writes, metadata, syncs."""
+    return known_sum((layer.read.seconds, layer.write.seconds, layer.metadata_s, layer.sync_s))
+
+
+def slowest_rank_s(file: File, layer: Layer) -> float | None:
+    """Seconds of the rank that spent most in the file.
+
+    Where the source gives the slowest rank of each part only, the sum of the parts, which is an upper bound.
+    """
+    if file.ranks == 1:
+        return layer_s(layer)
+    if layer.slowest_rank_s is not None:
+        return layer.slowest_rank_s
+    return known_sum(
+        (layer.read.slowest_rank_s, layer.write.slowest_rank_s, layer.metadata_slowest_rank_s),
+    )
+
+
+class Performance(msgspec.Struct, kw_only=True):
+    """Throughput of one layer of one program as its slowest rank saw it."""
+
+    bytes: int
+    seconds: float
+    bytes_per_s: float
+    how: str  # one sentence: how it was computed
+
+
+def _own_files_s(program: Program, own: list[tuple[File, Layer]]) -> tuple[float, bool]:
+    """Seconds of the slowest rank over files that one rank alone opened, and whether it is exact."""
+    seconds: dict[int, float] = defaultdict(float)
+    homeless_s = 0.0
+    for file, layer in own:
+        spent_s = layer_s(layer) or 0.0
+        rank = file.rank if file.rank is not None else (file.writers[0].rank if file.writers else None)
+        if rank is None:
+            homeless_s += spent_s
+        else:
+            seconds[rank] += spent_s
+    even_s = homeless_s / max(1, program.ranks or 1)
+    return max(seconds.values(), default=0.0) + even_s, homeless_s == 0.0
+
+
+def performance(program: Program, layer: LayerName) -> Performance | None:
+    """Bytes over the time of the slowest rank: Darshan's `agg_perf_by_slowest`.
+
+    That time is the slowest rank's over the files it alone opened, and, added to it, for each shared file
+    that of the file's slowest rank. None if no byte was moved or no time is known.
+    """
+    found = list(layers_of([program], layer))
+    moved = known_sum(part.bytes for _, layer in found for part in (layer.read, layer.write))
+    shared_s = known_sum(slowest_rank_s(file, layer) for file, layer in found if file.ranks != 1)
+    own = [(file, layer) for file, layer in found if file.ranks == 1]
+    own_s, is_exact = _own_files_s(program, own)
+    seconds = (shared_s or 0.0) + own_s
+    if not moved or seconds <= 0:
+        return None
+    how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
+    if not is_exact:
+        how += "; which rank opened which file is not known, so own files count as spread evenly"
+    return Performance(bytes=int(moved), seconds=seconds, bytes_per_s=moved / seconds, how=how)
+
+
+class LayerTime(msgspec.Struct, kw_only=True):
+    """Where a rank's time went, on average over the ranks of one program; seconds."""
+
+    layer: LayerName
+    wall_s: float
+    read_s: float
+    write_s: float
+    metadata_s: float
+    sync_s: float
+    other_s: float  # the remaining time of the program: computation, and I/O through other layers
+    # Of read_s and write_s together, where the source tells (MPI-IO)
+    data_s: float | None  # in system calls that move data
+    exchange_s: float | None  # between ranks: sending, waiting, copying
+
+    def share(self, seconds: float) -> float:
+        """Share of the program's time."""
+        return seconds / self.wall_s
+
+
+def time_split(program: Program) -> list[LayerTime]:
+    """Mean seconds per rank in each layer; empty if neither ranks nor run time are known.
+
+    Layers are not to be added up: the system calls of an MPI-IO file are part of its MPI-IO time.
+    """
+    if not program.wall_s or not program.ranks:
+        return []
+    named = ((name, [layer for _, layer in layers_of([program], name)]) for name in LAYERS)
+    return [_layer_time(program, name, layers) for name, layers in named if layers]
+
+
+def _layer_time(program: Program, name: LayerName, layers: list[Layer]) -> LayerTime:
+    def mean(value: Callable[[Layer], float | None]) -> float | None:
+        total = known_sum(value(layer) for layer in layers)
+        return None if total is None else total / program.ranks
+
+    parts = {
+        "read_s": mean(lambda layer: layer.read.seconds) or 0.0,
+        "write_s": mean(lambda layer: layer.write.seconds) or 0.0,
+        "metadata_s": mean(lambda layer: layer.metadata_s) or 0.0,
+        "sync_s": mean(lambda layer: layer.sync_s) or 0.0,
+    }
+    return LayerTime(
+        layer=name,
+        wall_s=program.wall_s,
+        other_s=max(0.0, program.wall_s - sum(parts.values())),
+        data_s=mean(lambda layer: known_sum((layer.read.data_s, layer.write.data_s))),
+        exchange_s=mean(lambda layer: known_sum((layer.read.rest_s, layer.write.rest_s))),
+        **parts,
+    )
+
+
+class IoShare(msgspec.Struct, kw_only=True):
+    """Share of the run time that went into I/O calls of the application, between 0 and 1."""
+
+    average: float | None  # of the ranks
+    slowest: float | None  # rank: at least the average
+    average_s: float | None
+    slowest_s: float | None
+    run_s: float
+
+
+def io_s(program: Program) -> float | None:
+    """Seconds in I/O of the application, summed over ranks; each file at the layer it was called through."""
+    if program.io_s is not None:
+        return program.io_s
+    tops = (top_layer(file) for file in program.files)
+    return known_sum(layer_s(top[1]) for top in tops if top is not None)
+
+
+def io_slowest_s(program: Program) -> float | None:
+    """Seconds in I/O of the slowest rank. Where only files tell their slowest rank, at most so many."""
+    if program.io_slowest_rank_s is not None:
+        return program.io_slowest_rank_s
+    tops = [(file, *top) for file in program.files if (top := top_layer(file)) is not None]
+    shared_s = known_sum(slowest_rank_s(file, layer) for file, _, layer in tops if file.ranks != 1)
+    own = [(file, layer) for file, _, layer in tops if file.ranks == 1]
+    if shared_s is None and not own:
+        return None
+    bound_s = (shared_s or 0.0) + _own_files_s(program, own)[0]
+    return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
+
+
+def io_share(profile: Profile) -> IoShare | None:
+    """I/O of all programs against the time of the job; None if that time is not known, or 0."""
+    walls_s = known_sum(program.wall_s for program in profile.programs)
+    run_s = profile.job.wall_s or walls_s
+    if not run_s:
+        return None
+    average_s = known_sum(
+        spent_s / program.ranks
+        for program in profile.programs
+        if program.ranks and (spent_s := io_s(program)) is not None
+    )
+    slowest_s = known_sum(io_slowest_s(program) for program in profile.programs)
+    if slowest_s is not None and average_s is not None:
+        slowest_s = max(slowest_s, average_s)
+
+    def share(seconds: float | None) -> float | None:
+        return None if seconds is None else min(1.0, seconds / run_s)
+
+    return IoShare(
+        average=share(average_s),
+        slowest=share(slowest_s),
+        average_s=average_s,
+        slowest_s=slowest_s,
+        run_s=run_s,
+    )
+
+
+class FileCount(msgspec.Struct, kw_only=True):
+    """Files of one kind; sizes as far as their bytes were touched."""
+
+    kind: str  # total, read-only, write-only, read/write
+    number: int
+    average_bytes: float | None
+    largest_bytes: int | None
+
+
+def file_bytes(file: File) -> int | None:
+    """Size of the file as its accesses tell it.
+
+    The end of the last byte moved where the source has it, else the larger of the bytes read and written,
+    which counts bytes moved twice twice.
+    """
+    parts = [part for layer in file.layers.values() for part in (layer.read, layer.write)]
+    ends = [part.end_bytes for part in parts if part.end_bytes is not None]
+    if ends:
+        return max(ends)
+    return max((part.bytes for part in parts if part.bytes is not None), default=None)
+
+
+def file_counts(profile: Profile, layer: LayerName) -> list[FileCount]:
+    """Darshan's file count summary: all files, read only, written only, both.
+
+    Files that were opened and nothing more are in `total`.
+    """
+    by_path: dict[str, list[tuple[File, Layer]]] = defaultdict(list)
+    for file, part in layers_of(profile.programs, layer):
+        by_path[file.path].append((file, part))
+    kinds: dict[str, list[int | None]] = {"total": [], "read-only": [], "write-only": [], "read/write": []}
+    for uses in by_path.values():
+        size = max((size for file, _ in uses if (size := file_bytes(file)) is not None), default=None)
+        is_read = any(part.read.bytes or part.read.calls for _, part in uses)
+        is_written = any(part.write.bytes or part.write.calls for _, part in uses)
+        kinds["total"].append(size)
+        if is_read or is_written:
+            kinds[
+                "read/write" if is_read and is_written else "read-only" if is_read else "write-only"
+            ].append(size)
+    return [_file_count(kind, sizes) for kind, sizes in kinds.items()]
+
+
+def _file_count(kind: str, sizes: list[int | None]) -> FileCount:
+    known = [size for size in sizes if size is not None]
+    average = sum(known) / len(known) if known else None
+    return FileCount(
+        kind=kind, number=len(sizes), average_bytes=average, largest_bytes=max(known, default=None)
+    )
+
+
+class SlowFile(msgspec.Struct, kw_only=True):
+    """A file and the time of its slowest rank at the layer that the application used."""
+
+    program: Program
+    file: File
+    layer: LayerName
+    seconds: float
+
+
+def slowest_files(profile: Profile, n: int) -> list[SlowFile]:
+    """The `n` files with the longest time of their slowest rank, else (not known) of all ranks' mean."""
+    found = []
+    for program in profile.programs:
+        for file in program.files:
+            if (top := top_layer(file)) is None:
+                continue
+            name, layer = top
+            seconds = slowest_rank_s(file, layer)
+            if seconds is None and (spent_s := layer_s(layer)) is not None:
+                seconds = spent_s / max(1, file.ranks or program.ranks or 1)
+            if seconds is not None:
+                found.append(SlowFile(program=program, file=file, layer=name, seconds=seconds))
+    return sorted(found, key=lambda slow: -slow.seconds)[:n]
+
+
+def stripe_share(traffic: Traffic | TrafficTotals) -> float | None:
+    """Share of the system calls that moved exactly one stripe unit."""
+    if traffic.stripe_sized is None or not traffic.calls:
+        return None
+    return traffic.stripe_sized / traffic.calls
+
+
+class Efficiency(msgspec.Struct, kw_only=True):
+    """Throughput of the job against what the storage can do at most."""
+
+    layer: LayerName
+    bytes_per_s: float
+    peak_bytes_per_s: float
+    share: float  # above 1 where caches are in front of the storage
+    peak: str  # one sentence: where the peak is from
+
+
+def efficiency(profile: Profile, machine: Machine) -> Efficiency | None:
+    """The fastest program's throughput, at the layer the application called, against the machine's peak."""
+    best: tuple[float, LayerName] | None = None
+    for program in profile.programs:
+        for name in LAYERS:
+            if (found := performance(program, name)) is not None:
+                best = max(best or (0.0, name), (found.bytes_per_s, name))
+                break
+    if best is None:
+        return None
+    peak = machine.peak_bytes_per_s
+    return Efficiency(
+        layer=best[1], bytes_per_s=best[0], peak_bytes_per_s=peak, share=best[0] / peak, peak=machine.peak_is
+    )

@@ -1,0 +1,69 @@
+"""A description of a parallel file system: `machines/*.toml`, keys and units in docs/pfs-model.md."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from forebay.profiles.errors import ProfileError
+
+UNITS_BYTES = {
+    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+}  # fmt: skip
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the storage can do at most, and how it lays out files by default."""
+
+    name: str
+    targets: int
+    target_bytes_per_s: float
+    client_bytes_per_s: float
+    stripe_count: int
+    stripe_bytes: int
+
+    @property
+    def peak_bytes_per_s(self) -> float:
+        """All storage targets together."""
+        return self.targets * self.target_bytes_per_s
+
+    @property
+    def peak_is(self) -> str:
+        """How the peak was computed."""
+        return f"{self.name}: {self.targets} storage targets of {self.target_bytes_per_s / 1e6:g} MB/s each"
+
+
+def read_machine(path: Path) -> Machine:
+    """Reads a machine file. ProfileError if it cannot be read, or lacks what the peak needs."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Machine(
+            name=tables["name"],
+            targets=int(tables["targets"]["count"]["value"]),
+            target_bytes_per_s=size_bytes(tables["targets"]["bandwidth"]["value"]),
+            client_bytes_per_s=size_bytes(tables["client"]["bandwidth"]["value"]),
+            stripe_count=int(tables["layout"]["stripe_count"]["value"]),
+            stripe_bytes=int(size_bytes(tables["layout"]["stripe_size"]["value"])),
+        )
+    except OSError as error:
+        raise ProfileError(
+            f"{path}: {error.strerror}", "name a machine file, as machines/lustre-small.toml"
+        ) from error
+    except KeyError as error:
+        raise ProfileError(
+            f"{path}: {error} is missing", "docs/pfs-model.md has the keys of a machine file"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise ProfileError(f"{path}: {error}", "docs/pfs-model.md has the form of a machine file") from error
+
+
+def size_bytes(text: str) -> float:
+    """`62.5 MB/s`, `1 MiB`: bytes, or bytes in a second."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?i?B)(?:/s)?\s*", str(text), re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"{text!r} is no size")
+    return float(found[1]) * UNITS_BYTES[found[2].upper()]

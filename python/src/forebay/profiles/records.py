@@ -1,0 +1,104 @@
+"""The records that `forebay run` and `forebay profile` leave in the state directory (docs/profiles.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from forebay.profiles.errors import ProfileError
+
+#: So many candidates an error message names.
+NAMED_MAX = 5
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as far as it takes to find it."""
+
+    path: Path
+    id: str
+    scheduler_id: str | None
+    started_unix_s: float
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """Where Forebay keeps its state; `forebay` sets FOREBAY_STATE for the verbs written in Python."""
+    if environment.get("FOREBAY_STATE"):
+        return Path(environment["FOREBAY_STATE"])
+    if environment.get("XDG_STATE_HOME"):
+        return Path(environment["XDG_STATE_HOME"]) / "forebay"
+    return Path.home() / ".local" / "state" / "forebay"
+
+
+def records(state: Path) -> list[Record]:
+    """All records, the newest first. No record, and no state directory, are an empty list."""
+    folder = state / "profiles"
+    try:
+        paths = [path for path in folder.iterdir() if path.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ProfileError(
+            f"{folder}: {error.strerror}", "FOREBAY_STATE names the state directory"
+        ) from error
+    return sorted(map(_record, paths), key=lambda record: (record.started_unix_s, record.id), reverse=True)
+
+
+def _record(path: Path) -> Record:
+    """A record whose job.json cannot be read is found all the same: by its folder's name and time."""
+    try:
+        job = json.loads((path / "job.json").read_bytes())
+    except (OSError, ValueError):
+        job = {}
+    job = job if isinstance(job, dict) else {}
+    scheduler_id, started = job.get("scheduler_job"), job.get("started_unix_s")
+    return Record(
+        path=path,
+        id=path.name,
+        scheduler_id=None if scheduler_id is None else str(scheduler_id),
+        started_unix_s=float(started) if isinstance(started, int | float) else path.stat().st_mtime,
+    )
+
+
+def last_record(state: Path) -> Path:
+    """The record of the job that began last."""
+    found = records(state)
+    if not found:
+        raise ProfileError(
+            f"no job has been recorded yet in {state / 'profiles'}",
+            "`forebay run job.sh` records by itself, `forebay profile -- COMMAND` any other command",
+        )
+    return found[0].path
+
+
+def find_record(state: Path, wanted: str) -> Path:
+    """The record of a job id, ours or the scheduler's; the beginning of an id will do if there is one such.
+
+    A scheduler may have given an id to several runs (a job that was requeued): the newest is taken.
+    """
+    found = records(state)
+    for record in found:
+        if wanted in (record.id, record.scheduler_id):
+            return record.path
+    near = [
+        record
+        for record in found
+        if any(name.startswith(wanted) for name in (record.id, record.scheduler_id or ""))
+    ]
+    if len(near) == 1:
+        return near[0].path
+    if near:
+        names = ", ".join(record.id for record in near[:NAMED_MAX])
+        more = ", ..." if len(near) > NAMED_MAX else ""
+        raise ProfileError(
+            f"{wanted}: {len(near)} recorded jobs begin so: {names}{more}", "write more of the id"
+        )
+    raise ProfileError(f"{wanted}: no such file, and no recorded job of that id", _known(found, state))
+
+
+def _known(found: list[Record], state: Path) -> str:
+    if not found:
+        return f"no job has been recorded yet in {state / 'profiles'}"
+    return "recorded last: " + ", ".join(record.id for record in found[:NAMED_MAX])

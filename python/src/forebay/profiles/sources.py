@@ -1,0 +1,158 @@
+"""Which reader for which source: what a user may name as a profile, told by content, never by name."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from forebay.profiles import records
+from forebay.profiles.errors import ProfileError
+from forebay.profiles.model import Job, Profile
+
+#: A Darshan log begins with its version in 8 bytes and this number in the byte order of its machine.
+DARSHAN_MAGIC = 6567223
+HEAD_BYTES = 16
+#: In a directory with more files only so many of the newest are looked at.
+LOOKED_AT_MAX = 10_000
+
+WHAT_CAN_BE_READ = (
+    "what can be read: Darshan logs, Forebay's records, files of FOREBAY_MPI_STATS, "
+    "text with the boxes of MPICH_MPIIO_STATS"
+)
+
+
+def open_profiles(arguments: list[str], state: Path) -> list[Profile]:
+    """A profile for each argument: file, directory or job id; without arguments that of the last record.
+
+    `state` is Forebay's state directory. ProfileError, with a hint, for whatever cannot be read.
+    """
+    if not arguments:
+        return [open_path(records.last_record(state))]
+    return [_open_one(argument, state) for argument in arguments]
+
+
+def _open_one(argument: str, state: Path) -> Profile:
+    if not argument:
+        raise ProfileError("an empty name", "give a log, a directory or a job id; nothing for the last run")
+    try:
+        exists = Path(argument).exists()
+    except OSError as error:
+        raise ProfileError(f"{argument}: {error.strerror}", WHAT_CAN_BE_READ) from error
+    except ValueError as error:
+        raise ProfileError(f"{argument!r}: {error}", WHAT_CAN_BE_READ) from error
+    if exists:
+        return open_path(Path(argument))
+    if "/" in argument:
+        raise ProfileError(f"{argument}: no such file or directory", WHAT_CAN_BE_READ)
+    return open_path(records.find_record(state, argument))
+
+
+def open_path(path: Path) -> Profile:
+    """The profile in a file or a directory."""
+    try:
+        return _open_directory(path) if path.is_dir() else _open_file(path)
+    except OSError as error:
+        raise ProfileError(f"{error.filename or path}: {error.strerror}", "is it yours to read?") from error
+
+
+def _open_file(path: Path) -> Profile:
+    if not path.is_file():
+        raise ProfileError(f"{path}: neither a file nor a directory", WHAT_CAN_BE_READ)
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        raise ProfileError(
+            f"{path}: empty file", "the program that was to write it was killed, or the disk is full"
+        )
+    if _is_darshan(head):
+        from forebay.profiles import darshan_log
+
+        return darshan_log.read(path)
+    if head.lstrip().startswith(b"{"):
+        from forebay.profiles import native
+
+        return native.read_file(path)
+    from forebay.profiles import cray
+
+    return cray.read(path)
+
+
+def _is_darshan(head: bytes) -> bool:
+    if len(head) < HEAD_BYTES:
+        return False
+    return DARSHAN_MAGIC in (struct.unpack("<q", head[8:16])[0], struct.unpack(">q", head[8:16])[0])
+
+
+def _open_directory(path: Path) -> Profile:
+    names = {entry.name for entry in path.iterdir()}
+    if "job.json" in names or any(
+        name.startswith(("step-", "process-")) and name.endswith(".json") for name in names
+    ):
+        from forebay.profiles import native
+
+        return native.read_record(path)
+    newest = sorted(path.iterdir(), key=lambda entry: entry.lstat().st_mtime_ns, reverse=True)[:LOOKED_AT_MAX]
+    for entry in newest:
+        if entry.is_file() and _begins_as_darshan(entry):
+            return _darshan_job(entry, newest)
+        if entry.is_dir() and (entry / "job.json").is_file():
+            return open_path(entry)
+    raise ProfileError(f"{path}: neither a record nor a Darshan log is in this directory", WHAT_CAN_BE_READ)
+
+
+def _begins_as_darshan(path: Path) -> bool:
+    """What cannot be opened is no candidate: others in the directory may be readable."""
+    try:
+        with path.open("rb") as file:
+            return _is_darshan(file.read(HEAD_BYTES))
+    except PermissionError:
+        return False
+
+
+def _darshan_job(newest: Path, entries: list[Path]) -> Profile:
+    """The newest log and what else was logged by the same job: one log for each program that it started."""
+    from forebay.profiles import darshan_log
+
+    first = darshan_log.read(newest)
+    mark = f"_id{first.job.id}"
+    logs = [entry for entry in entries if entry != newest and mark in entry.name and entry.is_file()]
+    parts = [first]
+    notes = []
+    for log in filter(_begins_as_darshan, logs):
+        try:
+            part = darshan_log.read(log)
+        except ProfileError as error:
+            notes.append(str(error))
+            continue
+        if part.job.id == first.job.id:
+            parts.append(part)
+    joined = _joined(sorted(parts, key=lambda part: part.job.started_unix_s or 0.0), newest.parent)
+    joined.notes.extend(notes)
+    return joined
+
+
+def _joined(parts: list[Profile], directory: Path) -> Profile:
+    """Several logs of one job as one profile; its time runs from the first begin to the last end."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    begins = [part.job.started_unix_s for part in parts if part.job.started_unix_s is not None]
+    ends = [
+        part.job.started_unix_s + part.job.wall_s
+        for part in parts
+        if part.job.started_unix_s is not None and part.job.wall_s is not None
+    ]
+    job = Job(
+        id=first.job.id,
+        user=first.job.user,
+        host=first.job.host,
+        started_unix_s=min(begins, default=None),
+        wall_s=max(ends) - min(begins) if ends else None,
+    )
+    return Profile(
+        source=first.source,
+        path=str(directory),
+        job=job,
+        programs=[program for part in parts for program in part.programs],
+        notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
