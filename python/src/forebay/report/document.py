@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from forebay.report import quantities
+
 if TYPE_CHECKING:
-    from ..advice.model import Finding
-    from .charts.canvas import Chart
+    from forebay.advice.model import Finding
+    from forebay.report.charts.canvas import Chart
 
 #: What a name may hold that is not shown as it is: control and format characters, text direction, lone surrogates
 #: (bytes of a name that are no UTF-8, as `os.fsdecode` gives them).
@@ -36,6 +39,11 @@ class Cell:
     number: float | None = None
 
 
+def told(value: float | None, how: Callable[[float | None], str] = quantities.count) -> Cell:
+    """A cell with a number."""
+    return Cell(how(value), value)
+
+
 @dataclass
 class Column:
     """A column of a table."""
@@ -53,6 +61,11 @@ class Table:
     rows: list[list[Cell]]
     rest: str | None = None
     sortable: bool = False
+
+
+def columns(first: str, *numbers: str, kind: Literal["text", "path"] = "text") -> list[Column]:
+    """A column of text and columns of numbers."""
+    return [Column(first, kind), *(Column(name) for name in numbers)]
 
 
 @dataclass

@@ -10,11 +10,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from .. import __version__
-from . import quantities
-from .charts.canvas import FONTS
-from .charts.inks import INKS
-from .document import JobReport, Section, Table, shown
+from forebay import __version__
+from forebay.report import quantities
+from forebay.report.charts.canvas import FONTS
+from forebay.report.charts.inks import INKS
+from forebay.report.document import JobReport, Section, Table, shown
 
 
 @dataclass

@@ -92,3 +92,10 @@ def plain(value: object, unit: str = "") -> str:
         return scaled(value)
     text = count(value) if isinstance(value, int) else f"{value:.3g}"
     return f"{text} {unit}".strip()
+
+
+def exact_size(value: float | None) -> str:
+    """A number of bytes, whole, with its size in binary units where that is shorter."""
+    if value is None or value < 1024:
+        return size(value)
+    return f"{count(value)} B ({size(value)})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .canvas import Chart, blank, finished, pattern, quiet, settings
-from .inks import stand_in
+from forebay.report.charts.canvas import Chart, blank, finished, pattern, quiet, settings
+from forebay.report.charts.inks import stand_in
 
 WIDTH_PX = 440
 

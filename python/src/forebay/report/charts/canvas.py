@@ -11,7 +11,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .inks import PATTERNS, coloured, stand_in
+from forebay.report.charts.inks import PATTERNS, coloured, stand_in
 
 #: One stack for page, paper and charts. Charts are laid out with DejaVu Sans, the widest, so no text outgrows its place.
 FONTS = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif'

@@ -6,10 +6,10 @@ import numpy
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
-from ...profiles.model import Heat
-from .. import quantities
-from .canvas import Chart, blank, finished, quiet, settings
-from .inks import INKS, stand_in
+from forebay.profiles.model import Heat
+from forebay.report import quantities
+from forebay.report.charts.canvas import Chart, blank, finished, quiet, settings
+from forebay.report.charts.inks import INKS, stand_in
 
 WIDTH_PX = 760
 #: Rows of pixels a heat map has at most: more cannot be told apart, and would only make the page larger.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .canvas import Chart, blank, finished, pattern, quiet, settings
-from .inks import stand_in
+from forebay.report.charts.canvas import Chart, blank, finished, pattern, quiet, settings
+from forebay.report.charts.inks import stand_in
 
 WIDTH_PX = 760
 #: A part narrower than this share of the axis has no label inside: text would outgrow it.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import quantities
-from .canvas import Chart, blank, finished, quiet, settings
-from .inks import stand_in
+from forebay.report import quantities
+from forebay.report.charts.canvas import Chart, blank, finished, quiet, settings
+from forebay.report.charts.inks import stand_in
 
 WIDTH_PX = 440
 
