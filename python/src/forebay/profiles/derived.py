@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from forebay.profiles.joining import known_sum, most_common
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import LAYERS, File, Layer, LayerName, Profile, Program, Traffic
-
-COMMON_SIZES_MAX = 4
-
-
-def known_sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None if nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def layers_present(profile: Profile) -> list[LayerName]:
@@ -84,13 +77,9 @@ _SUMMED = (
 
 def _traffic_totals(traffics: list[Traffic]) -> TrafficTotals:
     sizes = [traffic.sizes for traffic in traffics if traffic.sizes is not None]
-    common: Counter[int] = Counter()
-    for traffic in traffics:
-        for size_bytes, calls in traffic.common_sizes:
-            common[size_bytes] += calls
     return TrafficTotals(
         sizes=[sum(calls) for calls in zip(*sizes, strict=True)] if sizes else None,
-        common_sizes=common.most_common(COMMON_SIZES_MAX),
+        common_sizes=most_common(size for traffic in traffics for size in traffic.common_sizes),
         **{name: known_sum(getattr(traffic, name) for traffic in traffics) for name in _SUMMED},
     )
 

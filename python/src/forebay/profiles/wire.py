@@ -1,0 +1,258 @@
+"""The JSON that `libforebay_mpi.so` and `forebay` write, as docs/mpi.md and docs/profiles.md define it.
+
+Every member may be absent, for older formats lack some; members of newer formats are passed over.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+STEP_FORMAT = 2
+JOB_FORMAT = 1
+
+
+class Calls(msgspec.Struct):
+    """Calls of the program to MPI-IO, by kind."""
+
+    independent: int = 0
+    collective: int = 0
+    nonblocking: int = 0
+    nonblocking_collective: int = 0
+    split_collective: int = 0
+
+
+class Moments(msgspec.Struct):
+    """Seconds since the program's start; null: there was none."""
+
+    first: float | None = None
+    last: float | None = None
+    open: float | None = None
+    close: float | None = None
+
+
+class RankSeconds(msgspec.Struct):
+    """One rank's time in the calls of one direction."""
+
+    rank: int
+    seconds: float
+    bytes: int
+
+
+class Extremes(msgspec.Struct):
+    """Of all ranks that opened the file."""
+
+    fastest: RankSeconds
+    slowest: RankSeconds
+
+
+class WireWriter(msgspec.Struct):
+    """A rank that wrote."""
+
+    rank: int
+    system_calls: int
+    bytes: int
+    aggregator: bool | None = None
+
+
+class WireTraffic(msgspec.Struct):
+    """`read` or `write` of a file."""
+
+    calls: Calls | None = None
+    independent_ranks: int | None = None
+    asked_bytes: int | None = None
+    asked_sizes: list[int] | None = None
+    asked_common_sizes: list[tuple[int, int]] = []
+    system_calls: int | None = None
+    system_bytes: int | None = None
+    system_sizes: list[int] | None = None
+    system_ranks: int | None = None
+    aggregators: int | None = None
+    stripe_sized: int | None = None
+    gaps: int | None = None
+    gap_bytes: int | None = None
+    steps_back: int | None = None
+    consecutive: int | None = None
+    common_sizes: list[tuple[int, int]] = []
+    moments: Moments | None = None
+    system_moments: Moments | None = None
+    rank_seconds: Extremes | None = None
+    rmw_calls: int | None = None
+    rmw_bytes: int | None = None
+    aggregators_active: list[int] | None = None
+    writers: list[WireWriter] = []
+
+
+class WireHints(msgspec.Struct):
+    """`hints` of a file."""
+
+    environment: dict[str, str] = {}
+    program: dict[str, str] = {}
+    in_force: dict[str, str] | None = None
+    without_effect: list[dict[str, str]] = []
+
+
+class TrafficSeconds(msgspec.Struct):
+    """Seconds of one direction."""
+
+    calls: float | None = None
+    data: float | None = None
+    other_system: float | None = None
+    rest: float | None = None
+    data_outside: float | None = None
+
+
+class FileSeconds(msgspec.Struct):
+    """`seconds.sum` or `seconds.slowest` of a file."""
+
+    open: float | None = None
+    close: float | None = None
+    metadata: float | None = None
+    sync: float | None = None
+    read: TrafficSeconds = msgspec.field(default_factory=TrafficSeconds)
+    write: TrafficSeconds = msgspec.field(default_factory=TrafficSeconds)
+
+
+class SumAndSlowest(msgspec.Struct):
+    """Over all ranks, and the largest of any rank, each figure for itself."""
+
+    sum: FileSeconds = msgspec.field(default_factory=FileSeconds)
+    slowest: FileSeconds = msgspec.field(default_factory=FileSeconds)
+
+
+class WireFile(msgspec.Struct):
+    """One of `files`."""
+
+    path: str
+    layer: str = "mpiio"
+    ranks: int | None = None
+    opens: int | None = None
+    not_closed: int | None = None
+    opened_by: str | None = None
+    stripe_count: int | None = None
+    stripe_bytes: int | None = None
+    hints: WireHints | None = None
+    seeks: int | None = None
+    stats: int | None = None
+    syncs: int | None = None
+    not_aligned: int | None = None
+    alignment_bytes: int | None = None
+    moments: Moments = msgspec.field(default_factory=Moments)
+    write: WireTraffic = msgspec.field(default_factory=WireTraffic)
+    read: WireTraffic = msgspec.field(default_factory=WireTraffic)
+    seconds: SumAndSlowest = msgspec.field(default_factory=SumAndSlowest)
+
+
+class WireHeat(msgspec.Struct):
+    """One of `heat`."""
+
+    layer: str
+    bins: int
+    bin_s: float
+    ranks_per_row: int
+    rows: int
+    write: list[tuple[int, int, int]] = []
+    read: list[tuple[int, int, int]] = []
+
+
+class IoSeconds(msgspec.Struct):
+    """`io_s`."""
+
+    sum: float
+    slowest: float
+
+
+class Aborted(msgspec.Struct):
+    """`aborted`: who called MPI_Abort, with which code."""
+
+    rank: int
+    code: int
+
+
+class Step(msgspec.Struct):
+    """A step or process file, or what FOREBAY_MPI_STATS names."""
+
+    forebay_mpi: int
+    files: list[WireFile] = []
+    mpi: str | None = None
+    ranks: int | None = None
+    wall_s: float | None = None
+    files_dropped: int = 0
+    program: str | None = None
+    arguments: list[str] = []
+    hosts: int | None = None
+    started_unix_s: float | None = None
+    finished: bool = True
+    io_s: IoSeconds | None = None
+    trace: str | None = None
+    heat: list[WireHeat] = []
+    aborted: Aborted | None = None
+
+
+class Staged(msgspec.Struct):
+    """`stage_in` or `stage_out` of `forebay run --json`."""
+
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    failures: list[tuple[str, str]] = []
+
+
+class StoreUsed(msgspec.Struct):
+    """`store` of `forebay run --json`."""
+
+    store: str
+    capacity_bytes: int | None = None
+
+
+class Outcome(msgspec.Struct):
+    """What `forebay run --json` prints; of `forebay profile` three members."""
+
+    job_status: int | None = None
+    job_s: float | None = None
+    exit_code: int | None = None
+    store: StoreUsed | None = None
+    stage_in: Staged | None = None
+    stage_out: Staged | None = None
+    kept: str | None = None
+    undelivered: bool = False
+
+
+class Process(msgspec.Struct):
+    """The process that runs the job."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+    host: str
+
+
+class Emulated(msgspec.Struct):
+    """`emulated` of `forebay run --json`."""
+
+    model: str
+
+
+class WireJob(msgspec.Struct):
+    """job.json."""
+
+    forebay_job: int
+    kind: str = "run"
+    id: str | None = None
+    scheduler_job: str | None = None
+    name: str | None = None
+    script: str | None = None
+    command: list[str] = []
+    directory: str | None = None
+    user: str | None = None
+    host: str | None = None
+    nodes: int | None = None
+    started_unix_s: float | None = None
+    ended_unix_s: float | None = None
+    state: str = "ended"
+    process: Process | None = None
+    environment: dict[str, str] = {}
+    emulated: Emulated | str | None = None
+    outcome: Outcome | None = None
+    error: str | None = None
+    hint: str | None = None
+    killed: bool = False
