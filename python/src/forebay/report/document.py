@@ -99,7 +99,8 @@ class JobReport:
     verdict: str
     paragraph: str
     tiles: list[Tile]
-    lead: list[Chart]
+    lead: list[Chart]  # seen first
+    lead_narrow: list[Chart]  # the same for the width of a phone
     findings: list[Finding]
     sections: list[Section]
     programs: list[tuple[str, list[Section]]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,7 @@ from markupsafe import Markup
 
 from forebay import __version__
 from forebay.report import quantities
-from forebay.report.charts.canvas import FONTS
+from forebay.report.charts.canvas import FONTS, Chart
 from forebay.report.charts.inks import INKS
 from forebay.report.document import JobReport, Section, Table, shown
 
@@ -49,15 +50,9 @@ def pdf(title: str, jobs: list[JobReport], comparison: Comparison | None, advice
     """The same page on A4."""
     import weasyprint
 
-    return weasyprint.HTML(string=html(title, jobs, comparison, advice, paper=True), url_fetcher=_refused).write_pdf()
-
-
-def _refused(url: str, *_: Any, **__: Any) -> Any:
-    if url.startswith("data:"):
-        import weasyprint
-
-        return weasyprint.default_url_fetcher(url)
-    raise ValueError(f"a report needs nothing from elsewhere, yet asks for {url}")
+    nothing_from_elsewhere = weasyprint.URLFetcher(allowed_protocols={"data"}, fail_on_errors=True)
+    source = html(title, jobs, comparison, advice, paper=True)
+    return weasyprint.HTML(string=source, url_fetcher=nothing_from_elsewhere).write_pdf()
 
 
 def _environment(paper: bool) -> jinja2.Environment:
@@ -73,9 +68,19 @@ def _environment(paper: bool) -> jinja2.Environment:
         fonts=Markup(FONTS),
         time=quantities.time,
         plain=quantities.plain,
-        svg=lambda chart: Markup(chart.on_paper() if paper else chart.on_page()),
+        svg=_image if paper else _inline,
     )
     return environment
+
+
+def _inline(chart: Chart) -> Markup:
+    return Markup(chart.on_page())
+
+
+def _image(chart: Chart) -> Markup:
+    """On paper an image of its own: WeasyPrint resolves ids within an image, not within a page."""
+    data = b64encode(chart.on_paper().encode()).decode()
+    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(chart.about, data)
 
 
 def _seen(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""From a matplotlib figure to SVG that can stand in a page: small, titled, without ids that clash."""
+"""From a matplotlib figure to SVG that can stand in a page: small, titled, without ids that clash.
+
+matplotlib is loaded with the first chart, not before: a summary in the terminal needs none.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import io
 import re
 from html import escape
 from itertools import count
-
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from forebay.report.charts.inks import PATTERNS, coloured, stand_in
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: One stack for page, paper and charts. Charts are laid out with DejaVu Sans, the widest, so no text outgrows its place.
 FONTS = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif'
@@ -61,11 +65,15 @@ class Chart:
 
 def settings() -> object:
     """In force while a chart is drawn: `with settings(): ...`."""
+    import matplotlib
+
     return matplotlib.rc_context(_SETTINGS)
 
 
 def blank(width_px: int, height_px: int) -> Figure:
     """A figure whose unit is the pixel of a page."""
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width_px / 72, height_px / 72), dpi=72, layout="constrained")
 
 

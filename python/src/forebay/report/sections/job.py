@@ -23,7 +23,7 @@ def _header(profile: Profile) -> Section:
         ("script", job.script),
         ("directory", job.directory),
         ("user, host", ", ".join(filter(None, (job.user, job.host)))),
-        ("nodes, ranks", _extent(profile)),
+        ("nodes, ranks", extent(profile)),
         ("began", quantities.moment(job.started_unix_s) if job.started_unix_s else None),
         ("run time", quantities.time(job.wall_s)),
         ("state", state(job)),
@@ -37,11 +37,12 @@ def name_of(profile: Profile) -> str:
     """A name for people: the job's, its script's, its program's, else where it was read from."""
     job = profile.job
     programs = [program.name for program in profile.programs if program.name]
-    named = job.name or _last_part(job.script) or (_last_part(programs[0]) if programs else None)
-    return named or _last_part(job.command and job.command.split()[0]) or _last_part(profile.path) or "job"
+    named = job.name or last_part(job.script) or (last_part(programs[0]) if programs else None)
+    return named or last_part(job.command and job.command.split()[0]) or last_part(profile.path) or "job"
 
 
-def _last_part(path: str | None) -> str | None:
+def last_part(path: str | None) -> str | None:
+    """The file's name without its directories."""
     return path.rstrip("/").rsplit("/", 1)[-1] if path else None
 
 
@@ -61,7 +62,8 @@ def state(job: Job) -> str | None:
     return f"failed with status {failed}" if failed else None
 
 
-def _extent(profile: Profile) -> str | None:
+def extent(profile: Profile) -> str | None:
+    """Nodes, and ranks of the largest program."""
     ranks = [program.ranks for program in profile.programs if program.ranks]
     hosts = max((program.hosts for program in profile.programs if program.hosts), default=None)
     nodes = profile.job.nodes or hosts

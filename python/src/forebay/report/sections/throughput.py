@@ -26,7 +26,7 @@ def section(scene: Scene) -> Section:
         charts=[_chart(scene, known)] if known else [],
         tables=[Table("Bytes and calls of each layer", COLUMNS, [_row(scene, *item) for item in found.items()])],
         facts=facts,
-        notes=[f"Throughput is {how}." for how in dict.fromkeys(one.how for one in known.values())],
+        notes=_notes([one.how for one in known.values()]),
     )
 
 
@@ -75,3 +75,8 @@ def _seen(scene: Scene, known: dict[LayerName, derived.Performance]) -> str:
         return "The source tells no time of the slowest rank, so no throughput is known."
     layer, one = next(iter(known.items()))
     return f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}, as the slowest rank saw it."
+
+
+def _notes(hows: list[str]) -> list[str]:
+    """How throughput was computed; of several ways the one that says most."""
+    return [f"Throughput is {max(hows, key=len)}."] if hows else []

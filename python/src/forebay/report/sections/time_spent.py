@@ -6,7 +6,7 @@ from forebay.profiles import derived
 from forebay.profiles.model import LayerName, Program
 from forebay.report import quantities
 from forebay.report.charts.canvas import Chart
-from forebay.report.charts.shares import Part, bar_of_shares
+from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
 from forebay.report.document import Cell, Section, Table, columns, told
 from forebay.report.sections._base import Scene
 
@@ -33,7 +33,6 @@ def section(scene: Scene) -> Section:
         "time",
         "Where the time went",
         _seen(split[0], scene.program),
-        charts=[chart(split, scene.program.wall_s)],
         tables=[Table(caption, columns("layer", *NAMES.values()), rows)],
         notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
         if len(split) > 1 and split[0][0] == "MPI-IO"
@@ -79,7 +78,7 @@ def _system_s(scene: Scene, way: str) -> tuple[float | None, float]:
     return (None if data_s is None else data_s / ranks), 0.0
 
 
-def chart(split: list[tuple[str, dict[str, float]]], wall_s: float) -> Chart:
+def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: int = WIDTH_PX) -> Chart:
     """The bars: a row for each name with its parts in seconds."""
     rows = [
         (name, [Part(ink, NAMES[ink], seconds / wall_s) for ink, seconds in parts.items()])
@@ -87,7 +86,7 @@ def chart(split: list[tuple[str, dict[str, float]]], wall_s: float) -> Chart:
         if parts["still"] < wall_s * (1 - CHARTED_SHARE_MIN) or len(split) == 1
     ] or [(name, [Part("still", NAMES["still"], 1.0)]) for name, _ in split[:1]]
     about = "; ".join(f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows)
-    return bar_of_shares(rows, "Share of the run time, by layer (mean of the ranks)", about)
+    return bar_of_shares(rows, "Where the time went: share of the run time, mean of the ranks", about, width_px)
 
 
 def _told(part: Part) -> str:
