@@ -1,8 +1,9 @@
 """Reader of genuine Darshan logs, and of those that `forebay profile export` wrote.
 
-Counters and what they mean: Darshan's documentation of its modules. Moments count from the log's start. What
-Darshan does not tell stays None: hints (its `h=` are those of its own log), read-modify-write where the program
-reads too, the speed of the single ranks of a shared file but for the fastest and the slowest.
+Counters and what they mean: Darshan's documentation of its modules. Moments count from the log's start. Seconds
+of writing have those of syncing in them: Darshan counts them together. What Darshan does not tell stays None:
+hints (its `h=` are those of its own log), read-modify-write where the program reads too, the ranks of a
+shared file but for the fastest and the slowest.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ MODULES: dict[LayerName, tuple[str, str]] = {
 SIZE_CLASSES = (
     "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
 )  # fmt: skip
+PARTS = ("READ", "WRITE", "META")  # of the time in a layer
 SHARED = -1  # the rank of a record that all ranks were joined into
 NOT_LOG_HINT = "give a log of Darshan 3, as it lies in Darshan's log directory (*.darshan)"
 DAMAGED_HINT = "copy it again from where Darshan wrote it; a job that was killed leaves an incomplete log"
@@ -199,6 +201,7 @@ def _file(path: str, records: dict[LayerName, list[tuple[int, Counters]]], ranks
     file = File(path=path, layers=layers)
     seen = {rank for of_layer in records.values() for rank, _ in of_layer}
     file.ranks = ranks if SHARED in seen else len(seen)
+    file.rank = min(seen) if len(seen) == 1 and SHARED not in seen else None
     for layer in MODULES:
         if file.fastest is None and layer in records:
             file.fastest, file.slowest = _extremes(MODULES[layer][1], records[layer])
@@ -234,7 +237,7 @@ def _extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme
     of_ranks = [
         Extreme(
             rank=rank,
-            seconds=sum(counters[f"{prefix}_F_{part}_TIME"] for part in ("READ", "WRITE", "META")),
+            seconds=sum(counters[f"{prefix}_F_{part}_TIME"] for part in PARTS),
             bytes=counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"],
         )
         for rank, counters in records
@@ -265,6 +268,12 @@ class _Joined:
     def most(self, name: str) -> float | None:
         return max(self.each(name)) if self.of_ranks else None
 
+    def slowest_rank_s(self) -> float | None:
+        if not self.of_ranks:
+            return self.last("F_SLOWEST_RANK_TIME")
+        parts = zip(*(self.each(f"F_{part}_TIME") for part in PARTS), strict=True)
+        return max(map(sum, parts))
+
     def first(self, name: str) -> float | None:
         return min((moment for moment in self.each(name) if moment > 0), default=None)
 
@@ -274,7 +283,10 @@ class _Joined:
 
 def _traffic(joined: _Joined, verb: str, past: str, calls: list[str]) -> Traffic:
     """`verb` is READ or WRITE, `past` READ or WRITTEN, `calls` the counters that together are all calls."""
+    # MPI-IO has no such counter, and 0 is also what is told of a file without a byte moved.
+    ends = joined.each(f"MAX_BYTE_{past}") if joined.prefix != "MPIIO" else []
     return Traffic(
+        end_bytes=max(ends) + 1 if any(end > 0 for end in ends) else None,
         calls=joined.sum(*calls),
         bytes=joined.sum(f"BYTES_{past}"),
         seconds=joined.sum(f"F_{verb}_TIME"),
@@ -289,6 +301,7 @@ def _layer(prefix: str, records: list[tuple[int, Counters]]) -> Layer:
     layer = {"POSIX": _posix, "MPIIO": _mpiio, "STDIO": _stdio}[prefix](joined)
     layer.metadata_s = joined.sum("F_META_TIME")
     layer.metadata_slowest_rank_s = joined.most("F_META_TIME")
+    layer.slowest_rank_s = joined.slowest_rank_s()
     layer.opened_s = joined.first("F_OPEN_START_TIMESTAMP")
     layer.closed_s = joined.last("F_CLOSE_END_TIMESTAMP")
     return layer
@@ -343,7 +356,7 @@ def _stdio(joined: _Joined) -> Layer:
 
 
 def _share_common_sizes(joined: _Joined, read: Traffic, write: Traffic) -> None:
-    """Darshan counts common sizes of reads and writes together: told where only one of them had such sizes."""
+    """Darshan counts common sizes of reads and writes together: told where only one had such sizes."""
     if read.sizes is None or write.sizes is None:
         return
     counts: dict[int, int] = defaultdict(int)

@@ -1,0 +1,269 @@
+"""Reader of the statistics that MPI libraries print into the output of a job.
+
+These are the boxes of MPICH_MPIIO_STATS=1, the tables of MPICH_MPIIO_TIMERS=1 and the lists of
+MPICH_MPIIO_HINTS_DISPLAY=1, by Cray's MPI or by `libforebay_mpi.so`. Other output may stand between the
+lines; lines may lack, or have, the box's bar and the rank in front. What is not there stays None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from forebay.profiles.errors import ProfileError
+from forebay.profiles.joining import by_path, known_sum
+from forebay.profiles.model import Collective, File, Hints, Job, Layer, Profile, Program, Traffic
+
+Way = Literal["read", "write"]
+MIB = 1 << 20
+
+# `0: `, `[0] `, `[1,0]<stderr>: ` of launchers that label lines; then the side of the box.
+_LABEL = re.compile(r"^\s*(?:\[\d+(?:,\d+)?\](?:<\w+>)?:?|\d+:)\s?")
+_SIDE = re.compile(r"^\s*\|\s?")
+_PATTERNS = re.compile(r"^\s*MPIIO (read|write) access patterns for (.+?)\s*$")
+_PHASES = re.compile(
+    r"^\s*MPIIO (read|write) by phases, (all ranks|writers only|readers only), for (.+?)\s*$"
+)
+_HINTS = re.compile(r"^\s*PE \d+: MPIIO hints for (.+?):\s*$")
+_HINT = re.compile(r"^\s+([A-Za-z]\w*)\s*=\s*(.*?)\s*$")
+_VALUE = re.compile(r"^\s*(.+?)\s*=\s*(.*?)\s*$")
+_INTEGERS = re.compile(r"-?\d+")
+_PERCENT = re.compile(r"(\d+)%")
+_FIRST_NUMBER = re.compile(r"\d+(?:\.\d*)?")
+
+ACTORS: dict[Way, str] = {"read": "reader", "write": "writer"}
+#: Lines of a box of one direction; `{}` is `write` or `read`.
+_ALWAYS = (
+    "independent {}s", "collective {}s", "independent {actor}s", "aggregators", "stripe count", "stripe size",
+    "system {}s", "stripe sized {}s", "total bytes for {}s", "ave system {} size", "number of {} gaps",
+    "ave {} gap size",
+)  # fmt: skip
+_OF_WRITES = ("aggregators active", "read-modify-write count", "read-modify-write bytes")
+#: Phases in which ranks exchange data or wait for each other.
+_EXCHANGE = (
+    "imbalance",
+    "wait for coll",
+    "collective",
+    "exchange/write",
+    "read/exchange",
+    "data send",
+    "data receive",
+)
+
+
+class _Box(msgspec.Struct):
+    """One box: the numbers of its lines by name; None where it says NA."""
+
+    path: str
+    way: Way
+    lines: dict[str, int | None] = {}
+    active: list[int] | None = None
+
+
+class _Phases(msgspec.Struct):
+    """One table of phases over all ranks."""
+
+    path: str
+    way: Way
+    percent: dict[str, int] = {}
+    ranks: dict[str, int] = {}
+    net_bytes_per_s: float | None = None
+
+
+class _Found(msgspec.Struct):
+    boxes: list[_Box] = []
+    phases: list[_Phases] = []
+    hints: dict[str, dict[str, str]] = {}
+
+
+def read(path: Path) -> Profile:
+    """The profile in a text. ProfileError if it has no box, table or list of hints."""
+    with path.open(encoding="utf-8", errors="replace") as text:
+        found = _parsed(text)
+    if not (found.boxes or found.phases or found.hints):
+        raise ProfileError(
+            f"{path}: no log that is known here, and no statistics of MPI-IO in its text",
+            "give a Darshan log, a record of Forebay, or the output of a job run with MPICH_MPIIO_STATS=1",
+        )
+    notes = _shortcomings(found)
+    files = by_path(_file(box) for box in found.boxes)
+    ranks = _apply_phases(files, found, notes)
+    _apply_hints(files, found.hints)
+    notes.append("MPI-IO statistics tell nothing of files opened without MPI-IO, nor how long the job ran.")
+    program = Program(files=files, uses_mpi=True, ranks=ranks)
+    return Profile(source="cray", path=str(path), job=Job(), programs=[program], notes=notes)
+
+
+def _parsed(text: Iterable[str]) -> _Found:
+    found = _Found()
+    current: _Box | _Phases | dict[str, str] | None = None
+    for raw in text:
+        line = _SIDE.sub("", _LABEL.sub("", raw.rstrip("\r\n"), count=1), count=1)
+        head = _begins(line, found)
+        if head is not None:
+            current = head[0]
+        elif isinstance(current, _Box):
+            _take_box_line(current, line)
+        elif isinstance(current, _Phases):
+            _take_phase_line(current, line)
+        elif current is not None:
+            hint = _HINT.match(line)
+            if hint:
+                current[hint[1]] = hint[2]
+            else:
+                current = None
+    return found
+
+
+def _begins(line: str, found: _Found) -> tuple[_Box | _Phases | dict[str, str] | None] | None:
+    """The block that a line begins, in brackets; None: it begins none."""
+    if "MPIIO" not in line:
+        return None
+    if match := _PATTERNS.match(line):
+        found.boxes.append(_Box(path=match[2], way=match[1]))
+        return (found.boxes[-1],)
+    if match := _PHASES.match(line):
+        if match[2] != "all ranks":
+            return (None,)  # the same phases for the writers alone
+        found.phases.append(_Phases(path=match[3], way=match[1]))
+        return (found.phases[-1],)
+    if match := _HINTS.match(line):
+        return (found.hints.setdefault(match[1], {}),)
+    return None
+
+
+def _names(way: Way) -> list[str]:
+    return [name.format(way, actor=ACTORS[way]) for name in _ALWAYS] + (
+        list(_OF_WRITES) if way == "write" else []
+    )
+
+
+def _take_box_line(box: _Box, line: str) -> None:
+    """Takes a line that is the box's; others are the application's. The first account of a name counts."""
+    match = _VALUE.match(line)
+    if match is None or match[1] not in _names(box.way) or match[1] in box.lines:
+        return
+    name = match[1]
+    numbers = _INTEGERS.findall(match[2])
+    if name == "aggregators active":
+        box.active = [int(number) for number in numbers[:4]] if len(numbers) >= 4 else None
+    box.lines[name] = int(numbers[0]) if numbers and not match[2].startswith("NA") else None
+
+
+def _take_phase_line(phases: _Phases, line: str) -> None:
+    match = _VALUE.match(line)
+    if match is None:
+        return
+    name = match[1].replace(" (*)", "").strip()
+    number = _FIRST_NUMBER.match(match[2])
+    percent = _PERCENT.search(match[2])
+    if percent:
+        phases.percent.setdefault(name, int(percent[1]))
+    elif name.startswith("number of ranks") and number:
+        phases.ranks[name] = int(number[0])
+    elif name.startswith(f"net {phases.way} BW") and number:
+        phases.net_bytes_per_s = float(number[0]) * MIB
+
+
+def _shortcomings(found: _Found) -> list[str]:
+    notes = []
+    for box in found.boxes:
+        missing = [name for name in _names(box.way) if name not in box.lines]
+        if missing:
+            notes.append(f"{box.path}: the box of {box.way}s has no line for: {', '.join(missing)}.")
+    return list(dict.fromkeys(notes))
+
+
+def _file(box: _Box) -> File:
+    way = box.way
+    line = box.lines.get
+    gaps, gap_bytes = line(f"number of {way} gaps"), line(f"ave {way} gap size")
+    independent, collective = line(f"independent {way}s"), line(f"collective {way}s")
+    called = Traffic(
+        calls=known_sum((independent, collective)),
+        independent=independent,
+        collective=collective,
+        ranks=line(f"independent {ACTORS[way]}s") if not collective else None,
+    )
+    system = Traffic(
+        calls=line(f"system {way}s"),
+        bytes=line(f"total bytes for {way}s"),
+        gaps=gaps,
+        gap_bytes=gaps * gap_bytes
+        if gaps is not None and gap_bytes is not None
+        else (0 if gaps == 0 else None),
+        stripe_sized=line(f"stripe sized {way}s"),
+    )
+    other: Way = "write" if way == "read" else "read"
+    aggregators = line("aggregators")
+    return File(
+        path=box.path,
+        layers={
+            "MPI-IO": Layer(**{way: called, other: Traffic()}),
+            "POSIX": Layer(**{way: system, other: Traffic()}),
+        },
+        stripe_count=line("stripe count"),
+        stripe_bytes=line("stripe size"),
+        collective=Collective(
+            aggregators_write=aggregators if way == "write" else None,
+            aggregators_read=aggregators if way == "read" else None,
+            active=box.active,
+            rmw_calls=line("read-modify-write count"),
+            rmw_bytes=line("read-modify-write bytes"),
+        ),
+    )
+
+
+def _apply_phases(files: list[File], found: _Found, notes: list[str]) -> int | None:
+    """Tells each file its times; returns the number of ranks, if a table says it.
+
+    A table has percentages, clock ticks of unknown length, and bandwidths. The time comes from the bytes of
+    the box and the net bandwidth, which are those of the same closing of the file.
+    """
+    by_name = {file.path: file for file in files}
+    boxes: dict[tuple[str, Way], list[_Box]] = defaultdict(list)
+    for box in found.boxes:
+        boxes[box.path, box.way].append(box)
+    tables: dict[tuple[str, Way], list[_Phases]] = defaultdict(list)
+    for table in found.phases:
+        tables[table.path, table.way].append(table)
+    for key, of_file in tables.items():
+        if len(boxes[key]) != len(of_file):
+            notes.append(
+                f"{key[0]}: {len(of_file)} table(s) of phases for {len(boxes[key])} box(es): no times."
+            )
+            continue
+        for box, table in zip(boxes[key], of_file, strict=True):
+            _add_times(by_name[key[0]], box, table)
+    return max((sum(table.ranks.values()) for table in found.phases if table.ranks), default=None)
+
+
+def _add_times(file: File, box: _Box, table: _Phases) -> None:
+    moved_bytes = box.lines.get(f"total bytes for {box.way}s")
+    ranks = sum(table.ranks.values())
+    if not moved_bytes or not table.net_bytes_per_s or not ranks:
+        return
+    file.ranks = max(file.ranks or 0, ranks)
+    elapsed_s = moved_bytes / table.net_bytes_per_s
+    data = table.percent.get(f"file {box.way}", 0)
+    exchange = min(100 - data, sum(table.percent.get(name, 0) for name in _EXCHANGE))
+    traffic: Traffic = getattr(file.layers["MPI-IO"], box.way)
+    traffic.seconds = (traffic.seconds or 0.0) + elapsed_s * ranks
+    traffic.slowest_rank_s = (traffic.slowest_rank_s or 0.0) + elapsed_s
+    traffic.data_s = (traffic.data_s or 0.0) + elapsed_s * ranks * data / 100
+    traffic.rest_s = (traffic.rest_s or 0.0) + elapsed_s * ranks * exchange / 100
+
+
+def _apply_hints(files: list[File], hints: dict[str, dict[str, str]]) -> None:
+    """A file of which nothing but its hints was printed is a file too."""
+    by_name = {file.path: file for file in files}
+    for path, in_force in hints.items():
+        if path not in by_name:
+            by_name[path] = File(path=path, layers={"MPI-IO": Layer(read=Traffic(), write=Traffic())})
+            files.append(by_name[path])
+        by_name[path].hints = Hints(in_force=in_force or None)
