@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,16 +14,8 @@ from forebay import __version__
 from forebay.report import quantities
 from forebay.report.charts.canvas import FONTS, Chart
 from forebay.report.charts.inks import INKS
-from forebay.report.document import JobReport, Section, Table, shown
-
-
-@dataclass
-class Comparison:
-    """What stands above two or more jobs: how they differ."""
-
-    verdict: str
-    tables: list[Table]
-    notes: list[str]
+from forebay.report.comparison import Comparison
+from forebay.report.document import JobReport, Section, shown
 
 
 def html(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False) -> str:
