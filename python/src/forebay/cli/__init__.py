@@ -1,11 +1,30 @@
 """The verbs of `forebay` that are written in Python; `forebay` starts them as `forebay-py VERB ...`."""
 
 import importlib
+import sys
+from typing import IO, Any
 
 import click
 
+from forebay.profiles.errors import ProfileError
+
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
-VERBS: dict[str, tuple[str, str]] = {}
+VERBS: dict[str, tuple[str, str]] = {
+    "why": ("forebay.cli.why", "What the last run waited for, or why it failed, and the next step"),
+}
+
+
+class _Unreadable(click.ClickException):
+    """A ProfileError as the command line tells it."""
+
+    def __init__(self, error: ProfileError) -> None:
+        super().__init__(str(error))
+        self.hint = error.hint
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"error: {self.message}", file=file or sys.stderr)
+        if self.hint:
+            click.echo(f"hint: {self.hint}", file=file or sys.stderr)
 
 
 class _Verbs(click.Group):
@@ -20,6 +39,12 @@ class _Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(verb, about) for verb, (_, about) in VERBS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ProfileError as error:
+            raise _Unreadable(error) from error
 
 
 @click.command(cls=_Verbs)

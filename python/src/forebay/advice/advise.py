@@ -1,0 +1,108 @@
+"""From a profile to its findings, and to one paragraph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forebay.advice import (  # noqa: F401  the rules register themselves
+    rules_access,
+    rules_collective,
+    rules_job,
+    rules_layout,
+)
+from forebay.advice.draft import Draft
+from forebay.advice.hint_lines import file_pattern, hints_line
+from forebay.advice.model import Finding
+from forebay.advice.phrases import count, percent
+from forebay.advice.registry import FILE_RULES, JOB_RULES
+from forebay.advice.views import JobView
+from forebay.profiles.machine import Machine
+from forebay.profiles.model import Profile
+
+LEVELS = ("problem", "chance", "note")
+#: Findings about the job's end, which count however little I/O there was.
+ALWAYS = frozenset({"aborted", "no-finalize", "not-closed", "little-io", "emulated"})
+
+
+def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
+    """What is worth telling, by what is at stake; nothing where nothing is wrong.
+
+    `seconds` of a finding is the time at stake: that of the slowest rank in what the finding is about, an
+    upper bound of what can be gained. Findings of one kind about files of one pattern are told once.
+    """
+    view = JobView(profile, machine)
+    drafts = [draft for rule in JOB_RULES for draft in rule(view)]
+    drafts += [draft for file in view.files for rule in FILE_RULES for draft in rule(file)]
+    if not view.is_worth_it:
+        drafts = [draft for draft in drafts if draft.code in ALWAYS]
+    drafts = _once_for_each_pattern(drafts)
+    drafts.sort(key=lambda draft: (LEVELS.index(draft.level), -(draft.seconds or 0.0), draft.code))
+    hints = _hints_by_pattern(profile, drafts)
+    line = hints_line(hints)
+    return [_finding(draft, line) for draft in drafts]
+
+
+def _finding(draft: Draft, hints: str) -> Finding:
+    names = [name for name in Finding.__struct_fields__ if name != "lines"]
+    lines = (hints, *draft.lines) if draft.hints else draft.lines
+    return Finding(lines=lines, **{name: getattr(draft, name) for name in names})
+
+
+def _once_for_each_pattern(drafts: Sequence[Draft]) -> list[Draft]:
+    """Of alike findings about alike files the one with most at stake, which says how many there are."""
+    groups: dict[tuple[str, str], list[Draft]] = {}
+    for draft in drafts:
+        groups.setdefault((draft.code, file_pattern(draft.file) if draft.file else ""), []).append(draft)
+    told = []
+    for (_, pattern), group in groups.items():
+        worst = max(group, key=lambda draft: draft.seconds or 0.0)
+        files = len({draft.file for draft in group})
+        if files > 1:
+            worst.title += f" (and so {count(files - 1)} more files like {pattern})"
+            worst.seconds = sum(draft.seconds or 0.0 for draft in group) or None
+        told.append(worst) if pattern else told.extend(group)
+    return told
+
+
+def _hints_by_pattern(profile: Profile, drafts: Sequence[Draft]) -> dict[str, dict[str, str]]:
+    """All hints that are proposed, and those that the job sets already, for the line replaces theirs."""
+    hints: dict[str, dict[str, str]] = {}
+    for draft in drafts:
+        if draft.hints and draft.file:
+            of_pattern = hints.setdefault(file_pattern(draft.file), {})
+            for key, value in draft.hints.items():
+                of_pattern.setdefault(key, value)
+    if not hints:
+        return hints
+    for program in profile.programs:
+        for file in program.files:
+            for key, value in (file.hints.environment if file.hints else {}).items():
+                hints.setdefault(file_pattern(file.path), {}).setdefault(key, value)
+    return hints
+
+
+def paragraph(profile: Profile, found: Sequence[Finding]) -> str:
+    """What to know and what to do first, in at most four sentences."""
+    view = JobView(profile, None)
+    sentences = [_first_sentence(view)]
+    worth = [finding for finding in found if finding.level != "note"]
+    if worth:
+        first = worth[0]
+        sentences.append(f"{first.title}. {first.action}")
+        if len(worth) > 1:
+            sentences.append(f"{count(len(worth) - 1)} more finding{'s' if len(worth) > 2 else ''}.")
+    elif view.is_worth_it and view.profile.programs:
+        sentences.append("No rule finds anything wrong with it.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _first_sentence(view: JobView) -> str:
+    share = view.io_share
+    if not view.profile.programs:
+        return "Nothing was recorded of the I/O of this job."
+    if share is None or share.slowest is None:
+        return "How long the I/O took is not known."
+    part = percent(share.slowest)
+    if not view.is_worth_it:
+        return f"I/O took {part} of the run time: there is nothing to gain."
+    return f"I/O took {part} of the run time of the slowest rank."

@@ -1,0 +1,45 @@
+"""The line of a job script that sets hints for files: MPICH_MPIIO_HINTS, syntax in docs/mpi.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+#: What a pattern or a shell would read as something else: any one character stands for it.
+_UNFIT = re.compile(r"[\s:,#'\"\\*?\[\]!]")
+_DATE_OR_NUMBER = re.compile(r"[-_.]?[A-Za-z]?\d")
+
+
+def file_pattern(path: str) -> str:
+    """A pattern for the file and those named like it but for numbers: `wrfout*` for `wrfout_d01_2007-04-03`.
+
+    Without `/`, so that it is compared with the last part of a name. An extension without digits is kept.
+    """
+    name = PurePosixPath(path).name or path
+    number = _DATE_OR_NUMBER.search(name)
+    if number is None:
+        return _UNFIT.sub("?", name)
+    head = name[: number.start()]
+    extension = re.search(r"\.[A-Za-z]+$", name)
+    tail = extension[0] if extension and extension.start() >= number.end() - 1 else ""
+    if not head and not tail:
+        return _UNFIT.sub("?", name)
+    return _UNFIT.sub("?", head) + "*" + _UNFIT.sub("?", tail)
+
+
+def _value(value: str) -> str:
+    """A value with a separator in it stands between `#`."""
+    return f"#{value}#" if ":" in value or "," in value else value
+
+
+def hints_line(hints: dict[str, dict[str, str]]) -> str:
+    """`export MPICH_MPIIO_HINTS='PATTERN:KEY=VALUE...,PATTERN:...'`.
+
+    Of patterns that match the first one counts, so longer ones, which say more of a name, stand first.
+    """
+    patterns = sorted(hints, key=lambda pattern: (-len(pattern), pattern))
+    parts = (
+        ":".join([pattern, *(f"{key}={_value(value)}" for key, value in hints[pattern].items())])
+        for pattern in patterns
+    )
+    return f"export MPICH_MPIIO_HINTS='{','.join(parts)}'"

@@ -1,0 +1,158 @@
+"""Why a run ended as it did, or what it waited for, and the next step."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from forebay.advice.advise import findings, paragraph
+from forebay.advice.model import Finding
+from forebay.advice.phrases import count, seconds
+from forebay.profiles.model import Job, Profile
+
+State = Literal["refused", "killed", "running", "time limit", "signal", "failed", "undelivered", "ended"]
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One paragraph and one step: a command, or a line for the job script."""
+
+    state: State
+    paragraph: str
+    next_step: str | None
+
+
+def reason(profile: Profile) -> Reason:
+    """Why the job ended as it did; of one that ended well, what it waited for."""
+    job = profile.job
+    if profile.source != "forebay" or (job.kind is None and job.exit_code is None and not job.killed):
+        return _what_it_waited_for(profile, "")
+    return next(tell(profile) for applies, tell in _CASES if applies(job))
+
+
+def _named(job: Job) -> str:
+    what = job.name or (job.script or "").rpartition("/")[2] or (job.command or "").partition(" ")[0]
+    return f"Job {job.id}" + (f" ({what})" if what else "")
+
+
+def _refused(profile: Profile) -> Reason:
+    job = profile.job
+    error, _, advice = (job.error or "").partition("\n")
+    hint = job.hint or advice.strip().removeprefix("hint:").strip()
+    return Reason(
+        state="refused",
+        paragraph=f"{_named(job)} was not started: {error.rstrip('.')}.",
+        next_step=hint or None,
+    )
+
+
+def _killed(profile: Profile) -> Reason:
+    job = profile.job
+    text = f"{_named(job)} did not end by itself: the `forebay` that ran it was killed, or the machine "
+    "went down."
+    text += f" {_steps_told(profile)} Data that were to be staged out may still lie in its allocation."
+    return Reason(state="killed", paragraph=text, next_step=f"forebay clean {job.id}")
+
+
+def _running(profile: Profile) -> Reason:
+    job = profile.job
+    found = findings(profile)
+    text = f"{_named(job)} is still running. {_steps_told(profile)}"
+    if any(program.finished for program in profile.programs):
+        text += f" {paragraph(profile, found)}"
+    return Reason(state="running", paragraph=text, next_step=_first_line(found) or "forebay status")
+
+
+def _time_limit(profile: Profile) -> Reason:
+    text = f"{_named(profile.job)} was ended at its time limit"
+    ran_s = profile.job.wall_s
+    text += f" after {seconds(ran_s)}. " if ran_s is not None else ". "
+    return _with_io(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
+
+
+def _signal(profile: Profile) -> Reason:
+    number = profile.job.ended_by_signal or 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    text = f"{_named(profile.job)} was ended by {name}. "
+    if number == signal.SIGKILL:
+        text += "Nobody but the system, the scheduler or a user sends it: often memory ran out. "
+    elif number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL):
+        text += "The program itself went wrong. "
+    return _with_io(profile, "signal", text, "look at the end of the job's own output")
+
+
+def _failed(profile: Profile) -> Reason:
+    job = profile.job
+    status = job.job_status if job.job_status is not None else job.exit_code
+    text = f"{_named(job)} ended with status {status}. "
+    return _with_io(profile, "failed", text, "look at the end of the job's own output")
+
+
+def _with_io(profile: Profile, state: State, text: str, step: str) -> Reason:
+    """A job that went wrong: what is known of its programs, and of data that did not arrive."""
+    job = profile.job
+    text += _steps_told(profile)
+    if job.kept or job.failures:
+        return Reason(
+            state=state, paragraph=f"{text} {_where_data_lie(job)}", next_step=f"forebay clean {job.id}"
+        )
+    return Reason(state=state, paragraph=text.strip(), next_step=step)
+
+
+def _undelivered(profile: Profile) -> Reason:
+    job = profile.job
+    text = f"{_named(job)} itself succeeded. {_where_data_lie(job)}"
+    return Reason(state="undelivered", paragraph=text, next_step=f"forebay clean {job.id}")
+
+
+def _where_data_lie(job: Job) -> str:
+    first = f": {job.failures[0]}" if job.failures else ""
+    more = f" (and {count(len(job.failures) - 1)} more)" if len(job.failures) > 1 else ""
+    where = f" Nothing was deleted: the data lie in {job.kept}." if job.kept else ""
+    return f"Not all data were staged out{first}{more}.{where}"
+
+
+def _steps_told(profile: Profile) -> str:
+    """Programs that did not end as they should."""
+    told = []
+    for program in profile.programs:
+        name = (program.name or "a program").rpartition("/")[2]
+        if program.aborted_code is not None:
+            told.append(
+                f"Rank {program.aborted_rank} of {name} called MPI_Abort with code {program.aborted_code}."
+            )
+        elif not program.finished:
+            verb = "is running" if profile.job.running else "ended without MPI_Finalize"
+            told.append(f"{name} {verb}.")
+    return " ".join(told)
+
+
+def _ended(profile: Profile) -> Reason:
+    return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ")
+
+
+def _what_it_waited_for(profile: Profile, before: str) -> Reason:
+    found = findings(profile)
+    return Reason(state="ended", paragraph=before + paragraph(profile, found), next_step=_first_line(found))
+
+
+def _first_line(found: Sequence[Finding]) -> str | None:
+    return next((finding.lines[0] for finding in found if finding.lines and finding.level != "note"), None)
+
+
+#: The first that applies tells.
+_CASES: tuple[tuple[Callable[[Job], bool], Callable[[Profile], Reason]], ...] = (
+    (lambda job: job.error is not None, _refused),
+    (lambda job: job.killed, _killed),
+    (lambda job: job.running, _running),
+    (lambda job: job.over_time_limit, _time_limit),
+    (lambda job: job.ended_by_signal is not None, _signal),
+    (lambda job: bool(job.job_status), _failed),
+    (lambda job: job.undelivered or bool(job.exit_code), _undelivered),
+    (lambda job: True, _ended),
+)

@@ -1,0 +1,145 @@
+"""Rules about stripes and alignment."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+
+from forebay.advice import thresholds
+from forebay.advice.counters import WAYS, Way, evidence
+from forebay.advice.draft import Draft
+from forebay.advice.phrases import count, percent, size
+from forebay.advice.registry import file_rule
+from forebay.advice.rules_collective import aggregator_hints, more_aggregators, way_seconds
+from forebay.advice.views import FileView, is_buffered, mean_bytes
+from forebay.profiles import derived
+
+
+def near_unit_bytes(mean: float) -> int:
+    """The power of two nearest to the mean system call, at least Lustre's smallest stripe unit."""
+    return max(thresholds.STRIPE_UNIT_BYTES_MIN, 1 << round(math.log2(mean)))
+
+
+@file_rule
+def stripe_unit(view: FileView) -> Iterator[Draft]:
+    """A stripe unit far above the mean system call."""
+    for way in WAYS:
+        draft = _stripe_unit(view, way)
+        if draft is not None:
+            yield draft
+
+
+def _stripe_unit(view: FileView, way: Way) -> Draft | None:
+    system, unit, mean = view.system(way), view.file.stripe_bytes, mean_bytes(view.system(way))
+    if not unit or not mean or (system.calls or 0) < thresholds.STRIPE_CALLS_MIN:
+        return None
+    if is_buffered(view, way) is False or view.mpiio is None:
+        return None  # small calls of another cause
+    share = derived.stripe_share(system)
+    if mean > thresholds.STRIPE_MEAN_RATIO_MAX * unit or (
+        share is not None and share >= thresholds.STRIPE_SHARE_MAX
+    ):
+        return None
+    proposed = near_unit_bytes(mean)
+    if proposed >= unit:
+        return None
+    hints = {"striping_unit": str(proposed)}
+    aggregators = more_aggregators(view, way) if view.asked(way).collective else None
+    also = ""
+    if aggregators is not None:
+        hints |= aggregator_hints(view, aggregators)
+        also = f" and {aggregators} aggregators"
+    shown = [
+        evidence(view.source, "stripe unit", unit, "bytes"),
+        evidence(view.source, "mean system call", mean, "bytes", way),
+        evidence(view.source, "system calls", system.calls, "calls", way),
+        evidence(view.source, "stripe sized", system.stripe_sized, "calls", way),
+        evidence(view.source, "aggregators", view.aggregators(way), "ranks", way),
+    ]
+    told = "" if share is None else f", {percent(share)} of the system {way}s are of one stripe"
+    return Draft(
+        code="stripe-unit",
+        level="chance",
+        file=view.file.path,
+        title=f"The stripe unit of {view.name} is {size(unit)}, the mean system {way} {size(mean)}{told}",
+        evidence=tuple(item for item in shown if item.value is not None),
+        rule="The stripe unit should be near the mean system call; smaller units make more calls, so more "
+        "aggregators should share them.",
+        source="KAUST's burst buffer talk (2018), study of WRF-CHEM",
+        action=f"Try a stripe unit of {size(proposed)}{also}, with the file created anew (the layout of "
+        "a file "
+        "that exists stays); go on while it gets faster.",
+        hints=hints,
+        seconds=way_seconds(view, way),
+    )
+
+
+@file_rule
+def one_stripe(view: FileView) -> Iterator[Draft]:
+    """A large shared file on one storage target of a Lustre with many."""
+    large = (derived.file_bytes(view.file) or 0) >= thresholds.GIB
+    if view.file.stripe_count != 1 or not large or not view.is_shared or not view.ranks or view.ranks < 2:
+        return
+    if (view.file.file_system or "").lower() != "lustre" and view.job.machine is None:
+        return
+    targets = view.job.machine.targets if view.job.machine else None
+    stripes = min(view.ranks, targets) if targets else -1
+    if stripes == 1:
+        return
+    yield Draft(
+        code="one-stripe",
+        level="problem",
+        file=view.file.path,
+        title=f"{view.name} is shared by {count(view.ranks)} ranks and lies on one storage target",
+        evidence=(
+            evidence(view.source, "stripe count", 1, "targets"),
+            evidence(view.source, "end", derived.file_bytes(view.file), "bytes"),
+        ),
+        rule="One shared file: as many stripes as storage targets, or as ranks if those are fewer.",
+        source="Cray's course on parallel I/O (2012)",
+        action="Set the layout of the directory before the job writes; files that exist keep theirs.",
+        lines=(f"lfs setstripe -c {stripes} {shell_quoted(view.file.path.rpartition('/')[0] or '/')}",),
+        seconds=view.seconds,
+    )
+
+
+def shell_quoted(path: str) -> str:
+    """As a shell takes it literally, in one line."""
+    quoted = shlex.quote(path)
+    return quoted.replace("\n", "'$'\\n''")
+
+
+@file_rule
+def not_aligned(view: FileView) -> Iterator[Draft]:
+    """Writes across block borders, where writers of a shared file wait for each other's locks."""
+    posix = view.posix
+    if posix is None or not posix.not_aligned or not view.is_on_parallel_file_system or not view.is_shared:
+        return
+    calls = (posix.read.calls or 0) + (posix.write.calls or 0)
+    mean = mean_bytes(posix.write)
+    matters = (
+        calls >= thresholds.SMALL_CALLS_MIN and mean is not None and mean >= thresholds.STRIPE_UNIT_BYTES_MIN
+    )
+    if not matters or posix.not_aligned < thresholds.NOT_ALIGNED_SHARE_MIN * calls:
+        return
+    if is_buffered(view, "write") is False:
+        return
+    unit = view.file.stripe_bytes or posix.alignment_bytes
+    yield Draft(
+        code="not-aligned",
+        level="chance",
+        file=view.file.path,
+        title=f"{percent(posix.not_aligned / calls)} of the system calls on {view.name} begin inside of "
+        "a block",
+        evidence=(
+            evidence(view.source, "not aligned", posix.not_aligned, "calls"),
+            evidence(view.source, "system calls", calls, "calls"),
+        ),
+        rule="Two ranks that write into one block of a parallel file system wait for each other's lock.",
+        source="Drishti's threshold (10 %); Cray's course on parallel I/O (2012)",
+        action="Let ranges begin on block borders: striping_unit for MPI-IO, H5Pset_alignment in HDF5, "
+        "nc_var_align_size in PNETCDF_HINTS.",
+        hints={"striping_unit": str(unit)} if unit and view.mpiio is not None else {},
+        seconds=view.seconds,
+    )

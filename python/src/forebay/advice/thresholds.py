@@ -1,0 +1,74 @@
+"""Where a rule begins to speak. Each number has its source; what is ours was chosen on the logs in our tests.
+
+Drishti: thresholds of Drishti 0.8, an adviser on Darshan logs. KAUST18: KAUST's talk on burst buffers, 2018.
+CRAY12: Cray's course on parallel I/O, 2012. NERSC16: NERSC's paper on early use of its burst buffer, 2016.
+"""
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+#: Below this share of the run time, of the slowest rank, there is nothing to gain. Ours.
+IO_SHARE_MIN = 0.05
+#: A file that takes less of the run time is not looked at. Ours.
+FILE_SHARE_MIN = 0.01
+#: Where no times are known: a file that moves less of the program's bytes is not looked at. Ours.
+FILE_BYTES_SHARE_MIN = 0.001
+
+#: Drishti: calls so small, when there are so many of them, and such a share of all.
+SMALL_CALL_BYTES = MIB
+SMALL_CALLS_MIN = 1000
+SMALL_SHARE_MIN = 0.1
+#: Drishti: such a share of calls that go back is random access.
+RANDOM_SHARE_MIN = 0.2
+#: Drishti: such a share of calls that begin off the alignment.
+NOT_ALIGNED_SHARE_MIN = 0.1
+#: Of files opened without MPI-IO: the page cache joins calls of a few KiB and more well enough. Ours.
+SMALL_LOCAL_CALL_BYTES = 16 * KIB
+#: Streams have a buffer; only a very large number of calls costs time. Ours.
+STREAM_CALLS_MIN = 100_000
+
+#: Collective buffering makes system calls at least about as large as what one rank asks for. Ours.
+SPLIT_CALLS_MIN = 100
+SPLIT_RATIO_MAX = 0.25
+#: KAUST18: two ranks or more for each aggregator, several aggregators for each node. Ours: from 4 ranks.
+RANKS_PER_AGGREGATOR_MIN = 4
+#: Such a file fills more than one buffer of an aggregator, so that more aggregators have work. Ours.
+AGGREGATED_BYTES_MIN = 8 * MIB
+AGGREGATED_CALL_BYTES_MIN = MIB
+#: Cray's statistics: such a share of rounds with one aggregator at work; so many rounds, aggregators. Ours.
+IDLE_ROUNDS_SHARE_MIN = 0.75
+IDLE_ROUNDS_MIN = 10
+IDLE_AGGREGATORS_MIN = 4
+#: The busiest aggregator against their mean. Ours.
+UNEVEN_RATIO_MIN = 2.0
+
+#: KAUST18: stripe units near the mean system call. Ours: speak when so few calls are one unit and the mean is
+#: so much smaller, for so many calls; propose units of at least Lustre's smallest.
+STRIPE_SHARE_MAX = 0.5
+STRIPE_MEAN_RATIO_MAX = 0.75
+STRIPE_CALLS_MIN = 100
+STRIPE_UNIT_BYTES_MIN = 64 * KIB
+
+#: Bytes read to write, of the bytes written. Ours.
+RMW_SHARE_MIN = 0.1
+#: A file read so many times over, and so many bytes more than it has. Ours.
+REREAD_RATIO_MIN = 2.0
+REREAD_BYTES_MIN = 16 * MIB
+
+#: Time in opening, closing and asking, of the time in I/O. Ours; Drishti's 30 s depend on the run's length.
+METADATA_SHARE_MIN = 0.5
+#: CRAY12: many files make metadata the bottleneck. The numbers are ours.
+SMALL_FILES_MIN = 1000
+SMALL_FILE_BYTES = MIB
+#: Opens of one small file by everybody. Ours.
+SHARED_OPENS_MIN = 256
+BYTES_PER_OPEN_MAX = MIB
+#: Syncs: so many, and such a share of the time in I/O; their time unknown, of the write calls. Ours.
+SYNCS_MIN = 100
+SYNC_SHARE_MIN = 0.2
+SYNCS_PER_WRITE_MIN = 0.1
+#: One rank that moves such a share of the bytes of a program of so many ranks. Ours.
+ONE_RANK_SHARE_MIN = 0.8
+ONE_RANK_RANKS_MIN = 4
+ONE_RANK_BYTES_MIN = 64 * MIB

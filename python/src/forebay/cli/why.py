@@ -1,0 +1,37 @@
+"""`forebay why`: one paragraph on the last run, or a named one, and the next step."""
+
+import os
+
+import click
+import msgspec
+
+from forebay.advice.reason import reason
+from forebay.profiles import records, sources
+
+
+@click.command(
+    "why",
+    epilog="""\b
+Examples:
+  forebay why               the last run
+  forebay why 4711          the job with this id, Forebay's or the scheduler's
+  forebay why ada.darshan   a Darshan log""",
+)
+@click.argument("job", required=False, metavar="[JOBID|RECORD]")
+@click.option("--json", "as_json", is_flag=True, help="One object: job, state, paragraph, next_step, notes.")
+def command(job: str | None, as_json: bool) -> None:
+    """Say in one paragraph what a run waited for, or why it failed, and the next step.
+
+    Without JOBID the last run that was recorded. RECORD is a record, a Darshan log, or whatever else
+    `forebay report` reads. A job that still runs will do.
+    """
+    state = records.state_directory(os.environ)
+    (profile,) = sources.open_profiles([] if job is None else [job], state)
+    found = reason(profile)
+    if as_json:
+        members = {"job": profile.job.id, "path": profile.path, "notes": profile.notes}
+        click.echo(msgspec.json.encode(members | msgspec.structs.asdict(found)).decode())
+        return
+    click.echo(found.paragraph)
+    if found.next_step:
+        click.echo(f"Next: {found.next_step}")
