@@ -53,13 +53,13 @@ def _weighty(profile: Profile) -> list[Program]:
 
 
 def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
-    programs = [(_program_name(scene.program, at), [make(scene) for make in OF_PROGRAM]) for at, scene in enumerate(scenes, 1)]
+    programs = [(_program_name(scene.program), [make(scene) for make in OF_PROGRAM]) for scene in scenes]
     sections = job.sections(one.profile)
     if len(one.profile.programs) > 1:
         sections.insert(1, _programs(one.profile, len(scenes)))
     return JobReport(
         label=label,
-        name=_headline(one.profile),
+        name=headline(one.profile),
         verdict=one.verdict,
         paragraph=one.paragraph,
         tiles=tiles(one.profile),
@@ -85,13 +85,14 @@ def _as_shares(parts: dict[str, float], program: Program) -> dict[str, float]:
     return {ink: seconds / program.wall_s for ink, seconds in parts.items()}
 
 
-def _program_name(program: Program, number: int) -> str:
+def _program_name(program: Program) -> str:
     name = job.last_part(program.name) or "program"
     ranks = f", {quantities.count(program.ranks)} ranks" if (program.ranks or 0) > 1 else ""
-    return f"Program {number}: {name}{ranks}, {quantities.time(program.wall_s)}"
+    return f"{name}{ranks}, {quantities.time(program.wall_s)}"
 
 
-def _headline(profile: Profile) -> str:
+def headline(profile: Profile) -> str:
+    """What the job is called: name, id, nodes and ranks."""
     parts = [job.name_of(profile), f"job {profile.job.id}" if profile.job.id else None, job.extent(profile)]
     return " · ".join(part for part in parts if part)
 

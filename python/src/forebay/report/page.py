@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 import jinja2
@@ -15,7 +17,10 @@ from forebay.report import quantities
 from forebay.report.charts.canvas import FONTS, Chart
 from forebay.report.charts.inks import INKS
 from forebay.report.comparison import Comparison
-from forebay.report.document import JobReport, Section, shown
+from forebay.report.document import JobReport, Section, Table, shown
+
+#: Rows of a table where jobs stand side by side on paper: such a table cannot run over pages.
+ROWS_ON_PAPER = 25
 
 
 def html(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False) -> str:
@@ -56,6 +61,7 @@ def _environment(paper: bool) -> jinja2.Environment:
     )
     environment.globals.update(
         inks=INKS,
+        ROWS_ON_PAPER=ROWS_ON_PAPER,
         fonts=Markup(FONTS),
         time=quantities.time,
         plain=quantities.plain,
@@ -82,23 +88,48 @@ def _css_string(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 .,:()/_-]", lambda match: f"\\{ord(match[0]):x} ", shown(text))
 
 
-def _rows(of_jobs: list[list[Section]], chapter: str) -> list[list[tuple[str, Section | None]]]:
+@dataclass
+class Row:
+    """Sections of one key, one of each job, and their charts and tables pairwise: None where a job has none."""
+
+    anchors: list[str]
+    sections: list[Section | None]
+    charts: list[list[Chart | None]]
+    tables: list[list[Table | None]]
+
+
+def _rows(of_jobs: list[list[Section]], chapter: str) -> list[Row]:
     """Sections of one key side by side, in the order of the first job that has them."""
     keys = list(dict.fromkeys(section.key for sections in of_jobs for section in sections))
     found = [{section.key: section for section in sections} for sections in of_jobs]
-    return [[(f"{chapter}-{key}-{at}", job.get(key)) for at, job in enumerate(found)] for key in keys]
+    return [_row(f"{chapter}-{key}", [job.get(key) for job in found]) for key in keys]
+
+
+def _row(anchor: str, sections: list[Section | None]) -> Row:
+    charts = [{chart.title: chart for chart in section.charts} if section else {} for section in sections]
+    titles = dict.fromkeys(title for one in charts for title in one)
+    return Row(
+        anchors=[f"{anchor}-{at}" for at in range(len(sections))],
+        sections=sections,
+        charts=[[one.get(title) for one in charts] for title in titles],
+        tables=[list(pair) for pair in zip_longest(*(section.tables if section else [] for section in sections))],
+    )
 
 
 def _chapters(jobs: list[JobReport]):
     for number in range(max(len(job.programs) for job in jobs)):
         here = [job.programs[number] if number < len(job.programs) else ("", []) for job in jobs]
         name = " | ".join(dict.fromkeys(name for name, _ in here if name))
-        yield {"name": name, "rows": _rows([sections for _, sections in here], f"program-{number + 1}")}
+        yield {"name": f"Program {number + 1}: {name}", "rows": _rows([sections for _, sections in here], f"program-{number + 1}")}
 
 
-def _contents(rows, chapters, advice: bool) -> list[tuple[str, str]]:
+def _contents(rows: list[Row], chapters: list[dict], advice: bool) -> list[tuple[str, str]]:
     places = [("advice", "What to do")] if advice else []
-    places += [(anchor, section.name) for [(anchor, section)] in rows]
+    places += _places(rows)
     if len(chapters) == 1:
-        return places + [(anchor, section.name) for [(anchor, section)] in chapters[0]["rows"]]
+        return places + _places(chapters[0]["rows"])
     return places + [(f"program-{number}", chapter["name"]) for number, chapter in enumerate(chapters, 1)]
+
+
+def _places(rows: list[Row]) -> list[tuple[str, str]]:
+    return [(row.anchors[0], row.sections[0].name) for row in rows]
