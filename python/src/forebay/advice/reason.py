@@ -50,26 +50,41 @@ def _refused(profile: Profile) -> Reason:
 
 def _killed(profile: Profile) -> Reason:
     job = profile.job
-    text = f"{_named(job)} did not end by itself: the `forebay` that ran it was killed, or the machine "
-    "went down."
-    text += f" {_steps_told(profile)} Data that were to be staged out may still lie in its allocation."
-    return Reason(state="killed", paragraph=text, next_step=f"forebay clean {job.id}")
+    text = (
+        f"{_named(job)} did not end by itself: the forebay that ran it was killed, or the machine went down.",
+        _steps_told(profile),
+    )
+    if job.kind == "profile":
+        return Reason(state="killed", paragraph=_joined(*text), next_step="start it again")
+    if job.cleaned:
+        return Reason(
+            state="killed",
+            paragraph=_joined(*text, "What it had left has been cleaned up."),
+            next_step="submit it again",
+        )
+    left = "Data that were to be staged out may still lie in its allocation."
+    return Reason(state="killed", paragraph=_joined(*text, left), next_step=f"forebay clean {job.id}")
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence.strip() for sentence in sentences if sentence.strip())
 
 
 def _running(profile: Profile) -> Reason:
-    job = profile.job
     found = findings(profile)
-    text = f"{_named(job)} is still running. {_steps_told(profile)}"
-    if any(program.finished for program in profile.programs):
-        text += f" {paragraph(profile, found)}"
-    return Reason(state="running", paragraph=text, next_step=_first_line(found) or "forebay status")
+    so_far = paragraph(profile, found) if any(program.finished for program in profile.programs) else ""
+    return Reason(
+        state="running",
+        paragraph=_joined(f"{_named(profile.job)} is still running.", _steps_told(profile), so_far),
+        next_step=_first_line(found) or "forebay status",
+    )
 
 
 def _time_limit(profile: Profile) -> Reason:
     text = f"{_named(profile.job)} was ended at its time limit"
     ran_s = profile.job.wall_s
     text += f" after {seconds(ran_s)}. " if ran_s is not None else ". "
-    return _with_io(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
+    return _went_wrong(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
 
 
 def _signal(profile: Profile) -> Reason:
@@ -83,25 +98,26 @@ def _signal(profile: Profile) -> Reason:
         text += "Nobody but the system, the scheduler or a user sends it: often memory ran out. "
     elif number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL):
         text += "The program itself went wrong. "
-    return _with_io(profile, "signal", text, "look at the end of the job's own output")
+    return _went_wrong(profile, "signal", text, "look at the end of the job's own output")
 
 
 def _failed(profile: Profile) -> Reason:
     job = profile.job
     status = job.job_status if job.job_status is not None else job.exit_code
     text = f"{_named(job)} ended with status {status}. "
-    return _with_io(profile, "failed", text, "look at the end of the job's own output")
+    return _went_wrong(profile, "failed", text, "look at the end of the job's own output")
 
 
-def _with_io(profile: Profile, state: State, text: str, step: str) -> Reason:
+def _went_wrong(profile: Profile, state: State, text: str, step: str) -> Reason:
     """A job that went wrong: what is known of its programs, and of data that did not arrive."""
     job = profile.job
-    text += _steps_told(profile)
-    if job.kept or job.failures:
-        return Reason(
-            state=state, paragraph=f"{text} {_where_data_lie(job)}", next_step=f"forebay clean {job.id}"
-        )
-    return Reason(state=state, paragraph=text.strip(), next_step=step)
+    if not (job.kept or job.failures):
+        return Reason(state=state, paragraph=_joined(text, _steps_told(profile)), next_step=step)
+    return Reason(
+        state=state,
+        paragraph=_joined(text, _steps_told(profile), _where_data_lie(job)),
+        next_step=f"forebay clean {job.id}" if job.kept else step,
+    )
 
 
 def _undelivered(profile: Profile) -> Reason:

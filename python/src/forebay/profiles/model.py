@@ -210,6 +210,7 @@ class Job(msgspec.Struct, kw_only=True):
     ended_by_signal: int | None = None  # sent to `forebay run`
     over_time_limit: bool = False
     failures: list[str] = []  # what could not be staged: path and reason
+    cleaned: bool = False  # killed, and `forebay clean` has seen to what was left
     undelivered: bool = False  # not all that was to be staged out arrived, or may have
 
 

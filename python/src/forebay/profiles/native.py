@@ -157,6 +157,7 @@ def _job(job: wire.WireJob) -> Job:
         scheduler_id=job.scheduler_job,
         script=job.script,
         killed=killed,
+        cleaned=job.killed,
         ended_by_signal=ended_by,
         over_time_limit=outcome.exit_code == EXIT_CODE_TIME_LIMIT,
         failures=[f"{path}: {reason}" for part in staged for path, reason in part.failures],
@@ -165,8 +166,10 @@ def _job(job: wire.WireJob) -> Job:
 
 
 def _is_gone(process: wire.Process) -> bool:
-    """Whether the process surely runs no more. Of another machine's process nothing is known."""
+    """Whether the process surely runs no more. What another machine or container runs cannot be seen."""
     if process.host != os.uname().nodename:
+        return False
+    if process.pid_namespace not in (None, os.readlink("/proc/self/ns/pid")):
         return False
     if process.boot_id != Path("/proc/sys/kernel/random/boot_id").read_text().strip():
         return True

@@ -224,6 +224,7 @@ class Process(msgspec.Struct):
     start_ticks: int
     boot_id: str
     host: str
+    pid_namespace: str | None = None
 
 
 class Emulated(msgspec.Struct):
