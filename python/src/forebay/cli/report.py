@@ -25,13 +25,32 @@ Examples:
   forebay report --machine lustre.toml 4711   with the share of what the storage can do""",
 )
 @click.argument("sources_", nargs=-1, metavar="[LOG|JOBID|DIR]...")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as one HTML page.")
-@click.option("--pdf", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as a PDF.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object with all figures in place of the summary.")
-@click.option("--machine", type=click.Path(path_type=Path, dir_okay=False), help="Machine file: what the storage can do.")
-@click.option("--advice/--no-advice", default=True, help="With findings and what to do about them (default), or without.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as one HTML page."
+)
+@click.option(
+    "--pdf", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as a PDF."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one object with all figures in place of the summary."
+)
+@click.option(
+    "--machine",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Machine file: what the storage can do.",
+)
+@click.option(
+    "--advice/--no-advice",
+    default=True,
+    help="With findings and what to do about them (default), or without.",
+)
 def command(
-    sources_: tuple[str, ...], html: Path | None, pdf: Path | None, as_json: bool, machine: Path | None, advice: bool
+    sources_: tuple[str, ...],
+    html: Path | None,
+    pdf: Path | None,
+    as_json: bool,
+    machine: Path | None,
+    advice: bool,
 ) -> None:
     """Tell where the I/O time of a job went, and what to do about it.
 
@@ -42,7 +61,9 @@ def command(
     only where --html says.
     """
     if len(sources_) > JOBS_MAX:
-        raise ProfileError(f"{len(sources_)} jobs are too many to stand side by side", f"give at most {JOBS_MAX}")
+        raise ProfileError(
+            f"{len(sources_)} jobs are too many to stand side by side", f"give at most {JOBS_MAX}"
+        )
     storage = read_machine(machine) if machine else None
     profiles = sources.open_profiles(list(sources_), records.state_directory(os.environ))
     if html is None and not as_json and len(profiles) == 1:
@@ -58,7 +79,12 @@ def _page_beside(profile: Profile) -> Path | None:
 
 
 def _tell(
-    profiles: list[Profile], machine: Machine | None, advice: bool, html: Path | None, pdf: Path | None, as_json: bool
+    profiles: list[Profile],
+    machine: Machine | None,
+    advice: bool,
+    html: Path | None,
+    pdf: Path | None,
+    as_json: bool,
 ) -> None:
     from forebay.report.assembly import Advised
     from forebay.report.comparison import compare
@@ -97,7 +123,9 @@ def _print(jobs: list, comparison, advice: bool) -> None:
         terminal.print_summary(console, jobs[0], advice)
 
 
-def _write(jobs: list, comparison, machine: Machine | None, advice: bool, html: Path | None, pdf: Path | None) -> None:
+def _write(
+    jobs: list, comparison, machine: Machine | None, advice: bool, html: Path | None, pdf: Path | None
+) -> None:
     from forebay.report import page
     from forebay.report.assembly import job_reports
     from forebay.report.written import write_whole
@@ -111,5 +139,7 @@ def _write(jobs: list, comparison, machine: Machine | None, advice: bool, html: 
         try:
             write_whole(path, content.encode() if isinstance(content, str) else content)
         except OSError as error:
-            raise ProfileError(f"{path}: {error.strerror}", "name a file in a directory that you may write to") from error
+            raise ProfileError(
+                f"{path}: {error.strerror}", "name a file in a directory that you may write to"
+            ) from error
         click.echo(f"{name}: {path}", err=True)

@@ -75,7 +75,9 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
     """The chart to be seen first: of the only program its layers, of several each one's uppermost layer."""
     rows = []
     for at, scene in enumerate(scenes, 1):
-        split = [(layer, _as_shares(parts, scene.program)) for layer, parts in time_spent.split_of_layers(scene)]
+        split = [
+            (layer, _as_shares(parts, scene.program)) for layer, parts in time_spent.split_of_layers(scene)
+        ]
         name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
         rows += split if len(scenes) == 1 else [(name, parts) for _, parts in split[:1]]
     return [time_spent.chart(rows, 1.0, width_px)] if rows else []
@@ -139,12 +141,23 @@ def top_performance(program: Program) -> tuple[LayerName, derived.Performance] |
 
 
 def _programs(profile: Profile, shown: int) -> Section:
-    names = [Column("#"), Column("program", "path"), *map(Column, ("ranks", "run time", "in I/O, mean", "written", "read", "files"))]
+    names = [
+        Column("#"),
+        Column("program", "path"),
+        *map(Column, ("ranks", "run time", "in I/O, mean", "written", "read", "files")),
+    ]
     rows = [_program_row(profile, at, program) for at, program in enumerate(profile.programs, 1)]
     rest = None if shown == len(rows) else f"The {shown} with most time in I/O have sections of their own."
     unfinished = sum(1 for program in profile.programs if not program.finished)
-    title = f"The job ran {len(rows)} programs" + (f"; {unfinished} did not end properly." if unfinished else ".")
-    return Section("programs", "Programs", title, tables=[Table("Programs in the order of their begin", names, rows, rest)])
+    title = f"The job ran {len(rows)} programs" + (
+        f"; {unfinished} did not end properly." if unfinished else "."
+    )
+    return Section(
+        "programs",
+        "Programs",
+        title,
+        tables=[Table("Programs in the order of their begin", names, rows, rest)],
+    )
 
 
 def _program_row(profile: Profile, number: int, program: Program) -> list[Cell]:

@@ -69,13 +69,19 @@ def compare(profiles: list[Profile]) -> Comparison:
     tables = [
         _table("What came of it", outcomes, labels),
         _table("What was changed in the job", settings, labels),
-        _table(f"Counters that differ, the most different first ({len(moved)} of {len(counters)})", moved[:COUNTERS_MAX], labels),
+        _table(
+            f"Counters that differ, the most different first ({len(moved)} of {len(counters)})",
+            moved[:COUNTERS_MAX],
+            labels,
+        ),
     ]
     left_out = len(moved) - COUNTERS_MAX
     if left_out > 0:
         tables[-1].rest = f"and {left_out} more, which differ less; `forebay report --json` has them."
     names = {job.name_of(profile) for profile in profiles}
-    notes = [f"These are different programs ({', '.join(sorted(names))}): what differs need not come from a setting."]
+    notes = [
+        f"These are different programs ({', '.join(sorted(names))}): what differs need not come from a setting."
+    ]
     return Comparison(
         verdict=_verdict(profiles),
         tables=[table for table in tables if table.rows],
@@ -110,10 +116,15 @@ def _run_s(profile: Profile) -> float | None:
 
 def _settings(profiles: list[Profile]) -> Iterator[Difference]:
     def text(name: str, of: Callable[[Profile], object]) -> Difference:
-        return Difference(name, "setting", [None if (v := of(profile)) is None else str(v) for profile in profiles])
+        return Difference(
+            name, "setting", [None if (v := of(profile)) is None else str(v) for profile in profiles]
+        )
 
     yield text("command", lambda p: p.job.command or p.job.script)
-    yield text("program", lambda p: ", ".join(dict.fromkeys(x for one in p.programs if (x := job.last_part(one.name)))) or None)
+    yield text(
+        "program",
+        lambda p: ", ".join(dict.fromkeys(x for one in p.programs if (x := job.last_part(one.name)))) or None,
+    )
     yield text("ranks", lambda p: max((one.ranks for one in p.programs if one.ranks), default=None))
     yield text("nodes", lambda p: p.job.nodes)
     yield text("MPI", lambda p: next((one.mpi for one in p.programs if one.mpi), None))
@@ -138,7 +149,10 @@ def _by_name(profile: Profile) -> dict[str, str]:
         for file in program.files:
             name = job.last_part(file.path) or file.path
             if file.hints:
-                asked = {**hints.asked(file.hints), **{f"{k} in force": v for k, v in (file.hints.in_force or {}).items()}}
+                asked = {
+                    **hints.asked(file.hints),
+                    **{f"{k} in force": v for k, v in (file.hints.in_force or {}).items()},
+                }
                 known |= {f"{name}: {key}": value for key, value in asked.items()}
             if file.stripe_count is not None:
                 known[f"{name}: stripes"] = f"{file.stripe_count} of {quantities.size(file.stripe_bytes)}"
@@ -146,13 +160,17 @@ def _by_name(profile: Profile) -> dict[str, str]:
 
 
 def _outcomes(profiles: list[Profile]) -> Iterator[Difference]:
-    def figure(name: str, of: Callable[[Profile], float | None], how: Callable[[float | None], str]) -> Difference:
+    def figure(
+        name: str, of: Callable[[Profile], float | None], how: Callable[[float | None], str]
+    ) -> Difference:
         return Difference(name, "outcome", [of(profile) for profile in profiles], how)
 
     shares = {id(profile): derived.io_share(profile) for profile in profiles}
     yield figure("run time", _run_s, quantities.time)
     yield figure("in I/O, slowest rank", lambda p: shares[id(p)] and shares[id(p)].slowest_s, quantities.time)
-    yield figure("in I/O, mean of the ranks", lambda p: shares[id(p)] and shares[id(p)].average_s, quantities.time)
+    yield figure(
+        "in I/O, mean of the ranks", lambda p: shares[id(p)] and shares[id(p)].average_s, quantities.time
+    )
     for layer in LAYERS:
         one = figure(f"throughput, {layer}", lambda p, layer=layer: _throughput(p, layer), quantities.rate)
         if any(value is not None for value in one.values):
@@ -189,13 +207,23 @@ def _counters_of(profile: Profile) -> Iterator[tuple[str, tuple[float | None, Ca
         yield label.get(name, name.replace("_", ", ")), (largest, how)
 
 
-def _traffic(name: str, traffic: derived.TrafficTotals) -> Iterator[tuple[str, tuple[float | None, Callable]]]:
+def _traffic(
+    name: str, traffic: derived.TrafficTotals
+) -> Iterator[tuple[str, tuple[float | None, Callable]]]:
     mean = traffic.bytes / traffic.calls if traffic.calls and traffic.bytes is not None else None
     yield f"{name}: calls", (traffic.calls, quantities.count)
     yield f"{name}: bytes", (traffic.bytes, quantities.size)
     yield f"{name}: mean size", (mean, quantities.size)
     yield f"{name}: seconds, all ranks", (traffic.seconds, quantities.time)
-    for kind in ("independent", "collective", "nonblocking", "sequential", "consecutive", "gaps", "stripe_sized"):
+    for kind in (
+        "independent",
+        "collective",
+        "nonblocking",
+        "sequential",
+        "consecutive",
+        "gaps",
+        "stripe_sized",
+    ):
         yield f"{name}: {kind.replace('_', '-')}", (getattr(traffic, kind), quantities.count)
     for size, calls in zip(SIZE_CLASS_NAMES, traffic.sizes or [], strict=False):
         yield f"{name}: of {size} bytes", (calls, quantities.count)
@@ -217,5 +245,12 @@ def _table(caption: str, differences: list[Difference], labels: str) -> Table:
 
 def _row(one: Difference, is_text: bool) -> list[Cell]:
     if is_text:
-        return [Cell(one.name), *(Cell(quantities.NOT_TOLD if value is None else str(value)) for value in one.values)]
-    return [Cell(one.name), *(told(value, one.how) for value in one.values), *(told(r, quantities.ratio) for r in one.ratios)]
+        return [
+            Cell(one.name),
+            *(Cell(quantities.NOT_TOLD if value is None else str(value)) for value in one.values),
+        ]
+    return [
+        Cell(one.name),
+        *(told(value, one.how) for value in one.values),
+        *(told(r, quantities.ratio) for r in one.ratios),
+    ]

@@ -28,7 +28,8 @@ def as_json(jobs: list[Advised], comparison: Comparison | None, machine: Machine
     if comparison:
         report["verdict"] = comparison.verdict
         report["differences"] = [
-            {"name": one.name, "kind": one.kind, "values": one.values, "ratios": one.ratios} for one in comparison.differences
+            {"name": one.name, "kind": one.kind, "values": one.values, "ratios": one.ratios}
+            for one in comparison.differences
         ]
     return json.dumps(report)
 
@@ -44,7 +45,9 @@ def _job(one: Advised, machine: Machine | None, advice: bool) -> dict[str, Any]:
         "totals": {layer: msgspec.to_builtins(derived.totals(profile, layer)) for layer in layers},
         "programs": [
             {
-                "performance": {layer: msgspec.to_builtins(derived.performance(program, layer)) for layer in layers},
+                "performance": {
+                    layer: msgspec.to_builtins(derived.performance(program, layer)) for layer in layers
+                },
                 "time_split": msgspec.to_builtins(derived.time_split(program)),
             }
             for program in profile.programs

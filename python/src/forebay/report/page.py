@@ -23,23 +23,30 @@ from forebay.report.document import JobReport, Section, Table, shown
 ROWS_ON_PAPER = 25
 
 
-def html(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False) -> str:
+def html(
+    title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False
+) -> str:
     """The page of one job, or of several side by side. For paper: light colours, no script."""
     rows = _rows([job.sections for job in jobs], "job")
     chapters = list(_chapters(jobs))
-    return _environment(paper).get_template("page.html.j2").render(
-        title=title,
-        jobs=jobs,
-        comparison=comparison,
-        advice=advice,
-        paper=paper,
-        job_rows=rows,
-        chapters=chapters,
-        contents=_contents(rows, chapters, advice) if len(jobs) == 1 else [],
-        footer=Markup(_css_string(title)),
-        made=quantities.moment(datetime.now().timestamp()),
-        version=__version__,
+    text = (
+        _environment(paper)
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            jobs=jobs,
+            comparison=comparison,
+            advice=advice,
+            paper=paper,
+            job_rows=rows,
+            chapters=chapters,
+            contents=_contents(rows, chapters, advice) if len(jobs) == 1 else [],
+            footer=Markup(_css_string(title)),
+            made=quantities.moment(datetime.now().timestamp()),
+            version=__version__,
+        )
     )
+    return text.strip()
 
 
 def pdf(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool) -> bytes:
@@ -112,7 +119,9 @@ def _row(anchor: str, sections: list[Section | None]) -> Row:
         anchors=[f"{anchor}-{at}" for at in range(len(sections))],
         sections=sections,
         charts=[[one.get(title) for one in charts] for title in titles],
-        tables=[list(pair) for pair in zip_longest(*(section.tables if section else [] for section in sections))],
+        tables=[
+            list(pair) for pair in zip_longest(*(section.tables if section else [] for section in sections))
+        ],
     )
 
 
@@ -120,7 +129,10 @@ def _chapters(jobs: list[JobReport]):
     for number in range(max(len(job.programs) for job in jobs)):
         here = [job.programs[number] if number < len(job.programs) else ("", []) for job in jobs]
         name = " | ".join(dict.fromkeys(name for name, _ in here if name))
-        yield {"name": f"Program {number + 1}: {name}", "rows": _rows([sections for _, sections in here], f"program-{number + 1}")}
+        yield {
+            "name": f"Program {number + 1}: {name}",
+            "rows": _rows([sections for _, sections in here], f"program-{number + 1}"),
+        }
 
 
 def _contents(rows: list[Row], chapters: list[dict], advice: bool) -> list[tuple[str, str]]:

@@ -71,7 +71,9 @@ def ratio(value: float | None) -> str:
     """How many times as much."""
     if value is None:
         return NOT_TOLD
-    return f"× {value:.0f}" if value >= 100 else f"× {value:.2g}" if value < 0.1 else f"× {_three_digits(value)}"
+    return (
+        f"× {value:.0f}" if value >= 100 else f"× {value:.2g}" if value < 0.1 else f"× {_three_digits(value)}"
+    )
 
 
 def moment(unix_s: float | None) -> str:

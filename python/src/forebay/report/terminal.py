@@ -27,12 +27,22 @@ BAR_CELLS = 48
 LEVELS = {"problem": ("!", "red"), "chance": ("+", "green"), "note": ("-", "none")}
 #: A letter for each part of a bar: it is told apart without colour.
 LETTERS = {"write": "W", "read": "R", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
-STYLES = {"write": "red", "read": "blue", "waiting": "yellow", "metadata": "magenta", "sync": "cyan", "still": "none"}
+STYLES = {
+    "write": "red",
+    "read": "blue",
+    "waiting": "yellow",
+    "metadata": "magenta",
+    "sync": "cyan",
+    "still": "none",
+}
 
 
 def print_summary(console: Console, one: Advised, advice: bool) -> None:
     """The summary of one job."""
-    parts: list[RenderableType] = [Text(shown(headline(one.profile)), style="bold"), Text(shown(one.verdict), style="bold")]
+    parts: list[RenderableType] = [
+        Text(shown(headline(one.profile)), style="bold"),
+        Text(shown(one.verdict), style="bold"),
+    ]
     if advice and one.paragraph:
         parts.append(Text(shown(one.paragraph)))
     programs = sorted(one.profile.programs, key=lambda program: derived.io_s(program) or 0.0, reverse=True)
@@ -76,9 +86,15 @@ def _program(scene: Scene, several: bool) -> RenderableType:
     layers = Grid.grid(padding=(0, 2, 0, 0))
     for layer in scene.layers[:2]:
         sums = scene.totals(layer)
-        layers.add_row(layer, *(_way(name, one) for name, one in (("written", sums.write), ("read", sums.read))))
+        layers.add_row(
+            layer, *(_way(name, one) for name, one in (("written", sums.write), ("read", sums.read)))
+        )
     best = top_performance(scene.program)
-    speed = [Text(f"{quantities.rate(best[1].bytes_per_s)} through {best[0]}, as the slowest rank saw it")] if best else []
+    speed = (
+        [Text(f"{quantities.rate(best[1].bytes_per_s)} through {best[0]}, as the slowest rank saw it")]
+        if best
+        else []
+    )
     return Group(*rows, layers, *speed)
 
 
@@ -92,7 +108,11 @@ def _bar(parts: dict[str, float], program: Program) -> Text:
 
 def _told_parts(parts: dict[str, float], program: Program) -> Text:
     shares = {ink: seconds / program.wall_s for ink, seconds in parts.items()}
-    named = [f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.share(share)}" for ink, share in shares.items() if share >= 0.005]
+    named = [
+        f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.share(share)}"
+        for ink, share in shares.items()
+        if share >= 0.005
+    ]
     return Text(", ".join(named))
 
 
@@ -100,7 +120,9 @@ def _way(name: str, traffic: derived.TrafficTotals) -> Text:
     if not traffic.calls:
         return Text(f"nothing {name}")
     mean = traffic.bytes / traffic.calls if traffic.bytes is not None else None
-    return Text(f"{quantities.size(traffic.bytes)} {name}, {quantities.count(traffic.calls)} call{'s' if traffic.calls > 1 else ''} of {quantities.size(mean)}")
+    return Text(
+        f"{quantities.size(traffic.bytes)} {name}, {quantities.count(traffic.calls)} call{'s' if traffic.calls > 1 else ''} of {quantities.size(mean)}"
+    )
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:

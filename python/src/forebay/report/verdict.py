@@ -22,7 +22,13 @@ WAITED_FOR = {
 def verdict(profile: Profile) -> str:
     """The sentence. A job that failed is told of first."""
     state = job.state(profile.job)
-    failed = f"The job {state}. " if state and state.startswith(("failed", "ended")) else f"The job: {state}. " if state else ""
+    failed = (
+        f"The job {state}. "
+        if state and state.startswith(("failed", "ended"))
+        else f"The job: {state}. "
+        if state
+        else ""
+    )
     return failed + _of_io(profile)
 
 

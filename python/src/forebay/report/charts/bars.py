@@ -32,7 +32,9 @@ def bars(
 
     `mark` is a value with its name, drawn as a line across all bars.
     """
-    largest = max([v for one in series for v in one.values if v is not None] + [mark[0] if mark else 0], default=0)
+    largest = max(
+        [v for one in series for v in one.values if v is not None] + [mark[0] if mark else 0], default=0
+    )
     limit = limit or largest or 1
     thick = 0.8 / len(series)
     with settings():
@@ -48,8 +50,16 @@ def bars(
             axes.axvline(mark[0], color=stand_in("text"), linewidth=1.2, linestyle=(0, (4, 3)))
             axes.set_xlabel(f"dashed: {mark[1]}", loc="right")
         if len(series) > 1:
-            axes.legend(loc="lower right", frameon=False, fontsize=10.5, labelcolor=stand_in("text"), ncols=len(series),
-                        bbox_to_anchor=(1, 1), borderaxespad=0, handlelength=1.4)
+            axes.legend(
+                loc="lower right",
+                frameon=False,
+                fontsize=10.5,
+                labelcolor=stand_in("text"),
+                ncols=len(series),
+                bbox_to_anchor=(1, 1),
+                borderaxespad=0,
+                handlelength=1.4,
+            )
         axes.spines["left"].set_color(stand_in("muted"))
         quiet(axes, "bottom")
         return finished(figure, title, about)
@@ -61,4 +71,6 @@ def _series(axes, one: Series, row: int, thick: float, limit: float, told: Calla
     axes.barh(places, lengths, height=thick * 0.92, label=one.name, **pattern(one.ink))
     for y, value in zip(places, one.values, strict=True):
         if value:
-            axes.text(value + limit * 0.012, y, told(value), va="center", fontsize=9.5, color=stand_in("text"))
+            axes.text(
+                value + limit * 0.012, y, told(value), va="center", fontsize=9.5, color=stand_in("text")
+            )

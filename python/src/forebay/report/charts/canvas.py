@@ -79,7 +79,12 @@ def blank(width_px: int, height_px: int) -> Figure:
 
 def pattern(ink: str) -> dict[str, object]:
     """Arguments of a bar in this ink, with its pattern."""
-    return {"facecolor": stand_in(ink), "edgecolor": stand_in("paper"), "hatch": PATTERNS.get(ink), "linewidth": 0.8}
+    return {
+        "facecolor": stand_in(ink),
+        "edgecolor": stand_in("paper"),
+        "hatch": PATTERNS.get(ink),
+        "linewidth": 0.8,
+    }
 
 
 def quiet(axes: Axes, *sides: str) -> None:

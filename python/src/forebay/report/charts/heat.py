@@ -16,7 +16,9 @@ WIDTH_PX = 760
 ROWS_MAX = 256
 
 
-def heat_map(heat: Heat, way: str, wall_s: float, limits: tuple[float, float], title: str, about: str) -> Chart:
+def heat_map(
+    heat: Heat, way: str, wall_s: float, limits: tuple[float, float], title: str, about: str
+) -> Chart:
     """The map of one way (`read`, `write`) of one layer.
 
     `limits` are the longest time in seconds and the most bytes of a cell on the axes: equal where two are compared.
@@ -44,13 +46,15 @@ def _field(axes, cells: numpy.ndarray, heat: Heat, way: str, limits: tuple[float
     # One hue whose opacity grows: it stands out from light and from dark paper alike.
     light, dark = INKS[way]
     middle = tuple((int(light[i : i + 2], 16) + int(dark[i : i + 2], 16)) / 510 for i in (1, 3, 5))
-    shades = LinearSegmentedColormap.from_list(way, [(*middle, 0.22), (*middle, 1.0)])
-    shades.set_bad((0, 0, 0, 0))
+    hue = LinearSegmentedColormap.from_list(way, [(*middle, 0.22), (*middle, 1.0)])
+    shades = hue.with_extremes(bad=(0, 0, 0, 0))
     most = max(limits[1], 2)
     least = min(max(most / 1e4, 1), cells[cells > 0].min(initial=most)) if most > 2 else 1
     extent = (0, bins * heat.bin_s, rows * heat.ranks_per_row - 0.5, -0.5)
     shown = numpy.ma.masked_equal(cells, 0)
-    axes.imshow(shown, shades, LogNorm(least, most, clip=True), aspect="auto", interpolation="none", extent=extent)
+    axes.imshow(
+        shown, shades, LogNorm(least, most, clip=True), aspect="auto", interpolation="none", extent=extent
+    )
     axes.set_xlim(0, limits[0])
     axes.set_ylabel("rank")
     axes.set_xlabel("seconds since the program began")

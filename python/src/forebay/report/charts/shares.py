@@ -23,7 +23,9 @@ class Part(NamedTuple):
     share: float
 
 
-def bar_of_shares(rows: Sequence[tuple[str, Sequence[Part]]], title: str, about: str, width_px: int = WIDTH_PX) -> Chart:
+def bar_of_shares(
+    rows: Sequence[tuple[str, Sequence[Part]]], title: str, about: str, width_px: int = WIDTH_PX
+) -> Chart:
     """Bars of parts over an axis from nothing to all of the run time: the same axis in every report."""
     with settings():
         figure = blank(width_px, 62 + 46 * len(rows) + (0 if width_px > NARROW_PX else 18))
@@ -55,16 +57,34 @@ def _bar(axes, y: int, parts: Sequence[Part], width_px: int) -> None:
 def _legend(axes, rows: Sequence[tuple[str, Sequence[Part]]], width_px: int) -> None:
     from matplotlib.patches import Patch
 
-    names = {part.ink: part.name for _, parts in rows for part in parts if part.share > 0}
+    names = {part.ink: part.name for _, parts in rows for part in parts if part.share >= 0.005}
     handles = [Patch(**pattern(ink), label=name) for ink, name in names.items()]
-    place = {"loc": "upper left", "bbox_to_anchor": (0, -0.42 / len(rows) - 0.06), "ncols": len(handles) if width_px > NARROW_PX else 3}
-    axes.legend(handles=handles, frameon=False, fontsize=10.5, labelcolor=stand_in("text"), handlelength=1.6, columnspacing=1.4, borderaxespad=0, borderpad=0, **place)
+    place = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.42 / len(rows) - 0.06),
+        "ncols": len(handles) if width_px > NARROW_PX else 3,
+    }
+    axes.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=10.5,
+        labelcolor=stand_in("text"),
+        handlelength=1.6,
+        columnspacing=1.4,
+        borderaxespad=0,
+        borderpad=0,
+        **place,
+    )
 
 
 def _label(axes, x: float, y: int, part: Part, room_px: float) -> None:
     percent = f"{100 * part.share:.0f} %"
     whole = f"{part.name} {percent}"
     text = whole if room_px > LETTER_PX * len(whole) else percent
-    backed = {"boxstyle": "round,pad=0.18,rounding_size=0.3", "facecolor": stand_in(part.ink), "edgecolor": "none"}
+    backed = {
+        "boxstyle": "round,pad=0.18,rounding_size=0.3",
+        "facecolor": stand_in(part.ink),
+        "edgecolor": "none",
+    }
     ink = "text" if part.ink == "still" else "paper"
     axes.text(x, y, text, ha="center", va="center", color=stand_in(ink), fontsize=11, bbox=backed)

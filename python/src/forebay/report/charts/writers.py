@@ -12,7 +12,11 @@ WIDTH_PX = 440
 
 
 def writers_of_ranks(
-    moved: Sequence[tuple[int, int, bool | None]], ranks: int, title: str, about: str, limit: int | None = None
+    moved: Sequence[tuple[int, int, bool | None]],
+    ranks: int,
+    title: str,
+    about: str,
+    limit: int | None = None,
 ) -> Chart:
     """Columns of (rank, bytes, whether it aggregates) over all `ranks`; an aggregator's is marked with a dot."""
     with settings():

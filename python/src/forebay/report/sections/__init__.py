@@ -3,7 +3,17 @@
 from collections.abc import Callable
 
 from forebay.report.document import Section
-from forebay.report.sections import files, hints, operations, over_time, pattern, sizes, throughput, time_spent, writers
+from forebay.report.sections import (
+    files,
+    hints,
+    operations,
+    over_time,
+    pattern,
+    sizes,
+    throughput,
+    time_spent,
+    writers,
+)
 from forebay.report.sections._base import Scene
 
 #: In the order of the page.

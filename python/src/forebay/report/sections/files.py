@@ -23,7 +23,9 @@ def section(scene: Scene) -> Section:
     ordered = [slow.file for slow in slowest]
     ordered += [file for file in scene.program.files if id(file) not in times]
     rows = [_row(file, times.get(id(file))) for file in ordered[:FILES_MAX]]
-    table = Table("Files, those with the longest time first", COLUMNS, rows, _rest(ordered[FILES_MAX:]), sortable=True)
+    table = Table(
+        "Files, those with the longest time first", COLUMNS, rows, _rest(ordered[FILES_MAX:]), sortable=True
+    )
     dropped = scene.program.files_dropped
     return Section(
         "files",
@@ -37,7 +39,11 @@ def section(scene: Scene) -> Section:
 def _seen(scene: Scene, slowest: list[derived.SlowFile]) -> str:
     files = scene.program.files
     if not files:
-        return "No file was recorded." if scene.program.finished else "The program did not end properly: no file is known."
+        return (
+            "No file was recorded."
+            if scene.program.finished
+            else "The program did not end properly: no file is known."
+        )
     number = f"{quantities.count(len(files))} file{'s' if len(files) > 1 else ''}"
     if not slowest or not slowest[0].seconds:
         return f"{number}; times are not known."
@@ -51,7 +57,13 @@ def _counts(scene: Scene) -> list[Table]:
         for kind in derived.file_counts(scene.alone, layer):
             sizes = (told(kind.average_bytes, quantities.size), told(kind.largest_bytes, quantities.size))
             rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
-    names = [Column("layer", "text"), Column("kind", "text"), Column("files"), Column("average size"), Column("largest")]
+    names = [
+        Column("layer", "text"),
+        Column("kind", "text"),
+        Column("files"),
+        Column("average size"),
+        Column("largest"),
+    ]
     return [Table("File counts; sizes as far as bytes were touched", names, rows)] if rows else []
 
 
@@ -91,7 +103,9 @@ def _imbalance(file: File) -> float | None:
 def _stripes(file: File) -> Cell:
     if file.stripe_count is None and file.stripe_bytes is None:
         return Cell(quantities.NOT_TOLD)
-    return Cell(f"{quantities.count(file.stripe_count)} of {quantities.size(file.stripe_bytes)}", file.stripe_count)
+    return Cell(
+        f"{quantities.count(file.stripe_count)} of {quantities.size(file.stripe_bytes)}", file.stripe_count
+    )
 
 
 def _rest(files: list[File]) -> str | None:

@@ -39,7 +39,9 @@ def _rows(file: File, hints: Hints) -> list[list[Cell]]:
     for key in dict.fromkeys([*without, *wanted, *force]):
         said = wanted.get(key) or (without[key].asked if key in without else quantities.NOT_TOLD)
         effect = f"none: {without[key].seen}" if key in without else "yes" if force.get(key) == said else ""
-        rows.append([Cell(file.path), Cell(key), Cell(said), Cell(force.get(key, quantities.NOT_TOLD)), Cell(effect)])
+        rows.append(
+            [Cell(file.path), Cell(key), Cell(said), Cell(force.get(key, quantities.NOT_TOLD)), Cell(effect)]
+        )
     return rows
 
 
@@ -50,4 +52,6 @@ def _seen(files: list[File]) -> str:
         return "No hints were asked for."
     if without:
         return f"{without} of {wanted} hints asked for had no effect."
-    return f"{wanted} hint{'s were' if wanted > 1 else ' was'} asked for; none is known to have had no effect."
+    return (
+        f"{wanted} hint{'s were' if wanted > 1 else ' was'} asked for; none is known to have had no effect."
+    )

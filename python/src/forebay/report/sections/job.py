@@ -116,7 +116,10 @@ def _move(name: str, move: Staging) -> list[Cell]:
 
 
 def _moved(moves: list[tuple[str, Staging]]) -> str:
-    told_moves = [f"{quantities.size(move.bytes)} staged {name} in {quantities.time(move.seconds)}" for name, move in moves]
+    told_moves = [
+        f"{quantities.size(move.bytes)} staged {name} in {quantities.time(move.seconds)}"
+        for name, move in moves
+    ]
     return (", ".join(told_moves) or "Nothing was staged") + "."
 
 
@@ -137,4 +140,11 @@ def _environment(job: Job) -> list[Section]:
 def _notes(profile: Profile) -> list[Section]:
     if not profile.notes:
         return []
-    return [Section("notes", "What the source does not tell", "Read the figures with this in mind.", notes=profile.notes)]
+    return [
+        Section(
+            "notes",
+            "What the source does not tell",
+            "Read the figures with this in mind.",
+            notes=profile.notes,
+        )
+    ]

@@ -17,7 +17,9 @@ def section(scene: Scene) -> Section:
     counted = _counted(scene)
     if not any(value for values in counted.values() for value in values):
         return Section("operations", "Operation counts", "No calls were counted.")
-    limit = scene.limit(lambda peer: max((v or 0 for values in _counted(peer).values() for v in values), default=0))
+    limit = scene.limit(
+        lambda peer: max((v or 0 for values in _counted(peer).values() for v in values), default=0)
+    )
     series = [Series(INKS[name], name, values) for name, values in counted.items() if any(values)]
     about = "; ".join(f"{one.name}: {_told(one.values)}" for one in series)
     rows = [
@@ -51,7 +53,9 @@ def _mpiio(sums: LayerTotals, collective: bool) -> list[int | None]:
     """Reads and writes. Non-blocking calls count as independent, split ones as collective."""
 
     def calls(traffic) -> int | None:
-        first, second = (traffic.collective, traffic.split) if collective else (traffic.independent, traffic.nonblocking)
+        first, second = (
+            (traffic.collective, traffic.split) if collective else (traffic.independent, traffic.nonblocking)
+        )
         return None if first is None and second is None else (first or 0) + (second or 0)
 
     return [calls(sums.read), calls(sums.write)]
@@ -64,7 +68,9 @@ def _told(values: list[int | None]) -> str:
 
 def _seen(counted: dict[str, list[int | None]]) -> str:
     sentences = []
-    collective, independent = (sum(v or 0 for v in counted.get(f"MPI-IO {kind}", [])[:2]) for kind in ("collective", "independent"))
+    collective, independent = (
+        sum(v or 0 for v in counted.get(f"MPI-IO {kind}", [])[:2]) for kind in ("collective", "independent")
+    )
     if collective or independent:
         sentences.append(
             f"{quantities.share(collective / (collective + independent))} of {quantities.count(collective + independent)} "
@@ -76,4 +82,7 @@ def _seen(counted: dict[str, list[int | None]]) -> str:
         sentences.append(
             f"POSIX: {quantities.count(data)} calls move data, {quantities.count(others)} open, ask, seek or sync."
         )
-    return " ".join(sentences) or f"STDIO alone was used: {quantities.count(sum(v or 0 for v in counted.get('STDIO', [])))} calls."
+    return (
+        " ".join(sentences)
+        or f"STDIO alone was used: {quantities.count(sum(v or 0 for v in counted.get('STDIO', [])))} calls."
+    )

@@ -32,7 +32,9 @@ def _moved(heat: Heat, way: str) -> int:
 
 def _is_charted(scene: Scene, heat: Heat, way: str) -> bool:
     """Not what is a ten-thousandth of all that was moved: messages, configuration."""
-    most = scene.limit(lambda peer: max(_moved(h, w) for h in peer.program.heat for w, _ in WAYS) if peer.program.heat else 0)
+    most = scene.limit(
+        lambda peer: max(_moved(h, w) for h in peer.program.heat for w, _ in WAYS) if peer.program.heat else 0
+    )
     return _moved(heat, way) * 10_000 >= most
 
 
@@ -40,13 +42,24 @@ def _chart(scene: Scene, heat: Heat, way: str, name: str):
     from forebay.report.charts.heat import heat_map
 
     longest_s = scene.limit(_length_s) or heat.bin_s
-    cell = scene.limit(lambda peer: max((_cell(one, way) for one in peer.program.heat if one.layer == heat.layer), default=0))
+    cell = scene.limit(
+        lambda peer: max((_cell(one, way) for one in peer.program.heat if one.layer == heat.layer), default=0)
+    )
     about = f"{_seen(heat, way, name)} The table below has the sums."
-    return heat_map(heat, way, _length_s(scene), (longest_s, cell or 1), f"{heat.layer}: bytes {name} by rank and time", about)
+    return heat_map(
+        heat,
+        way,
+        _length_s(scene),
+        (longest_s, cell or 1),
+        f"{heat.layer}: bytes {name} by rank and time",
+        about,
+    )
 
 
 def _length_s(scene: Scene) -> float:
-    recorded_s = max((len(heat.write[0]) * heat.bin_s for heat in scene.program.heat if heat.write), default=0.0)
+    recorded_s = max(
+        (len(heat.write[0]) * heat.bin_s for heat in scene.program.heat if heat.write), default=0.0
+    )
     return min(scene.program.wall_s or recorded_s, recorded_s) or recorded_s
 
 
@@ -73,11 +86,16 @@ def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
     edges = [length_s * n / SPANS for n in range(SPANS + 1)]
     sums = [_spans(heat, way, length_s) for heat, way, _ in shown]
     rows = [
-        [Cell(f"{quantities.time(edges[n])} to {quantities.time(edges[n + 1])}"), *(told(one[n], quantities.size) for one in sums)]
+        [
+            Cell(f"{quantities.time(edges[n])} to {quantities.time(edges[n + 1])}"),
+            *(told(one[n], quantities.size) for one in sums),
+        ]
         for n in range(SPANS)
     ]
     if all(len(heat.write[0]) < 2 for heat, _, _ in shown):
-        rows = [[Cell(f"0 to {quantities.time(length_s)}"), *(told(sum(one), quantities.size) for one in sums)]]
+        rows = [
+            [Cell(f"0 to {quantities.time(length_s)}"), *(told(sum(one), quantities.size) for one in sums)]
+        ]
     names = columns("time since the begin", *(f"{heat.layer} {name}" for heat, _, name in shown))
     return Table("Bytes of all ranks by time", names, rows)
 

@@ -20,7 +20,9 @@ def section(scene: Scene) -> Section:
     rows = [row for layer in scene.layers if layer != "MPI-IO" for row in _rows(scene, layer)]
     known = [row for row in rows if any(cell.number is not None for cell in row[3:])]
     if not known:
-        return Section("pattern", "Order and alignment", "The source does not tell in which order calls were made.")
+        return Section(
+            "pattern", "Order and alignment", "The source does not tell in which order calls were made."
+        )
     names = ["calls", "sequential", "consecutive", "gaps", "bytes skipped", "stripe-sized"]
     columns = [Column("layer", "text"), Column("direction", "text"), *(Column(name) for name in names)]
     return Section(
@@ -35,7 +37,11 @@ def section(scene: Scene) -> Section:
 
 def _rows(scene: Scene, layer: LayerName) -> list[list[Cell]]:
     sums = scene.totals(layer)
-    return [_row(layer, name, traffic) for name, traffic in (("writes", sums.write), ("reads", sums.read)) if traffic.calls]
+    return [
+        _row(layer, name, traffic)
+        for name, traffic in (("writes", sums.write), ("reads", sums.read))
+        if traffic.calls
+    ]
 
 
 def _row(layer: LayerName, name: str, traffic: derived.TrafficTotals) -> list[Cell]:
@@ -60,9 +66,17 @@ def _alignment(scene: Scene) -> list[tuple[str, str]]:
         return []
     sums = scene.totals("POSIX")
     part = _part(sums.not_aligned, (sums.read.calls or 0) + (sums.write.calls or 0))
-    blocks = {layer.alignment_bytes for _, layer in derived.layers_of([scene.program], "POSIX") if layer.alignment_bytes}
+    blocks = {
+        layer.alignment_bytes
+        for _, layer in derived.layers_of([scene.program], "POSIX")
+        if layer.alignment_bytes
+    }
     told_blocks = " or ".join(quantities.size(block) for block in sorted(blocks)) or "the block"
-    return [] if part is None else [("not aligned", f"{quantities.share(part)} of the POSIX calls begin off {told_blocks}")]
+    return (
+        []
+        if part is None
+        else [("not aligned", f"{quantities.share(part)} of the POSIX calls begin off {told_blocks}")]
+    )
 
 
 def _seen(scene: Scene) -> str:
@@ -71,5 +85,7 @@ def _seen(scene: Scene) -> str:
         for name, traffic in (("writes", scene.totals(layer).write), ("reads", scene.totals(layer).read)):
             part = _part(traffic.sequential, traffic.calls)
             if layer == "POSIX" and part is not None:
-                sentences.append(f"{quantities.share(part)} of {quantities.count(traffic.calls)} {name} are sequential.")
+                sentences.append(
+                    f"{quantities.share(part)} of {quantities.count(traffic.calls)} {name} are sequential."
+                )
     return " ".join(sentences) or "The order of POSIX calls is not known."

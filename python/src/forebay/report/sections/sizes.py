@@ -20,7 +20,13 @@ def section(scene: Scene) -> Section:
     tables = [_classes(counted)] if counted else []
     common = [row for layer, one in sums.items() for row in _common(layer, one)]
     if common:
-        names = [Column("layer", "text"), Column("direction", "text"), Column("size"), Column("calls"), Column("share")]
+        names = [
+            Column("layer", "text"),
+            Column("direction", "text"),
+            Column("size"),
+            Column("calls"),
+            Column("share"),
+        ]
         tables.append(Table("Commonest sizes", names, common))
     return Section("sizes", "Access sizes", _seen(sums), charts=charts, tables=tables)
 
@@ -31,13 +37,17 @@ def _sizes(sums: LayerTotals, way: str) -> list[int]:
 
 def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
     series = [Series(way, name, sizes) for way, name in WAYS if (sizes := _sizes(sums, way))]
-    limit = scene.limit(lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0))
+    limit = scene.limit(
+        lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0)
+    )
     about = "; ".join(f"{one.name} {_told_classes(one.values)}" for one in series)
     return bars(SIZE_CLASS_NAMES, series, f"{layer}: calls by size in bytes", about, quantities.count, limit)
 
 
 def _told_classes(calls) -> str:
-    return ", ".join(f"{name}: {quantities.count(n)}" for name, n in zip(SIZE_CLASS_NAMES, calls, strict=True) if n)
+    return ", ".join(
+        f"{name}: {quantities.count(n)}" for name, n in zip(SIZE_CLASS_NAMES, calls, strict=True) if n
+    )
 
 
 def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
@@ -57,7 +67,13 @@ def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
         for size, calls in traffic.common_sizes:
             part = calls / traffic.calls if traffic.calls else None
             rows.append(
-                [Cell(layer), Cell(name), told(size, quantities.exact_size), told(calls), told(part, quantities.share)]
+                [
+                    Cell(layer),
+                    Cell(name),
+                    told(size, quantities.exact_size),
+                    told(calls),
+                    told(part, quantities.share),
+                ]
             )
     return rows
 
@@ -74,4 +90,6 @@ def _most(layer: LayerName, sums: LayerTotals) -> str | None:
         return None
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     part = quantities.share(sizes[largest] / sum(sizes))
-    return f"{layer}: {part} of {quantities.count(sum(sizes))} {name} are of {SIZE_CLASS_NAMES[largest]} bytes."
+    return (
+        f"{layer}: {part} of {quantities.count(sum(sizes))} {name} are of {SIZE_CLASS_NAMES[largest]} bytes."
+    )

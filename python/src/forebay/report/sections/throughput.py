@@ -24,7 +24,9 @@ def section(scene: Scene) -> Section:
         "Throughput per layer",
         _seen(scene, known),
         charts=[_chart(scene, known)] if known else [],
-        tables=[Table("Bytes and calls of each layer", COLUMNS, [_row(scene, *item) for item in found.items()])],
+        tables=[
+            Table("Bytes and calls of each layer", COLUMNS, [_row(scene, *item) for item in found.items()])
+        ],
         facts=facts,
         notes=_notes([one.how for one in known.values()]),
     )
@@ -36,11 +38,16 @@ def _chart(scene: Scene, known: dict[LayerName, derived.Performance]):
     about = "; ".join(f"{layer}: {quantities.rate(one.bytes_per_s)}" for layer, one in known.items())
     limit = max(scene.limit(_fastest) or 0, mark[0] if mark else 0)
     title = "Throughput as the slowest rank saw it"
-    return bars(list(known), [Series("chance", "throughput", values)], title, about, quantities.rate, limit, mark)
+    return bars(
+        list(known), [Series("chance", "throughput", values)], title, about, quantities.rate, limit, mark
+    )
 
 
 def _fastest(scene: Scene) -> float | None:
-    return max((one.bytes_per_s for layer in scene.layers if (one := derived.performance(scene.program, layer))), default=None)
+    return max(
+        (one.bytes_per_s for layer in scene.layers if (one := derived.performance(scene.program, layer))),
+        default=None,
+    )
 
 
 def _row(scene: Scene, layer: LayerName, speed: derived.Performance | None) -> list[Cell]:
@@ -65,7 +72,10 @@ def _efficiency(scene: Scene) -> list[tuple[str, str]]:
     if found is None:
         return [("storage's peak", peak), ("I/O efficiency", "not known: the throughput is not")]
     share = f"{quantities.share(found.share)} of the peak, at {found.layer}"
-    return [("storage's peak", peak), ("I/O efficiency", share + ("; a cache was in front" if found.share > 1 else ""))]
+    return [
+        ("storage's peak", peak),
+        ("I/O efficiency", share + ("; a cache was in front" if found.share > 1 else "")),
+    ]
 
 
 def _seen(scene: Scene, known: dict[LayerName, derived.Performance]) -> str:

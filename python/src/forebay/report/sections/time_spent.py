@@ -26,7 +26,9 @@ def section(scene: Scene) -> Section:
     """The program's section."""
     split = split_of_layers(scene)
     if not split:
-        return Section("time", "Where the time went", "The source tells no run time, so there are no shares of it.")
+        return Section(
+            "time", "Where the time went", "The source tells no run time, so there are no shares of it."
+        )
     rows = [[Cell(layer), *(told(parts[ink], quantities.time) for ink in NAMES)] for layer, parts in split]
     caption = f"Seconds of a rank, on average, of {quantities.time(scene.program.wall_s)} run time"
     return Section(
@@ -73,7 +75,9 @@ def _system_s(scene: Scene, way: str) -> tuple[float | None, float]:
     traffic = getattr(scene.totals("MPI-IO"), way)
     if traffic.data_s is not None:
         return traffic.data_s / ranks, (traffic.other_system_s or 0.0) / ranks
-    below = [file.layers["POSIX"] for file in scene.program.files if {"MPI-IO", "POSIX"} <= file.layers.keys()]
+    below = [
+        file.layers["POSIX"] for file in scene.program.files if {"MPI-IO", "POSIX"} <= file.layers.keys()
+    ]
     data_s = derived.known_sum(getattr(layer, way).seconds for layer in below)
     return (None if data_s is None else data_s / ranks), 0.0
 
@@ -85,8 +89,12 @@ def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: in
         for name, parts in split
         if parts["still"] < wall_s * (1 - CHARTED_SHARE_MIN) or len(split) == 1
     ] or [(name, [Part("still", NAMES["still"], 1.0)]) for name, _ in split[:1]]
-    about = "; ".join(f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows)
-    return bar_of_shares(rows, "Where the time went: share of the run time, mean of the ranks", about, width_px)
+    about = "; ".join(
+        f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows
+    )
+    return bar_of_shares(
+        rows, "Where the time went: share of the run time, mean of the ranks", about, width_px
+    )
 
 
 def _told(part: Part) -> str:

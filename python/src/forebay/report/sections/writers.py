@@ -21,7 +21,11 @@ def section(scene: Scene) -> Section:
     """The program's section."""
     files = shared(scene)
     if not files:
-        return Section("writers", "Aggregators and writers", "No file was shared between ranks through MPI-IO, or written by several.")
+        return Section(
+            "writers",
+            "Aggregators and writers",
+            "No file was shared between ranks through MPI-IO, or written by several.",
+        )
     told_files = [file for file in files if _is_told(file)]
     with_writers = [file for file in files if file.writers][:CHARTS_MAX]
     rows = [_row(file) for file in files[:FILES_MAX]]
@@ -74,7 +78,9 @@ def _row(file: File) -> list[Cell]:
 def _chart(scene: Scene, file: File):
     moved = [(one.rank, one.bytes, one.aggregator) for one in file.writers]
     ranks = scene.program.ranks or max(rank for rank, _, _ in moved) + 1
-    most = scene.limit(lambda peer: max((one.bytes for each in shared(peer)[:CHARTS_MAX] for one in each.writers), default=0))
+    most = scene.limit(
+        lambda peer: max((one.bytes for each in shared(peer)[:CHARTS_MAX] for one in each.writers), default=0)
+    )
     about = ", ".join(f"rank {rank}: {quantities.size(amount)}" for rank, amount, _ in moved[:32])
     return writers_of_ranks(moved, ranks, f"{file.path}: bytes written by rank", about, most)
 
