@@ -13,7 +13,7 @@ from forebay.report.assembly import Advised, job_reports
 from forebay.report.comparison import compare
 from forebay.report.verdict import verdict
 
-LOGS = pathlib.Path(__file__).parent.parent / "data" / "darshan"
+LOGS = pathlib.Path(__file__).parent.parent / "profiles" / "logs"
 LOG_NAMES = sorted(path.stem for path in LOGS.glob("*.darshan"))
 
 

@@ -7,24 +7,25 @@ from pathlib import PurePosixPath
 
 #: What a pattern or a shell would read as something else: any one character stands for it.
 _UNFIT = re.compile(r"[\s:,#'\"\\*?\[\]!]")
-_DATE_OR_NUMBER = re.compile(r"[-_.]?[A-Za-z]?\d")
+#: `_d01`, `-04`, `00010`: where numbers begin.
+_NUMBER = re.compile(r"(?:[-_.][A-Za-z]?)?\d")
+#: `.nc`, `.h5`.
+_EXTENSION = re.compile(r"\.[A-Za-z]+\d?$")
 
 
 def file_pattern(path: str) -> str:
     """A pattern for the file and those named like it but for numbers: `wrfout*` for `wrfout_d01_2007-04-03`.
 
-    Without `/`, so that it is compared with the last part of a name. An extension without digits is kept.
+    Without `/`, so that it is compared with the last part of a name. The extension is kept.
     """
     name = PurePosixPath(path).name or path
-    number = _DATE_OR_NUMBER.search(name)
-    if number is None:
+    extension = _EXTENSION.search(name)
+    tail = extension[0] if extension else ""
+    stem = name.removesuffix(tail)
+    number = _NUMBER.search(stem)
+    if number is None or not (stem[: number.start()] or tail):
         return _UNFIT.sub("?", name)
-    head = name[: number.start()]
-    extension = re.search(r"\.[A-Za-z]+$", name)
-    tail = extension[0] if extension and extension.start() >= number.end() - 1 else ""
-    if not head and not tail:
-        return _UNFIT.sub("?", name)
-    return _UNFIT.sub("?", head) + "*" + _UNFIT.sub("?", tail)
+    return _UNFIT.sub("?", stem[: number.start()]) + "*" + _UNFIT.sub("?", tail)
 
 
 def _value(value: str) -> str:

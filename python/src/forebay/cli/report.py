@@ -18,7 +18,7 @@ JOBS_MAX = 6
     "report",
     epilog="""\b
 Examples:
-  forebay report                              the last run, in the terminal; its page is written beside its record
+  forebay report                              the last run; its page goes into its record
   forebay report 4711 --html wrf.html         the job with this id, as a page
   forebay report old.darshan new.darshan      how two runs differ
   forebay report a b --pdf both.pdf           the same, side by side on paper
@@ -55,7 +55,8 @@ def command(
     """Tell where the I/O time of a job went, and what to do about it.
 
     Without an argument: the last run. With one: that log, job or record. With two or more: how they differ.
-    What is read: Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, text with the boxes of MPICH_MPIIO_STATS.
+    What is read: Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, text with the boxes of
+    MPICH_MPIIO_STATS.
 
     A summary goes to the terminal. The page of a record is written into it as report.html; any other page
     only where --html says.

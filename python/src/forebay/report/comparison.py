@@ -47,7 +47,7 @@ class Difference:
 
     @property
     def weight(self) -> float:
-        """How far the values are apart, as the largest logarithm of a ratio; nothing against something weighs most."""
+        """The largest logarithm of a ratio; nothing against something weighs most."""
         first, *others = [0.0 if value is None else float(value) for value in self.values]
         small = min((abs(v) for v in (first, *others) if v), default=1.0)
         return max(abs(math.log((other or small / 1024) / (first or small / 1024))) for other in others)
@@ -80,7 +80,8 @@ def compare(profiles: list[Profile]) -> Comparison:
         tables[-1].rest = f"and {left_out} more, which differ less; `forebay report --json` has them."
     names = {job.name_of(profile) for profile in profiles}
     notes = [
-        f"These are different programs ({', '.join(sorted(names))}): what differs need not come from a setting."
+        f"These are different programs ({', '.join(sorted(names))}): "
+        "what differs need not come from a setting."
     ]
     return Comparison(
         verdict=_verdict(profiles),
@@ -96,7 +97,8 @@ def _verdict(profiles: list[Profile]) -> str:
         return "A run time is not known, so nothing can be said of which was faster."
     if len(profiles) > 2:
         best = min(range(len(walls_s)), key=walls_s.__getitem__)
-        return f"{LABELS[best]} was the fastest: {quantities.time(walls_s[best])}, against {quantities.time(walls_s[0])} of A."
+        times = f"{quantities.time(walls_s[best])}, against {quantities.time(walls_s[0])} of A"
+        return f"{LABELS[best]} was the fastest: {times}."
     first, second = walls_s
     if abs(second - first) <= DIFFERENCE_MIN * max(walls_s):
         return f"No clear difference: A took {quantities.time(first)}, B {quantities.time(second)}."

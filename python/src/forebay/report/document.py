@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from forebay.advice.model import Finding
     from forebay.report.charts.canvas import Chart
 
-#: What a name may hold that is not shown as it is: control and format characters, text direction, lone surrogates
-#: (bytes of a name that are no UTF-8, as `os.fsdecode` gives them).
+#: What a name may hold that is not shown as it is: control and format characters, text direction, lone
+#: surrogates (bytes of a name that are no UTF-8, as `os.fsdecode` gives them).
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
@@ -70,7 +70,7 @@ def columns(first: str, *numbers: str, kind: Literal["text", "path"] = "text") -
 
 @dataclass
 class Section:
-    """Part of a report on one job. `key` is the same in every report; sections of one key stand side by side."""
+    """Part of a report on one job. Sections of one key stand side by side."""
 
     key: str
     name: str  # what it is about

@@ -97,7 +97,7 @@ def _css_string(text: str) -> str:
 
 @dataclass
 class Row:
-    """Sections of one key, one of each job, and their charts and tables pairwise: None where a job has none."""
+    """Sections of one key, one of each job; charts and tables by pairs. None where a job has none."""
 
     anchors: list[str]
     sections: list[Section | None]

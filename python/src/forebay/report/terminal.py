@@ -120,9 +120,8 @@ def _way(name: str, traffic: derived.TrafficTotals) -> Text:
     if not traffic.calls:
         return Text(f"nothing {name}")
     mean = traffic.bytes / traffic.calls if traffic.bytes is not None else None
-    return Text(
-        f"{quantities.size(traffic.bytes)} {name}, {quantities.count(traffic.calls)} call{'s' if traffic.calls > 1 else ''} of {quantities.size(mean)}"
-    )
+    calls = f"{quantities.count(traffic.calls)} call{'s' if traffic.calls > 1 else ''}"
+    return Text(f"{quantities.size(traffic.bytes)} {name}, {calls} of {quantities.size(mean)}")
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:

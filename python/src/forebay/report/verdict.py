@@ -46,7 +46,9 @@ def _of_io(profile: Profile) -> str:
         return f"I/O took {quantities.share(whole)} of the run time."
     ink = max(parts, key=parts.__getitem__)
     part = quantities.share(min(1.0, parts[ink] / share.run_s))
-    return f"{WAITED_FOR[ink]} took {part} of the run time; all I/O of the slowest rank {quantities.share(whole)}."
+    who = "of the slowest rank" if share.slowest is not None else "of the ranks' mean"
+    of_all = f"all I/O {who} {quantities.share(whole)}"
+    return f"{WAITED_FOR[ink]} took {part} of the run time; {of_all}."
 
 
 def _parts(profile: Profile) -> dict[str, float]:

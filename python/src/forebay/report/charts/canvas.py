@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: One stack for page, paper and charts. Charts are laid out with DejaVu Sans, the widest, so no text outgrows its place.
+#: One stack for page, paper and charts. Charts are laid out with DejaVu Sans, the widest: no text outgrows
+#: its place.
 FONTS = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif'
 
 _SETTINGS = {
@@ -116,7 +117,8 @@ def _cleaned(svg: str, title: str, about: str) -> str:
     box = re.search(r'viewBox="([^"]+)"', svg)[1]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box}" '
-        f'role="img" aria-labelledby="{name}-title {name}-about"><title id="{name}-title">{escape(title)}</title>'
+        f'role="img" aria-labelledby="{name}-title {name}-about">'
+        f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-about">{escape(about)}</desc>'
     )
     return head + svg[svg.index(">") + 1 :]

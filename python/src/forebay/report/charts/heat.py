@@ -1,4 +1,4 @@
-"""Ranks over time: how many bytes each rank moved when, with the sum over ranks above and over time at the side."""
+"""Ranks over time: bytes of each rank, with the sum over ranks above and over time at the side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def heat_map(
 ) -> Chart:
     """The map of one way (`read`, `write`) of one layer.
 
-    `limits` are the longest time in seconds and the most bytes of a cell on the axes: equal where two are compared.
+    `limits` are the longest time in seconds and the most bytes of a cell on the axes: equal in a comparison.
     """
     cells = numpy.array(getattr(heat, way), dtype=float)
     with settings():

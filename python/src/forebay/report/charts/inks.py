@@ -1,8 +1,8 @@
 """The colours of report and charts, by what they mean.
 
-Each ink has a value for light and one for dark paper, with a contrast of at least 4.5 to it (WCAG 2.1, 1.4.3),
-except `line`, `still` and `soft`, which carry nothing by themselves. Hues are told apart with every common colour
-blindness or are, beside it, told by pattern and label.
+Each ink has a value for light and one for dark paper, with a contrast of at least 4.5 to it (WCAG 2.1,
+1.4.3), except `line`, `still` and `soft`, which carry nothing by themselves. What shares an axis differs in
+pattern or label too.
 """
 
 #: Ink -> (on light paper, on dark paper).

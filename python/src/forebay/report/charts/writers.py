@@ -18,7 +18,7 @@ def writers_of_ranks(
     about: str,
     limit: int | None = None,
 ) -> Chart:
-    """Columns of (rank, bytes, whether it aggregates) over all `ranks`; an aggregator's is marked with a dot."""
+    """Columns of (rank, bytes, whether it aggregates) over all `ranks`; a dot marks an aggregator's."""
     with settings():
         figure = blank(WIDTH_PX, 150)
         axes = figure.subplots()

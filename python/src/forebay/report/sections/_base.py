@@ -14,7 +14,7 @@ from forebay.profiles.model import LayerName, Profile, Program
 
 @dataclass
 class Scene:
-    """One program of a job, and the programs it is compared with: with them it shares the limits of its axes."""
+    """One program of a job, and those it is compared with: they share the limits of their axes."""
 
     profile: Profile
     program: Program

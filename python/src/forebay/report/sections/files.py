@@ -5,14 +5,16 @@ from __future__ import annotations
 from forebay.profiles import derived
 from forebay.profiles.model import File, Traffic
 from forebay.report import quantities
-from forebay.report.document import Cell, Column, Section, Table, columns, told
+from forebay.report.document import Cell, Column, Section, Table, told
 from forebay.report.sections._base import Scene
 
 #: Rows of the table of files: those with the longest time. `--json` has all of them.
 FILES_MAX = 200
 COLUMNS = [
-    Column("file", "path"), Column("layers", "text"), Column("ranks"), Column("slowest rank"), Column("written"),
-    Column("read"), Column("system calls"), Column("mean size"), Column("slowest / fastest"), Column("stripes"),
+    Column("file", "path"), Column("layers", "text"), Column("ranks"), Column("slowest rank"),
+    Column("written"),
+    Column("read"), Column("system calls"), Column("mean size"), Column("slowest / fastest"),
+    Column("stripes"),
 ]  # fmt: skip
 
 
@@ -48,7 +50,8 @@ def _seen(scene: Scene, slowest: list[derived.SlowFile]) -> str:
     if not slowest or not slowest[0].seconds:
         return f"{number}; times are not known."
     first = slowest[0]
-    return f"{number}; the longest time went to {first.file.path}: {quantities.time(first.seconds)} of its slowest rank."
+    took = f"{quantities.time(first.seconds)} of its slowest rank"
+    return f"{number}; the longest time went to {first.file.path}: {took}."
 
 
 def _counts(scene: Scene) -> list[Table]:
@@ -113,6 +116,6 @@ def _rest(files: list[File]) -> str | None:
         return None
     written, read = (derived.known_sum(_bytes(file, way) for file in files) for way in ("write", "read"))
     return (
-        f"and {quantities.count(len(files))} more files with shorter times: {quantities.size(written)} written, "
-        f"{quantities.size(read)} read. `forebay report --json` has each."
+        f"and {quantities.count(len(files))} more files with shorter times: "
+        f"{quantities.size(written)} written, {quantities.size(read)} read. `forebay report --json` has each."
     )

@@ -77,7 +77,8 @@ def _titled(profile: Profile) -> str:
     programs = len(profile.programs)
     if programs == 0:
         return f"{name_of(profile)}: no program of it was recorded."
-    return f"{name_of(profile)}: {'one program' if programs == 1 else f'{programs} programs'} in {quantities.time(profile.job.wall_s)}."
+    number = "one program" if programs == 1 else f"{programs} programs"
+    return f"{name_of(profile)}: {number} in {quantities.time(profile.job.wall_s)}."
 
 
 def _staging(job: Job) -> list[Section]:

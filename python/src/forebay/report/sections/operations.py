@@ -73,14 +73,15 @@ def _seen(counted: dict[str, list[int | None]]) -> str:
     )
     if collective or independent:
         sentences.append(
-            f"{quantities.share(collective / (collective + independent))} of {quantities.count(collective + independent)} "
-            "reads and writes of MPI-IO are collective."
+            f"{quantities.share(collective / (collective + independent))} of "
+            f"{quantities.count(collective + independent)} reads and writes of MPI-IO are collective."
         )
     if "POSIX" in counted:
         data = sum(value or 0 for value in counted["POSIX"][:2])
         others = sum(value or 0 for value in counted["POSIX"][2:])
         sentences.append(
-            f"POSIX: {quantities.count(data)} calls move data, {quantities.count(others)} open, ask, seek or sync."
+            f"POSIX: {quantities.count(data)} calls move data, "
+            f"{quantities.count(others)} open, ask, seek or sync."
         )
     return (
         " ".join(sentences)

@@ -84,7 +84,8 @@ def _seen(scene: Scene, known: dict[LayerName, derived.Performance]) -> str:
     if not known:
         return "The source tells no time of the slowest rank, so no throughput is known."
     layer, one = next(iter(known.items()))
-    return f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}, as the slowest rank saw it."
+    moved = f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}"
+    return f"{moved}, as the slowest rank saw it."
 
 
 def _notes(hows: list[str]) -> list[str]:

@@ -108,6 +108,7 @@ def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
     if not parts[largest]:
         return f"A rank spent next to nothing of its {quantities.time(program.wall_s)} in I/O."
     return (
-        f"On average a rank spent {quantities.share(io_s / program.wall_s)} of {quantities.time(program.wall_s)} "
-        f"in {layer}, most of it in {NAMES[largest].replace(', ', ' and ')} ({quantities.time(parts[largest])})."
+        f"On average a rank spent {quantities.share(io_s / program.wall_s)} of "
+        f"{quantities.time(program.wall_s)} in {layer}, most of it in "
+        f"{NAMES[largest].replace(', ', ' and ')} ({quantities.time(parts[largest])})."
     )

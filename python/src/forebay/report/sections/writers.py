@@ -12,8 +12,10 @@ from forebay.report.sections._base import Scene
 FILES_MAX = 20
 CHARTS_MAX = 3
 COLUMNS = [
-    Column("file", "path"), Column("ranks"), Column("writers"), Column("aggregators"), Column("active: 1, ≤ ½, > ½, all", "text"),
-    Column("reads in order to write"), Column("their bytes"), Column("stripe-sized writes"), Column("stripe unit"),
+    Column("file", "path"), Column("ranks"), Column("writers"), Column("aggregators"),
+    Column("active: 1, ≤ ½, > ½, all", "text"),
+    Column("reads in order to write"), Column("their bytes"), Column("stripe-sized writes"),
+    Column("stripe unit"),
 ]  # fmt: skip
 
 
