@@ -5,8 +5,18 @@ import os
 import pathlib
 import subprocess
 
-CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
-NO_NETWORK = ["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
+CHROMIUM = [
+    "chromium",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+]
+NO_NETWORK = [
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--disable-background-networking",
+]
 
 
 class Browser:
@@ -25,7 +35,13 @@ class Browser:
             os.dup2(low, 3)
             os.dup2(high, 4)
 
-        command = [*CHROMIUM, *NO_NETWORK, f"--user-data-dir={profile}", *flags, "about:blank"]
+        command = [
+            *CHROMIUM,
+            *NO_NETWORK,
+            f"--user-data-dir={profile}",
+            *flags,
+            "about:blank",
+        ]
         self._process = subprocess.Popen(
             command,
             preexec_fn=as_three_and_four,
@@ -35,8 +51,14 @@ class Browser:
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        (tab,) = [one for one in self._ask("Target.getTargets")["targetInfos"] if one["type"] == "page"][:1]
-        attached = self._ask("Target.attachToTarget", targetId=tab["targetId"], flatten=True)
+        (tab,) = [
+            one
+            for one in self._ask("Target.getTargets")["targetInfos"]
+            if one["type"] == "page"
+        ][:1]
+        attached = self._ask(
+            "Target.attachToTarget", targetId=tab["targetId"], flatten=True
+        )
         self._session = attached["sessionId"]
         for domain in ("Network", "Runtime", "Log", "Page"):
             self.ask(f"{domain}.enable")
@@ -62,14 +84,24 @@ class Browser:
 
     def evaluate(self, script: str):
         """The value of an expression in the page."""
-        answer = self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
+        answer = self.ask(
+            "Runtime.evaluate",
+            expression=script,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def _ask(self, method: str, session: str | None = None, **parameters: object) -> dict:
+    def _ask(
+        self, method: str, session: str | None = None, **parameters: object
+    ) -> dict:
         self._serial += 1
         number = self._serial
-        message = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
+        message = {"id": number, "method": method, "params": parameters} | (
+            {"sessionId": session} if session else {}
+        )
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._receive()
@@ -86,6 +118,10 @@ class Browser:
         told = json.loads(message)
         if told.get("method") == "Network.requestWillBeSent":
             self.requests.append(told["params"]["request"]["url"])
-        if told.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
+        if told.get("method") in (
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+            "Runtime.consoleAPICalled",
+        ):
             self.complaints.append(json.dumps(told["params"]))
         return told

@@ -57,7 +57,12 @@ def test_colour_only_where_a_person_looks(report):
 def on_a_terminal(**variables: str) -> str:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
-    process = subprocess.Popen([FOREBAY_PY, "report", DEFAULT], stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        [FOREBAY_PY, "report", DEFAULT],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
     os.close(theirs)
     told = b""
     while part := read_or_end(ours):
@@ -78,7 +83,10 @@ def test_json_is_one_object(report):
     told = json.loads(report("--json", DEFAULT, TUNED).stdout)
     assert told["forebay_report"] == 1
     profile = log("mpiio_shared_default")
-    assert told["jobs"][0]["totals"]["POSIX"]["write"]["calls"] == derived.totals(profile, "POSIX").write.calls
+    assert (
+        told["jobs"][0]["totals"]["POSIX"]["write"]["calls"]
+        == derived.totals(profile, "POSIX").write.calls
+    )
     assert told["jobs"][0]["findings"][0]["lines"]
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
@@ -112,7 +120,10 @@ def test_page_and_pdf(report, tmp_path):
         (["/nowhere/a.darshan"], "error: /nowhere/a.darshan: no such file"),
         ([], "error: no job has been recorded yet"),
         ([DEFAULT] * 7, "error: 7 jobs are too many"),
-        ([DEFAULT, "--html", "/nowhere/page.html"], "error: /nowhere/page.html: No such file"),
+        (
+            [DEFAULT, "--html", "/nowhere/page.html"],
+            "error: /nowhere/page.html: No such file",
+        ),
         ([DEFAULT, "--machine", "/nowhere.toml"], "error: /nowhere.toml: No such file"),
     ],
 )
@@ -128,7 +139,11 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
     """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
     page = tmp_path / "page.html"
     for tenths in range(1, 600, 3):
-        process = subprocess.Popen([FOREBAY_PY, "report", DEFAULT, "--html", page], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [FOREBAY_PY, "report", DEFAULT, "--html", page],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         time.sleep(tenths / 10)
         process.send_signal(signal.SIGINT)
         process.communicate()
@@ -142,17 +157,28 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
 def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
     """A limit of the file size stands for a full disk: the write fails half way."""
     page = tmp_path / "page.html"
-    limited = f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
+    limited = (
+        f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
+    )
     told = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
     assert told.returncode == 1
     assert f"error: {page}: File too large\nhint: " in told.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["-c", "import forebay"], ["-m", "forebay.cli", "--help"], ["-m", "forebay.cli", "report", "--help"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-c", "import forebay"],
+        ["-m", "forebay.cli", "--help"],
+        ["-m", "forebay.cli", "report", "--help"],
+    ],
+)
 def test_nothing_heavy_is_loaded_before_it_is_needed(words):
     code = f"import runpy, sys, forebay, atexit; loaded = lambda: print([n for n in {HEAVY} if n in sys.modules], file=sys.stderr)\natexit.register(loaded)\n"
-    code += "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
+    code += (
+        "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stderr == "[]\n"
 

@@ -1,0 +1,578 @@
+"""Advice: right where something is wrong, silent where nothing is."""
+
+import pytest
+
+import recorded
+import wrf_chem
+from forebay.advice import findings, paragraph
+from forebay.advice.hint_lines import file_pattern, hints_line
+from forebay.profiles import native, sources
+from forebay.profiles.machine import read_machine
+from forebay.profiles.model import (
+    Collective,
+    File,
+    Hints,
+    Job,
+    Layer,
+    Profile,
+    Program,
+    Traffic,
+    WithoutEffect,
+    Writer,
+)
+from mpijob import PROJECT
+
+
+def codes(profile, **options):
+    return [finding.code for finding in findings(profile, **options)]
+
+
+def only(profile, code, **options):
+    (found,) = [
+        finding for finding in findings(profile, **options) if finding.code == code
+    ]
+    assert found.evidence and found.rule and found.source and found.action
+    return found
+
+
+def shared(
+    path="/scratch/out.nc",
+    *,
+    write=None,
+    system=None,
+    read=None,
+    system_read=None,
+    ranks=16,
+    **members,
+):
+    """A file that `ranks` ranks share through MPI-IO."""
+    none = {"calls": 0, "bytes": 0, "independent": 0, "collective": 0}
+    mpiio = Layer(
+        read=Traffic(**(none | (read or {}))),
+        write=Traffic(**(none | (write or {}))),
+        metadata_s=0.1,
+    )
+    posix = Layer(
+        read=Traffic(**(none | (system_read or {}))),
+        write=Traffic(**(none | (system or {}))),
+    )
+    return File(
+        path=path, layers={"MPI-IO": mpiio, "POSIX": posix}, ranks=ranks, **members
+    )
+
+
+def profile_of(*files, ranks=16, hosts=1, wall_s=100.0, job=None, **members):
+    program = Program(
+        files=list(files),
+        ranks=ranks,
+        hosts=hosts,
+        wall_s=wall_s,
+        uses_mpi=True,
+        **members,
+    )
+    return Profile(source="forebay", path="x", job=job or Job(), programs=[program])
+
+
+#: 16 ranks write 4 GiB by collective calls: a call of 16 MiB each, 256 times 16 MiB from one aggregator.
+GOOD = {
+    "calls": 256,
+    "collective": 256,
+    "bytes": 4 << 30,
+    "seconds": 800.0,
+    "slowest_rank_s": 50.0,
+}
+GOOD_SYSTEM = {"calls": 256, "bytes": 4 << 30, "seconds": 40.0}
+
+
+def test_default_is_told_from_tuned():
+    found = only(recorded.log("mpiio_shared_default"), "few-aggregators")
+    assert found.level == "chance"
+    assert found.lines == (
+        "export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",
+    )
+    assert {evidence.counter: evidence.value for evidence in found.evidence}[
+        "ranks with POSIX writes"
+    ] == 1
+    assert codes(recorded.log("mpiio_shared_tuned")) == []
+
+
+def test_collective_buffering_that_is_off_is_seen():
+    found = only(recorded.log("mpiio_shared_cbdisable"), "collective-buffering-off")
+    assert found.level == "problem"
+    assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'",)
+    values = {evidence.counter: evidence.value for evidence in found.evidence}
+    assert (values["MPIIO_COLL_WRITES"], values["POSIX_WRITES"]) == (20, 23040)
+    assert values["POSIX_BYTES_WRITTEN / POSIX_WRITES"] == 960
+    assert codes(recorded.log("mpiio_shared_cbdisable")) == ["collective-buffering-off"]
+
+
+def test_small_random_calls():
+    found = only(recorded.log("small_random"), "small-independent")
+    assert (
+        "8,000 independent" in found.title
+        and "random" in found.title
+        and "512 B" in found.title
+    )
+    assert (
+        "MPI_File_write_at_all" in found.action
+        and "MPI_File_read_at_all" in found.action
+    )
+    assert found.lines == ("#DW jobdw type=scratch access_mode=striped capacity=1GiB",)
+
+
+def test_nothing_is_said_of_a_good_file_per_process():
+    profile = recorded.log("posix_fpp")
+    assert findings(profile) == []
+    assert "No rule finds anything wrong" in paragraph(profile, [])
+
+
+@pytest.mark.parametrize(
+    "name", ["mpiio_shared_default", "mpiio_shared_tuned", "mpiio_shared_cbdisable"]
+)
+def test_collective_buffering_is_no_imbalance(name):
+    assert not any(
+        "uneven" in code or "imbalance" in code for code in codes(recorded.log(name))
+    )
+
+
+def wrf(tmp_path, blocks):
+    path = tmp_path / "rsl.error.0000"
+    path.write_text(wrf_chem.text(blocks))
+    return sources.open_path(path)
+
+
+def test_wrf_chem_gets_stripe_units_near_the_mean_call_and_more_aggregators(tmp_path):
+    found = findings(wrf(tmp_path, wrf_chem.FIRST))
+    assert [finding.code for finding in found] == ["stripe-unit"] * 3
+    by_name = {finding.file.rpartition("/")[2][:6]: finding for finding in found}
+    shares = {
+        name: finding.title.rpartition(", ")[2] for name, finding in by_name.items()
+    }
+    assert shares["wrfinp"].startswith("14 %") and shares["wrfout"].startswith("14 %")
+    assert shares["wrfbdy"].startswith("0 %")
+    line = (
+        "export MPICH_MPIIO_HINTS='wrfinput*:striping_unit=4194304:cb_nodes=8,"
+        "wrfbdy*:striping_unit=262144:cb_nodes=4,wrfout*:striping_unit=4194304:cb_nodes=8'"
+    )
+    assert all(
+        finding.lines == (line,) for finding in found
+    )  # one line for all files: a second would replace it
+    values = {item.counter: item.value for item in by_name["wrfinp"].evidence}
+    assert values["ave system read size"] == pytest.approx(3845281, abs=1)
+    assert (
+        values["stripe sized reads"],
+        values["system reads"],
+        values["aggregators"],
+    ) == (108, 762, 4)
+
+
+def test_wrf_chem_second_round_goes_on_with_wrfbdy_alone(tmp_path):
+    (found,) = findings(wrf(tmp_path, wrf_chem.SECOND))
+    assert found.code == "stripe-unit" and found.file.endswith("wrfbdy_d01")
+    assert "striping_unit=131072" in found.lines[0]
+
+
+def test_good_collective_writes_by_enough_aggregators_are_left_alone():
+    writers = [
+        Writer(rank=n, bytes=1 << 30, calls=64, aggregator=True) for n in range(4)
+    ]
+    collective = Collective(
+        aggregators_write=4, active=[0, 0, 0, 16], rmw_calls=0, rmw_bytes=0
+    )
+    assert (
+        findings(
+            profile_of(
+                shared(
+                    write=GOOD,
+                    system=GOOD_SYSTEM,
+                    collective=collective,
+                    writers=writers,
+                )
+            )
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "ranks, hosts, now, proposed",
+    [
+        (16, 1, 1, 4),
+        (1024, 32, 32, 128),
+        (1280, 40, 40, 160),
+        (6, 1, 1, 3),
+        (4, 1, 1, 2),
+        (7, 1, 1, None),
+        (3, 1, 1, None),
+    ],
+)
+def test_the_number_of_aggregators_divides_that_of_the_ranks(
+    ranks, hosts, now, proposed
+):
+    file = shared(
+        write=GOOD,
+        system=GOOD_SYSTEM,
+        ranks=ranks,
+        collective=Collective(aggregators_write=now),
+    )
+    found = findings(profile_of(file, ranks=ranks, hosts=hosts))
+    if proposed is None:
+        assert found == []
+    else:
+        assert f":cb_nodes={proposed}:cb_config_list=#*:*#" in found[0].lines[0]
+        assert ranks % proposed == 0
+
+
+def test_data_sieving():
+    write = {
+        "calls": 960,
+        "independent": 960,
+        "bytes": 13 << 20,
+        "seconds": 160.0,
+        "slowest_rank_s": 50.0,
+    }
+    system = {"calls": 96, "bytes": 50 << 20}
+    collective = Collective(aggregators_write=0, rmw_calls=96, rmw_bytes=37 << 20)
+    found = only(
+        profile_of(shared(write=write, system=system, collective=collective)),
+        "data-sieving",
+    )
+    assert "romio_ds_write=disable" in found.lines[0]
+    assert found.seconds == 50.0
+
+
+def test_a_little_sieving_at_the_edges_is_none():
+    collective = Collective(aggregators_write=4, rmw_calls=2, rmw_bytes=1 << 20)
+    assert "data-sieving" not in codes(
+        profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective))
+    )
+
+
+def test_hints_without_effect():
+    ignored = [WithoutEffect(key="cb_nodes", asked="4", seen="1 rank(s) wrote")]
+    hints = Hints(
+        environment={"cb_nodes": "4", "romio_no_indep_rw": "true"},
+        without_effect=ignored,
+    )
+    collective = Collective(aggregators_write=1)
+    found = only(
+        profile_of(
+            shared(write=GOOD, system=GOOD_SYSTEM, hints=hints, collective=collective)
+        ),
+        "hints-without-effect",
+    )
+    assert found.evidence[0].value == "1 rank(s) wrote"
+    assert "cb_config_list=#*:*#" in found.lines[0]
+    assert (
+        "romio_no_indep_rw=true" in found.lines[0]
+    )  # what the job sets already is kept
+
+
+def test_uneven_aggregators_and_ranks_that_only_hand_over():
+    writers = [Writer(rank=0, bytes=3 << 30, calls=192, aggregator=True)]
+    writers += [
+        Writer(rank=n, bytes=(1 << 30) // 3, calls=20, aggregator=True)
+        for n in (4, 8, 12)
+    ]
+    collective = Collective(aggregators_write=4)
+    file = shared(
+        write=GOOD, system=GOOD_SYSTEM, collective=collective, writers=writers
+    )
+    assert codes(profile_of(file)) == ["uneven-aggregators"]
+
+
+def test_idle_aggregators():
+    collective = Collective(
+        aggregators_write=8, active=[90, 5, 0, 5], rmw_calls=0, rmw_bytes=0
+    )
+    file = shared(
+        write=GOOD,
+        system=GOOD_SYSTEM,
+        collective=collective,
+        stripe_bytes=16 << 20,
+        stripe_count=8,
+    )
+    assert "idle-aggregators" in codes(profile_of(file))
+
+
+def test_nothing_is_said_where_nothing_is_at_stake():
+    write = {
+        "calls": 20,
+        "collective": 20,
+        "bytes": 22118400,
+        "seconds": 1.0,
+        "slowest_rank_s": 0.5,
+    }
+    system = {"calls": 23040, "bytes": 22118400}
+    profile = profile_of(shared(write=write, system=system), wall_s=100.0)
+    (note,) = findings(profile)
+    assert (note.level, note.code) == (
+        "note",
+        "little-io",
+    ) and "nothing to gain" in note.title
+    assert "nothing to gain" in paragraph(profile, [note])
+
+
+def local(
+    path,
+    *,
+    calls=10,
+    moved=0,
+    read=False,
+    seconds=1.0,
+    rank=0,
+    ranks=1,
+    opens=1,
+    metadata_s=0.0,
+    name="POSIX",
+    **traffic,
+):
+    way = Traffic(calls=calls, bytes=moved, seconds=seconds, **traffic)
+    none = Traffic(calls=0, bytes=0, seconds=0.0)
+    layer = Layer(
+        read=way if read else none,
+        write=none if read else way,
+        opens=opens,
+        metadata_s=metadata_s,
+    )
+    return File(
+        path=path, layers={name: layer}, ranks=ranks, rank=rank if ranks == 1 else None
+    )
+
+
+def test_one_rank_that_writes_everything():
+    found = only(
+        profile_of(local("/data/big", moved=1 << 30, seconds=40.0)), "one-rank"
+    )
+    assert found.seconds == 40.0 and "Rank 0 alone" in found.title
+    even = [
+        local(f"/data/{rank}", moved=1 << 30, seconds=40.0, rank=rank)
+        for rank in range(16)
+    ]
+    assert codes(profile_of(*even)) == []
+
+
+def test_metadata_heavy():
+    files = [
+        local(
+            f"/data/f.{n}",
+            moved=1 << 20,
+            seconds=0.1,
+            opens=100,
+            metadata_s=40.0,
+            rank=n,
+        )
+        for n in range(16)
+    ]
+    found = only(profile_of(*files), "metadata-heavy")
+    assert found.seconds == pytest.approx(40.0)
+    assert "1,600 opens" in found.title
+
+
+def test_many_small_files():
+    files = [
+        local(f"/data/f.{n}", moved=1000, seconds=0.5, rank=n % 16) for n in range(2000)
+    ]
+    assert codes(profile_of(*files)) == ["many-small-files"]
+
+
+def test_files_that_all_ranks_open():
+    file = local(
+        "/data/namelist",
+        moved=16 << 10,
+        read=True,
+        opens=512,
+        metadata_s=5.0,
+        ranks=512,
+        seconds=5000.0,
+    )
+    assert "opened-by-all" in codes(profile_of(file, ranks=512))
+
+
+def test_many_syncs():
+    file = local("/data/log", calls=500, moved=64 << 20, seconds=10.0)
+    file.layers["POSIX"].syncs, file.layers["POSIX"].sync_s = 500, 30.0
+    found = only(profile_of(file), "many-syncs")
+    assert found.seconds == 30.0 and "75 %" in found.title
+
+
+def test_small_calls_of_fortran_and_of_streams():
+    posix = local(
+        "/data/fort.10",
+        calls=50_000,
+        moved=50_000 * 40,
+        seconds=20.0,
+        sequential=50_000,
+    )
+    assert (
+        "GFORTRAN_UNFORMATTED_BUFFER_SIZE"
+        in only(profile_of(posix), "small-calls").lines[0]
+    )
+    stream = local(
+        "/data/out.txt", calls=50_000, moved=50_000 * 40, seconds=20.0, name="STDIO"
+    )
+    assert "small-calls" not in codes(profile_of(stream))  # a stream has a buffer
+
+
+def test_a_file_read_over_and_over_is_staged_in():
+    file = local(
+        "/data/green functions.bin",
+        calls=5000,
+        moved=64 << 30,
+        read=True,
+        seconds=60.0,
+        ranks=16,
+        end_bytes=1 << 30,
+    )
+    found = only(profile_of(file), "read-again")
+    assert found.lines[1] == (
+        '#DW stage_in type=file source="/data/green functions.bin" '
+        'destination="$DW_JOB_STRIPED/green functions.bin"'
+    )
+    once = local(
+        "/data/in.bin",
+        calls=5000,
+        moved=1 << 30,
+        read=True,
+        seconds=60.0,
+        ranks=16,
+        end_bytes=1 << 30,
+    )
+    assert "read-again" not in codes(profile_of(once))
+
+
+def test_independent_calls_that_fall_to_pieces():
+    write = {
+        "calls": 160,
+        "independent": 160,
+        "bytes": 1 << 30,
+        "seconds": 800.0,
+        "slowest_rank_s": 50.0,
+    }
+    system = {"calls": 1_000_000, "bytes": 1 << 30}
+    assert codes(profile_of(shared(write=write, system=system))) == [
+        "independent-pieces"
+    ]
+
+
+def test_alignment_matters_on_parallel_file_systems_only():
+    system = GOOD_SYSTEM | {"calls": 4096}
+    file = shared(
+        write=GOOD | {"calls": 4096, "collective": 0, "independent": 4096},
+        system=system,
+        file_system="lustre",
+    )
+    file.layers["POSIX"].not_aligned, file.layers["POSIX"].alignment_bytes = (
+        4000,
+        1 << 20,
+    )
+    assert codes(profile_of(file)) == ["not-aligned"]
+    file.file_system = "ext4"
+    assert codes(profile_of(file)) == []
+
+
+def test_one_stripe_of_a_machine_with_many():
+    file = shared(
+        write=GOOD,
+        system=GOOD_SYSTEM,
+        stripe_count=1,
+        collective=Collective(aggregators_write=4),
+        path="/l/my out/a.nc",
+    )
+    machine = read_machine(PROJECT / "machines" / "lustre-small.toml")
+    assert only(profile_of(file), "one-stripe", machine=machine).lines == (
+        "lfs setstripe -c 8 '/l/my out'",
+    )
+    assert "one-stripe" not in codes(profile_of(file))
+
+
+def test_files_left_open_and_programs_without_finalize():
+    file = shared(
+        write=GOOD,
+        system=GOOD_SYSTEM,
+        collective=Collective(aggregators_write=4),
+        not_closed=16,
+    )
+    assert only(profile_of(file), "not-closed").level == "note"
+    assert codes(profile_of(finished=False, wall_s=None)) == ["no-finalize"]
+    assert codes(
+        profile_of(finished=False, wall_s=None, aborted_rank=2, aborted_code=9)
+    ) == ["aborted"]
+    assert codes(profile_of(finished=False, wall_s=None, job=Job(running=True))) == []
+
+
+def test_alike_findings_about_alike_files_are_told_once():
+    write = {
+        "calls": 320,
+        "collective": 320,
+        "bytes": 320 << 20,
+        "seconds": 80.0,
+        "slowest_rank_s": 5.0,
+    }
+    system = {"calls": 300_000, "bytes": 320 << 20}
+    files = [
+        shared(f"/s/wrfout_d01_2007-04-03_{hour:02}_00_00", write=write, system=system)
+        for hour in range(24)
+    ]
+    (found,) = findings(profile_of(*files))
+    assert (
+        "23 more files like wrfout*" in found.title
+        and found.seconds == pytest.approx(120.0)
+    )
+    assert found.lines == ("export MPICH_MPIIO_HINTS='wrfout*:romio_cb_write=enable'",)
+
+
+def test_most_at_stake_comes_first():
+    def off(path, seconds):
+        write = {
+            "calls": 320,
+            "collective": 320,
+            "bytes": 320 << 20,
+            "seconds": 16 * seconds,
+            "slowest_rank_s": seconds,
+        }
+        return shared(path, write=write, system={"calls": 300_000, "bytes": 320 << 20})
+
+    found = findings(profile_of(off("/s/b", 5.0), off("/s/a", 30.0), off("/s/c", 10.0)))
+    assert [finding.file for finding in found] == ["/s/a", "/s/c", "/s/b"]
+
+
+@pytest.mark.parametrize(
+    "path, pattern",
+    [
+        ("/s/wrfout_d01_2007-04-03_00_00_00", "wrfout*"),
+        ("/s/wrfinput_d01", "wrfinput*"),
+        ("/s/btio.full.out", "btio.full.out"),
+        ("/s/pfpp.dat.00000", "pfpp.dat*"),
+        ("/s/plt00010.h5", "plt*.h5"),
+        ("/s/0001", "0001"),
+        ("/s/my out:a,b.nc", "my?out?a?b.nc"),
+        ("/s/it's\nhere", "it?s?here"),
+        ("/s/größe.nc", "größe.nc"),
+    ],
+)
+def test_patterns(path, pattern):
+    assert file_pattern(path) == pattern
+
+
+def test_the_line_quotes_values_and_puts_longer_patterns_first():
+    assert hints_line({"a*": {"cb_nodes": "2"}, "abc*": {"cb_config_list": "*:*"}}) == (
+        "export MPICH_MPIIO_HINTS='abc*:cb_config_list=#*:*#,a*:cb_nodes=2'"
+    )
+
+
+def test_ten_thousand_files_without_mpi_io(tmp_path):
+    files = [
+        recorded.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)
+    ]
+    profile = native.read_record(
+        recorded.record(tmp_path, recorded.job_json(), recorded.step(*files))
+    )
+    assert findings(profile) == findings(profile)
+    assert paragraph(profile, findings(profile))
+
+
+def test_a_profile_of_nothing(tmp_path):
+    profile = native.read_record(recorded.record(tmp_path, recorded.job_json()))
+    assert findings(profile) == []
+    assert paragraph(profile, []) == "Nothing was recorded of the I/O of this job."

@@ -1,0 +1,194 @@
+"""Figures that follow from profiles: against what the genuine logs hold, and by hand."""
+
+import msgspec
+import pytest
+
+import recorded
+from forebay.profiles import derived
+from forebay.profiles.errors import ProfileError
+from forebay.profiles.machine import read_machine
+from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
+from mpijob import PROJECT
+
+
+def file_of(path, seconds, moved, *, ranks, rank=None, slowest_s=None):
+    write = Traffic(calls=1, bytes=moved, seconds=seconds)
+    layer = Layer(
+        read=Traffic(calls=0, bytes=0, seconds=0.0),
+        write=write,
+        slowest_rank_s=slowest_s,
+    )
+    return File(path=path, layers={"POSIX": layer}, ranks=ranks, rank=rank)
+
+
+def profile_of(*files, ranks=4, wall_s=10.0, **members):
+    program = Program(files=list(files), ranks=ranks, wall_s=wall_s, **members)
+    return Profile(source="forebay", path="x", job=Job(), programs=[program])
+
+
+def test_totals_of_genuine_logs():
+    default, disabled = (
+        recorded.log("mpiio_shared_default"),
+        recorded.log("mpiio_shared_cbdisable"),
+    )
+    assert derived.layers_present(default) == ["MPI-IO", "POSIX", "STDIO"]
+    assert derived.totals(default, "MPI-IO").write.collective == 20
+    assert derived.totals(default, "POSIX").write.calls == 5
+    assert derived.totals(disabled, "POSIX").write.calls == 23040
+    assert (
+        derived.totals(disabled, "POSIX").write.bytes
+        == derived.totals(disabled, "MPI-IO").write.bytes
+        == 22118400
+    )
+    assert sum(derived.totals(disabled, "POSIX").write.sizes) == 23040
+    assert derived.totals(disabled, "POSIX").write.common_sizes[0] == (960, 23040)
+
+
+def test_file_counts_of_a_genuine_log():
+    counts = {
+        count.kind: count
+        for count in derived.file_counts(recorded.log("posix_fpp"), "POSIX")
+    }
+    assert (
+        counts["total"].number,
+        counts["read/write"].number,
+        counts["read-only"].number,
+    ) == (4, 4, 0)
+    assert counts["total"].average_bytes == counts["total"].largest_bytes == 33554432
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"],
+)
+def test_throughput_is_darshans(name):
+    """`agg_perf_by_slowest`, as the package computes it."""
+    darshan = pytest.importorskip("darshan")
+    from darshan.backend.cffi_backend import accumulate_records
+
+    report = darshan.DarshanReport(
+        str(recorded.LOGS / f"{name}.darshan"), read_all=True
+    )
+    program = recorded.log(name).programs[0]
+    for layer in derived.layers_present(recorded.log(name)):
+        table = report.records[layer].to_df()
+        theirs = accumulate_records(
+            table, layer, program.ranks
+        ).derived_metrics.agg_perf_by_slowest
+        ours = derived.performance(program, layer).bytes_per_s / 2**20
+        assert ours == pytest.approx(theirs, rel=0.01), layer
+
+
+def test_throughput_adds_own_files_by_rank_and_shared_files_one_after_the_other():
+    files = [
+        file_of(f"/{n}", 1.0, 100, ranks=1, rank=n % 2) for n in range(5)
+    ]  # rank 0: 3 s, rank 1: 2 s
+    shared = [file_of(f"/s{n}", 8.0, 1000, ranks=4, slowest_s=2.5) for n in range(2)]
+    found = derived.performance(profile_of(*files, *shared).programs[0], "POSIX")
+    assert found.seconds == pytest.approx(3.0 + 5.0)
+    assert found.bytes_per_s == pytest.approx(2500 / 8.0)
+
+
+def test_own_files_of_unknown_ranks_count_as_spread_evenly_and_it_is_said():
+    found = derived.performance(
+        profile_of(file_of("/a", 8.0, 100, ranks=1)).programs[0], "POSIX"
+    )
+    assert found.seconds == pytest.approx(2.0) and "spread evenly" in found.how
+
+
+def test_io_share_counts_each_file_at_the_layer_it_was_called_through():
+    file = file_of("/a", 4.0, 100, ranks=4, slowest_s=2.0)
+    file.layers["MPI-IO"] = Layer(
+        read=Traffic(),
+        write=Traffic(seconds=12.0, slowest_rank_s=4.0, data_s=4.0, rest_s=8.0),
+        metadata_s=0.0,
+    )
+    profile = profile_of(file)
+    share = derived.io_share(profile)
+    assert (share.average, share.slowest) == (pytest.approx(0.3), pytest.approx(0.4))
+    upper, lower = derived.time_split(profile.programs[0])
+    assert (
+        upper.layer,
+        upper.write_s,
+        upper.data_s,
+        upper.exchange_s,
+        upper.other_s,
+    ) == ("MPI-IO", 3.0, 1.0, 2.0, 7.0)
+    assert (lower.layer, lower.write_s, lower.other_s) == ("POSIX", 1.0, 9.0)
+    assert upper.share(upper.write_s) == pytest.approx(0.3)
+
+
+def test_what_the_source_knows_of_the_whole_program_goes_first():
+    profile = profile_of(
+        file_of("/a", 4.0, 100, ranks=4, slowest_s=2.0),
+        io_s=20.0,
+        io_slowest_rank_s=6.0,
+    )
+    share = derived.io_share(profile)
+    assert (share.average, share.slowest) == (pytest.approx(0.5), pytest.approx(0.6))
+
+
+def test_shares_never_exceed_the_run():
+    assert (
+        derived.io_share(
+            profile_of(file_of("/a", 90.0, 1, ranks=4, slowest_s=99.0))
+        ).slowest
+        == 1.0
+    )
+
+
+def test_slowest_files():
+    profile = profile_of(
+        *(file_of(f"/{n}", float(n), 1, ranks=1, rank=0) for n in range(10))
+    )
+    assert [
+        (slow.file.path, slow.seconds) for slow in derived.slowest_files(profile, 2)
+    ] == [("/9", 9.0), ("/8", 8.0)]
+
+
+def test_stripe_share():
+    assert derived.stripe_share(Traffic(calls=762, stripe_sized=108)) == pytest.approx(
+        0.1417, abs=1e-4
+    )
+    assert derived.stripe_share(Traffic(calls=0, stripe_sized=0)) is None
+    assert derived.stripe_share(Traffic(calls=5)) is None
+
+
+def test_efficiency_against_a_machine():
+    machine = read_machine(PROJECT / "machines" / "lustre-small.toml")
+    assert machine.peak_bytes_per_s == 8 * 62.5e6
+    found = derived.efficiency(
+        profile_of(file_of("/a", 4.0, 10**9, ranks=4, slowest_s=4.0)), machine
+    )
+    assert found.share == pytest.approx(0.25e9 / 500e6)
+    assert derived.efficiency(profile_of(), machine) is None
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("name = ", "Invalid value"),
+        ('name = "x"', "missing"),
+        ('name = "x"\n[targets]\ncount = {value = "many"}', "many"),
+    ],
+)
+def test_machine_files_that_are_none(tmp_path, text, said):
+    path = tmp_path / "m.toml"
+    path.write_text(text)
+    with pytest.raises(ProfileError, match=said) as raised:
+        read_machine(path)
+    assert raised.value.hint
+    with pytest.raises(ProfileError, match="No such file"):
+        read_machine(tmp_path / "none.toml")
+
+
+def test_unknown_stays_unknown():
+    nothing = profile_of(
+        File(path="/a", layers={"POSIX": Layer(read=Traffic(), write=Traffic())})
+    )
+    totals = derived.totals(nothing, "POSIX")
+    assert msgspec.to_builtins(totals.read)["bytes"] is None and totals.opens is None
+    assert derived.performance(nothing.programs[0], "POSIX") is None
+    assert derived.io_share(nothing).slowest is None
+    assert derived.slowest_files(nothing, 5) == []
+    assert derived.file_counts(nothing, "POSIX")[0].largest_bytes is None

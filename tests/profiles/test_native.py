@@ -1,0 +1,262 @@
+"""Our own records: what the library and the command write, and what is left of it when things go wrong."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import mpijob
+import recorded
+from forebay.profiles import derived, native, sources
+from forebay.profiles.errors import ProfileError
+
+
+@pytest.fixture(scope="module")
+def statistics(build, tmp_path_factory):
+    """What the library says of BTIO's pattern on 4 ranks: JSON, and what it printed."""
+    scratch = tmp_path_factory.mktemp("statistics")
+    mpi = mpijob.Mpi("openmpi", build, scratch)
+    (scratch / "out").mkdir()
+    (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
+    path = scratch / "stats.json"
+    run = mpi.run(
+        4,
+        build / "kernels" / "btio",
+        scratch / "deck",
+        FOREBAY_MPI_STATS=path,
+        MPICH_MPIIO_STATS=1,
+    )
+    assert run.returncode == 0, run.stderr
+    (scratch / "output.txt").write_text(run.stderr)
+    return path
+
+
+def test_statistics_of_the_library(statistics):
+    profile = sources.open_path(statistics)
+    (program,) = profile.programs
+    (file,) = [file for file in program.files if file.path.endswith("btio.full.out")]
+    called, system = file.layers["MPI-IO"].write, file.layers["POSIX"].write
+    assert (program.ranks, program.uses_mpi, file.ranks) == (4, True, 4)
+    assert (called.collective, called.independent, called.bytes) == (20, 0, 22118400)
+    assert system.bytes == 22118400
+    assert sum(called.sizes) == 20 and sum(system.sizes) == system.calls
+    assert called.seconds == pytest.approx(
+        called.data_s + called.other_system_s + called.rest_s, abs=1e-4
+    )
+    assert sum(writer.bytes for writer in file.writers) == 22118400
+    assert file.not_closed == 0
+
+
+def test_json_and_box_of_one_run_tell_the_same(statistics):
+    told = sources.open_path(statistics.parent / "output.txt").programs[0].files[0]
+    known = next(
+        file
+        for file in sources.open_path(statistics).programs[0].files
+        if file.path == told.path
+    )
+    for layer, names in {
+        "MPI-IO": ("collective", "independent"),
+        "POSIX": ("calls", "bytes", "gaps"),
+    }.items():
+        for name in names:
+            assert getattr(told.layers[layer].write, name) == getattr(
+                known.layers[layer].write, name
+            )
+    assert told.collective.aggregators_write == known.collective.aggregators_write
+    assert told.collective.active == known.collective.active
+
+
+def test_record_with_several_programs(tmp_path):
+    files = [
+        recorded.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5)
+        for n in (1, 2)
+    ]
+    late = recorded.step(
+        *files, started_unix_s=1700000050.0, program="/opt/wrf/real.exe"
+    )
+    directory = recorded.record(tmp_path, recorded.job_json(), late, recorded.step())
+    (directory / "process-1700000000003-7.json").write_text(
+        json.dumps(
+            {
+                "forebay_mpi": 2,
+                "mpi": None,
+                "program": "/bin/tar",
+                "files": [files[0]],
+                "wall_s": 1.0,
+            }
+        )
+    )
+    profile = native.read_record(directory)
+    assert [program.name for program in profile.programs] == [
+        "/bin/tar",
+        "/opt/wrf/wrf.exe",
+        "/opt/wrf/real.exe",
+    ]
+    assert [program.uses_mpi for program in profile.programs] == [False, True, True]
+    assert profile.programs[0].ranks == 1
+    assert derived.totals(profile, "POSIX").read.bytes == 400
+    assert derived.totals(profile, "POSIX").files == 2
+    assert profile.notes == []
+
+
+def test_layers_of_one_path_are_one_file(tmp_path):
+    mpiio = {
+        "path": "/data/a",
+        "layer": "mpiio",
+        "ranks": 4,
+        "opens": 4,
+        "write": {"system_calls": 2, "system_bytes": 20},
+    }
+    posix = recorded.posix_file("/data/a", written_bytes=5, calls=1)
+    profile = native.read_record(
+        recorded.record(tmp_path, recorded.job_json(), recorded.step(mpiio, posix))
+    )
+    (file,) = profile.programs[0].files
+    assert (file.layers["POSIX"].write.calls, file.layers["POSIX"].write.bytes) == (
+        3,
+        25,
+    )
+    assert (file.ranks, file.layers["MPI-IO"].opens, file.layers["POSIX"].opens) == (
+        4,
+        4,
+        1,
+    )
+
+
+def test_heat_is_spread_out(tmp_path):
+    heat = {"layer": "posix", "bins": 3, "bin_s": 0.1, "ranks_per_row": 2, "rows": 2}
+    good = heat | {"write": [[0, 1, 7], [1, 2, 9]], "read": []}
+    bad = heat | {"layer": "mpiio", "write": [[2, 0, 1]]}
+    vast = heat | {"layer": "stdio", "rows": 10**12}
+    profile = native.read_record(
+        recorded.record(
+            tmp_path, recorded.job_json(), recorded.step(heat=[good, bad, vast])
+        )
+    )
+    (found,) = profile.programs[0].heat
+    assert found.write == [[0, 7, 0], [0, 0, 9]] and found.read == [
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    assert sum("heat map" in note for note in profile.notes) == 2
+
+
+@pytest.mark.parametrize("cut", [0, 1, 17, 200])
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
+    good = recorded.step(recorded.posix_file("/data/a", written_bytes=5))
+    directory = recorded.record(tmp_path, recorded.job_json(), good, good)
+    path = directory / "step-1700000000001-101.json"
+    path.write_text(path.read_text()[:cut])
+    (directory / "step-1700000000005-3.json.new").write_text("{")
+    profile = native.read_record(directory)
+    assert len(profile.programs) == 1
+    (note,) = profile.notes
+    assert path.name in note
+
+
+def test_wrong_types_are_damage(tmp_path):
+    directory = recorded.record(
+        tmp_path, recorded.job_json(), recorded.step(ranks="many"), recorded.step()
+    )
+    profile = native.read_record(directory)
+    assert len(profile.programs) == 1 and "not as documented" in profile.notes[0]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"id": 3}'])
+def test_damaged_job_file(tmp_path, content):
+    directory = recorded.record(tmp_path, recorded.job_json(), recorded.step())
+    (directory / "job.json").write_text(content)
+    profile = native.read_record(directory)
+    assert profile.job.id == directory.name and len(profile.programs) == 1
+    assert any("nothing is known of the job" in note for note in profile.notes)
+
+
+def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
+    file = recorded.posix_file("/data/a", written_bytes=5, colour="blue")
+    future = recorded.posix_file("/data/b", written_bytes=5, layer="object-store")
+    step = recorded.step(file, future, forebay_mpi=3, weather={"sun": True})
+    job = recorded.job_json(forebay_job=2, planet="Mars")
+    profile = native.read_record(recorded.record(tmp_path, job, step))
+    assert [file.path for file in profile.programs[0].files] == ["/data/a"]
+    assert any("format 3" in note for note in profile.notes)
+    assert any("job.json has format 2" in note for note in profile.notes)
+    assert any("object-store" in note for note in profile.notes)
+
+
+def test_running_and_killed_jobs_are_told_apart(tmp_path):
+    running = recorded.job_json(
+        "1",
+        state="running",
+        ended_unix_s=None,
+        outcome=None,
+        process=recorded.own_process(),
+    )
+    job = native.read_record(recorded.record(tmp_path, running)).job
+    assert job.running and not job.killed
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for number, change in enumerate(
+        ({"pid": gone.pid}, {"start_ticks": 1}, {"boot_id": "another"})
+    ):
+        dead = running | {"id": f"2{number}", "process": running["process"] | change}
+        job = native.read_record(recorded.record(tmp_path, dead)).job
+        assert job.killed and not job.running, change
+    far = running | {
+        "id": "3",
+        "process": running["process"] | {"host": "nid00001", "pid": gone.pid},
+    }
+    assert native.read_record(recorded.record(tmp_path, far)).job.running
+
+
+def test_program_without_finalize_and_job_without_programs(tmp_path):
+    unfinished = recorded.step(finished=False, wall_s=None)
+    aborted = recorded.step(
+        finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
+    )
+    profile = native.read_record(
+        recorded.record(tmp_path, recorded.job_json("1"), unfinished, aborted)
+    )
+    assert [program.finished for program in profile.programs] == [False, False]
+    assert profile.programs[1].aborted_rank == 3
+    assert any("MPI_Abort with code 17" in note for note in profile.notes)
+    empty = native.read_record(recorded.record(tmp_path, recorded.job_json("2")))
+    assert empty.programs == [] and "No program" in empty.notes[0]
+    assert (
+        derived.io_share(empty).average is None and derived.layers_present(empty) == []
+    )
+
+
+def test_ten_thousand_files_and_odd_names(tmp_path):
+    names = [
+        "/data/with space",
+        "/data/größe",
+        "/data/new\nline",
+        "/data/<b>",
+        *(f"/data/{n}" for n in range(10_000)),
+    ]
+    directory = recorded.record(
+        tmp_path,
+        recorded.job_json(),
+        recorded.step(*(recorded.posix_file(name, written_bytes=1) for name in names)),
+    )
+    profile = native.read_record(directory)
+    assert [file.path for file in profile.programs[0].files] == names
+    assert derived.file_counts(profile, "POSIX")[0].number == len(names)
+
+
+def test_zero_length_run(tmp_path):
+    job = recorded.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
+    profile = native.read_record(
+        recorded.record(tmp_path, job, recorded.step(wall_s=0.0))
+    )
+    assert derived.io_share(profile) is None
+    assert derived.time_split(profile.programs[0]) == []
+    assert derived.performance(profile.programs[0], "POSIX") is None
+
+
+def test_json_of_others_is_refused(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}')
+    with pytest.raises(ProfileError, match="not of libforebay_mpi"):
+        sources.open_path(path)

@@ -1,0 +1,111 @@
+"""What a user may name, and what is said when it cannot be read."""
+
+import os
+import shutil
+
+import pytest
+
+import recorded
+from forebay.profiles import sources
+from forebay.profiles.errors import ProfileError
+
+
+def opened(state, *arguments):
+    return sources.open_profiles([str(argument) for argument in arguments], state)
+
+
+def refused(state, *arguments):
+    with pytest.raises(ProfileError) as raised:
+        opened(state, *arguments)
+    assert raised.value.hint
+    return str(raised.value)
+
+
+def test_the_last_record_is_the_default(tmp_path):
+    recorded.record(tmp_path, recorded.job_json("11", started_unix_s=20.0))
+    recorded.record(tmp_path, recorded.job_json("12", started_unix_s=10.0))
+    assert opened(tmp_path)[0].job.id == "11"
+
+
+def test_by_id_scheduler_id_and_beginning(tmp_path):
+    recorded.record(tmp_path, recorded.job_json("1795311", scheduler_job="4711"))
+    recorded.record(tmp_path, recorded.job_json("1795999", scheduler_job="4712"))
+    assert [
+        profile.job.id for profile in opened(tmp_path, "1795999", "4711", "17953")
+    ] == ["1795999", "1795311", "1795311"]
+    assert "2 recorded jobs begin so" in refused(tmp_path, "1795")
+    assert "no recorded job of that id" in refused(tmp_path, "99")
+
+
+def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
+    for number in (1, 2):
+        recorded.record(
+            tmp_path,
+            recorded.job_json(
+                str(number), scheduler_job="4711", started_unix_s=float(number)
+            ),
+        )
+    assert opened(tmp_path, "4711")[0].job.id == "2"
+
+
+def test_a_file_is_told_by_its_content(tmp_path):
+    path = tmp_path / "core.txt"
+    shutil.copy(recorded.LOGS / "posix_fpp.darshan", path)
+    assert opened(tmp_path, path)[0].source == "darshan"
+
+
+def test_the_newest_log_of_a_directory_and_all_of_its_job(tmp_path):
+    days = tmp_path / "2026"
+    days.mkdir()
+    for age, (name, source) in enumerate(
+        [
+            ("a_x_id7192_1.darshan", "mpiio_shared_default"),
+            ("b_x_id7192_2.darshan", "mpiio_shared_default"),
+            ("c_x_id7171_3.darshan", "posix_fpp"),
+        ]
+    ):
+        shutil.copy(recorded.LOGS / f"{source}.darshan", days / name)
+        os.utime(days / name, (1000 - age, 1000 - age))
+    (profile,) = opened(tmp_path, days)
+    assert profile.job.id == "7192" and len(profile.programs) == 2
+    assert profile.path == str(days)
+
+
+def test_a_record_directory_and_its_job_file(tmp_path):
+    directory = recorded.record(tmp_path, recorded.job_json("11"), recorded.step())
+    for path in (directory, directory / "job.json"):
+        (profile,) = opened(tmp_path, path)
+        assert profile.job.id == "11" and len(profile.programs) == 1
+
+
+@pytest.mark.parametrize("name", ["mpiio_shared_default", "small_random"])
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])
+def test_truncated_logs(tmp_path, name, share):
+    content = (recorded.LOGS / f"{name}.darshan").read_bytes()
+    path = tmp_path / "cut.darshan"
+    path.write_bytes(content[: max(1, int(share * len(content)))])
+    assert str(path) in refused(tmp_path, path)
+
+
+def test_what_cannot_be_read(tmp_path):
+    empty = tmp_path / "empty.darshan"
+    empty.touch()
+    assert "empty file" in refused(tmp_path, empty)
+    noise = tmp_path / "noise"
+    noise.write_bytes(bytes(range(256)) * 100)
+    assert "no log that is known" in refused(tmp_path, noise)
+    half = tmp_path / "half.json"
+    half.write_text('{"forebay_mpi": 2, "files": [')
+    assert "damaged or half-written" in refused(tmp_path, half)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert "neither a file nor a directory" in refused(tmp_path, fifo)
+    (tmp_path / "nothing").mkdir()
+    assert "neither a record nor a Darshan log" in refused(
+        tmp_path, tmp_path / "nothing"
+    )
+    assert "no such file" in refused(tmp_path, tmp_path / "missing" / "x")
+    assert "no job has been recorded" in refused(tmp_path)
+    assert "empty name" in refused(tmp_path, "")
+    assert refused(tmp_path, "nul\0byte")
+    assert refused(tmp_path, "x" * 5000)

@@ -1,0 +1,201 @@
+"""`forebay why` on records of all ends that a job can have."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import recorded
+
+
+@pytest.fixture
+def why(build, tmp_path):
+    """Runs the command on the records in tmp_path."""
+
+    def run(*arguments, status=0):
+        words = [
+            sys.executable,
+            "-c",
+            "from forebay.cli import main; main()",
+            "why",
+            *arguments,
+        ]
+        environment = os.environ | {"FOREBAY_STATE": str(tmp_path)}
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    return run
+
+
+def ended(status, exit_code=None, **outcome):
+    return {
+        "job_status": status,
+        "job_s": 30.0,
+        "exit_code": status if exit_code is None else exit_code,
+    } | outcome
+
+
+def next_step(said):
+    (line,) = [line for line in said.splitlines() if line.startswith("Next: ")]
+    return line.removeprefix("Next: ")
+
+
+def test_no_record_yet(why):
+    said = why(status=1)
+    assert (
+        said.startswith("error: no job has been recorded yet")
+        and "hint: `forebay run" in said
+    )
+
+
+def test_refused(why, tmp_path):
+    error, hint = (
+        "wrf.sh: line 3: capacity=1XiB is no size",
+        "write for example capacity=10GiB",
+    )
+    recorded.record(tmp_path, recorded.job_json(outcome=None, error=error, hint=hint))
+    said = why()
+    assert error in said and "was not started" in said and next_step(said) == hint
+    # as the errors of directives come: with the hint inside
+    recorded.record(
+        tmp_path, recorded.job_json("2", outcome=None, error=f"{error}\n  hint: {hint}")
+    )
+    assert next_step(why("2")) == hint
+
+
+@pytest.mark.parametrize(
+    "status, name",
+    [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 99, "signal 99")],
+)
+def test_ended_by_a_signal(why, tmp_path, status, name):
+    recorded.record(
+        tmp_path,
+        recorded.job_json(outcome=ended(status)),
+        recorded.step(finished=False, wall_s=None),
+    )
+    said = why()
+    assert (
+        f"was ended by {name}" in said and "wrf.exe ended without MPI_Finalize" in said
+    )
+    assert ("memory ran out" in said) == (status - 128 == signal.SIGKILL)
+
+
+def test_time_limit(why, tmp_path):
+    recorded.record(tmp_path, recorded.job_json(outcome=ended(124)))
+    assert "ended at its time limit after 30 s" in why()
+
+
+def test_failed_and_aborted(why, tmp_path):
+    aborted = recorded.step(
+        finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
+    )
+    recorded.record(tmp_path, recorded.job_json(outcome=ended(17)), aborted)
+    said = why()
+    assert (
+        "ended with status 17" in said
+        and "Rank 3 of wrf.exe called MPI_Abort with code 17" in said
+    )
+
+
+def test_undelivered_data_are_named(why, tmp_path):
+    stage_out = {
+        "files": 1,
+        "bytes": 1,
+        "seconds": 0.1,
+        "failures": [["/bb/a", "No space left on device"], ["/bb/b", "x"]],
+    }
+    outcome = ended(
+        0, 123, stage_out=stage_out, kept="/mnt/forebay/1", undelivered=True
+    )
+    recorded.record(tmp_path, recorded.job_json("1700000000001", outcome=outcome))
+    said = why()
+    assert "/bb/a: No space left on device (and 1 more)" in said
+    assert "the data lie in /mnt/forebay/1" in said
+    assert next_step(said) == "forebay clean 1700000000001"
+
+
+def test_killed_running_and_cleaned(why, tmp_path):
+    running = recorded.job_json(
+        "1",
+        state="running",
+        ended_unix_s=None,
+        outcome=None,
+        process=recorded.own_process(),
+    )
+    recorded.record(tmp_path, running, recorded.step(finished=False, wall_s=None))
+    said = why("1")
+    assert "is still running" in said and "wrf.exe is running" in said
+    killed = running | {"id": "2", "process": running["process"] | {"start_ticks": 1}}
+    recorded.record(tmp_path, killed)
+    assert "was killed" in why("2") and next_step(why("2")) == "forebay clean 2"
+    recorded.record(tmp_path, running | {"id": "3", "state": "ended", "killed": True})
+    assert "has been cleaned up" in why("3") and "forebay clean" not in why("3")
+
+
+def test_ended_well_tells_what_it_waited_for(why, tmp_path):
+    write = {
+        "calls": {"collective": 20},
+        "asked_bytes": 22118400,
+        "system_calls": 23040,
+        "system_bytes": 22118400,
+    }
+    seconds = {
+        "open": 0.0,
+        "close": 0.0,
+        "metadata": 0.0,
+        "sync": 0.0,
+        "write": {"calls": 40.0, "data": 39.0},
+    }
+    file = {
+        "path": "/s/d.dat",
+        "layer": "mpiio",
+        "ranks": 4,
+        "opens": 4,
+        "write": write,
+    }
+    file |= {"seconds": {"sum": seconds, "slowest": seconds}}
+    recorded.record(
+        tmp_path,
+        recorded.job_json(),
+        recorded.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0}),
+    )
+    said = why()
+    assert (
+        "ended well. I/O took 40 % of the run time" in said
+        and "23,040 system calls of 960 B" in said
+    )
+    assert next_step(said) == "export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'"
+
+
+def test_json_and_other_sources(why, tmp_path):
+    found = json.loads(
+        why("--json", str(recorded.LOGS / "mpiio_shared_cbdisable.darshan"))
+    )
+    assert found["state"] == "ended" and "not buffered" in found["paragraph"]
+    assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")
+
+
+def test_what_cannot_be_read(why, tmp_path):
+    (tmp_path / "x.darshan").touch()
+    assert "empty file" in why(str(tmp_path / "x.darshan"), status=1)
+    assert "Usage" in why("--no-such-option", status=2)
+
+
+def test_help_has_an_example_and_loads_nothing_heavy():
+    program = (
+        "import sys\nfrom forebay.cli import main\n"
+        "try: main(['why', '--help'])\n"
+        "except SystemExit: pass\n"
+        "assert not {'numpy', 'pandas', 'matplotlib', 'darshan'} & set(sys.modules), 'heavy'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "forebay why 4711" in done.stdout
