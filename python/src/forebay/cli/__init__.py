@@ -11,6 +11,10 @@ from forebay.profiles.errors import ProfileError
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
 VERBS: dict[str, tuple[str, str]] = {
     "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
+    "report": (
+        "forebay.cli.report",
+        "Where the I/O time of a job went, or how jobs differ: terminal, page, PDF",
+    ),
     "why": ("forebay.cli.why", "What the last run waited for, or why it failed, and the next step"),
 }
 

@@ -1,0 +1,175 @@
+"""From profiles to what is told of each: verdict, tiles, findings, sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from forebay.advice.model import Finding
+from forebay.profiles import derived
+from forebay.profiles.machine import Machine
+from forebay.profiles.model import LAYERS, LayerName, Profile, Program
+from forebay.report import quantities
+from forebay.report.charts.canvas import Chart
+from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
+from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
+from forebay.report.sections import OF_PROGRAM, job, time_spent
+from forebay.report.sections._base import Scene
+
+#: Programs of a job with sections of their own: those with most time in I/O. The table of programs has all.
+PROGRAMS_MAX = 8
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass
+class Advised:
+    """A profile and what the advice says of it."""
+
+    profile: Profile
+    verdict: str
+    paragraph: str
+    findings: list[Finding]
+
+
+def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobReport]:
+    """What is told of each job; charts of programs that stand side by side share their axes."""
+    scenes = [[Scene(one.profile, program, machine) for program in _weighty(one.profile)] for one in jobs]
+    for side_by_side in zip_longest(*scenes):
+        peers = [scene for scene in side_by_side if scene]
+        for scene in peers:
+            scene.peers = peers
+    labels = LABELS[: len(jobs)] if len(jobs) > 1 else [""]
+    return [_job_report(*one) for one in zip(jobs, scenes, labels, strict=True)]
+
+
+def _weighty(profile: Profile) -> list[Program]:
+    """The programs with most time in I/O, in the order in which they ran."""
+    programs = profile.programs
+    if len(programs) > PROGRAMS_MAX:
+        chosen = sorted(programs, key=lambda one: derived.io_s(one) or 0.0, reverse=True)[:PROGRAMS_MAX]
+        programs = [one for one in programs if any(one is other for other in chosen)]
+    return programs
+
+
+def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
+    programs = [(_program_name(scene.program), [make(scene) for make in OF_PROGRAM]) for scene in scenes]
+    sections = job.sections(one.profile)
+    if len(one.profile.programs) > 1:
+        sections.insert(1, _programs(one.profile, len(scenes)))
+    return JobReport(
+        label=label,
+        name=headline(one.profile),
+        verdict=one.verdict,
+        paragraph=one.paragraph,
+        tiles=tiles(one.profile),
+        lead=_lead(scenes, WIDTH_PX),
+        lead_narrow=_lead(scenes, NARROW_PX),
+        findings=one.findings,
+        sections=sections,
+        programs=programs,
+    )
+
+
+def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
+    """The chart to be seen first: of the only program its layers, of several each one's uppermost layer."""
+    rows = []
+    for at, scene in enumerate(scenes, 1):
+        split = [
+            (layer, _as_shares(parts, scene.program)) for layer, parts in time_spent.split_of_layers(scene)
+        ]
+        name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
+        rows += split if len(scenes) == 1 else [(name, parts) for _, parts in split[:1]]
+    return [time_spent.chart(rows, 1.0, width_px)] if rows else []
+
+
+def _as_shares(parts: dict[str, float], program: Program) -> dict[str, float]:
+    return {ink: seconds / program.wall_s for ink, seconds in parts.items()}
+
+
+def _program_name(program: Program) -> str:
+    name = job.last_part(program.name) or "program"
+    ranks = f", {quantities.count(program.ranks)} ranks" if (program.ranks or 0) > 1 else ""
+    return f"{name}{ranks}, {quantities.time(program.wall_s)}"
+
+
+def headline(profile: Profile) -> str:
+    """What the job is called: name, id, nodes and ranks."""
+    parts = [job.name_of(profile), f"job {profile.job.id}" if profile.job.id else None, job.extent(profile)]
+    return " · ".join(part for part in parts if part)
+
+
+def tiles(profile: Profile) -> list[Tile]:
+    """The numbers to be seen first."""
+    share = derived.io_share(profile)
+    written, read = (_moved(profile, way) for way in ("write", "read"))
+    files = {file.path for program in profile.programs for file in program.files}
+    run_s = profile.job.wall_s if profile.job.wall_s is not None else share and share.run_s
+    slowest = share.slowest if share and share.slowest is not None else None
+    average = share.average if share else None
+    return [
+        Tile("Run time", quantities.time(run_s), job.extent(profile) or ""),
+        Tile(
+            "Slowest rank in I/O" if slowest is not None else "In I/O",
+            quantities.share(slowest if slowest is not None else average),
+            f"mean rank: {quantities.share(average)}" if slowest is not None else "mean of the ranks",
+        ),
+        Tile("Written", quantities.size(written)),
+        Tile("Read", quantities.size(read)),
+        _speed(profile),
+        Tile("Files", quantities.count(len(files))),
+    ]
+
+
+def _moved(profile: Profile, way: str) -> float | None:
+    """Bytes that the application moved, each file at the layer that it was called through."""
+    tops = (derived.top_layer(file) for program in profile.programs for file in program.files)
+    return derived.known_sum(getattr(top[1], way).bytes for top in tops if top)
+
+
+def _speed(profile: Profile) -> Tile:
+    found = [one for program in profile.programs if (one := top_performance(program))]
+    if not found:
+        return Tile("Throughput", quantities.NOT_TOLD)
+    layer, speed = max(found, key=lambda one: one[1].bytes)
+    return Tile("Throughput", quantities.rate(speed.bytes_per_s), f"{layer}, slowest rank")
+
+
+def top_performance(program: Program) -> tuple[LayerName, derived.Performance] | None:
+    """Throughput at the uppermost layer for which it is known."""
+    return next(((layer, one) for layer in LAYERS if (one := derived.performance(program, layer))), None)
+
+
+def _programs(profile: Profile, shown: int) -> Section:
+    names = [
+        Column("#"),
+        Column("program", "path"),
+        *map(Column, ("ranks", "run time", "in I/O, mean", "written", "read", "files")),
+    ]
+    rows = [_program_row(profile, at, program) for at, program in enumerate(profile.programs, 1)]
+    rest = None if shown == len(rows) else f"The {shown} with most time in I/O have sections of their own."
+    unfinished = sum(1 for program in profile.programs if not program.finished)
+    title = f"The job ran {len(rows)} programs" + (
+        f"; {unfinished} did not end properly." if unfinished else "."
+    )
+    return Section(
+        "programs",
+        "Programs",
+        title,
+        tables=[Table("Programs in the order of their begin", names, rows, rest)],
+    )
+
+
+def _program_row(profile: Profile, number: int, program: Program) -> list[Cell]:
+    spent_s, ranks = derived.io_s(program), program.ranks or 1
+    alone = Profile(source=profile.source, path=profile.path, job=profile.job, programs=[program])
+    return [
+        told(number),
+        Cell(program.name or quantities.NOT_TOLD),
+        told(program.ranks),
+        told(program.wall_s, quantities.time),
+        told(None if spent_s is None else spent_s / ranks, quantities.time),
+        told(_moved(alone, "write"), quantities.size),
+        told(_moved(alone, "read"), quantities.size),
+        told(len(program.files)),
+    ]

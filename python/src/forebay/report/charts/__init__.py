@@ -1,0 +1,1 @@
+"""Charts as SVG: made once, coloured for a page (light and dark) or for paper."""

@@ -1,0 +1,106 @@
+"""What a report consists of, before it is a page, a PDF or lines in a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from forebay.report import quantities
+
+if TYPE_CHECKING:
+    from forebay.advice.model import Finding
+    from forebay.report.charts.canvas import Chart
+
+#: What a name may hold that is not shown as it is: control and format characters, text direction, lone
+#: surrogates (bytes of a name that are no UTF-8, as `os.fsdecode` gives them).
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    """Text of unknown origin in characters that can be seen, as C writes them: `a\\nb`, `caf\\xe9`."""
+    return _HIDDEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    short = {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}
+    return short.get(code) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+@dataclass
+class Cell:
+    """A cell: what is shown, and the number it is sorted by."""
+
+    text: str
+    number: float | None = None
+
+
+def told(value: float | None, how: Callable[[float | None], str] = quantities.count) -> Cell:
+    """A cell with a number."""
+    return Cell(how(value), value)
+
+
+@dataclass
+class Column:
+    """A column of a table."""
+
+    name: str
+    kind: Literal["text", "number", "path"] = "number"
+
+
+@dataclass
+class Table:
+    """A table with its caption. `rest` tells what was left out."""
+
+    caption: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+    rest: str | None = None
+    sortable: bool = False
+
+
+def columns(first: str, *numbers: str, kind: Literal["text", "path"] = "text") -> list[Column]:
+    """A column of text and columns of numbers."""
+    return [Column(first, kind), *(Column(name) for name in numbers)]
+
+
+@dataclass
+class Section:
+    """Part of a report on one job. Sections of one key stand side by side."""
+
+    key: str
+    name: str  # what it is about
+    title: str  # what is seen, in one sentence
+    charts: list[Chart] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Tile:
+    """A number to be seen first."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass
+class JobReport:
+    """What is told of one job: the sections of the job, then those of each program."""
+
+    label: str  # A, B, ... in a comparison; else empty
+    name: str
+    verdict: str
+    paragraph: str
+    tiles: list[Tile]
+    lead: list[Chart]  # seen first
+    lead_narrow: list[Chart]  # the same for the width of a phone
+    findings: list[Finding]
+    sections: list[Section]
+    programs: list[tuple[str, list[Section]]]

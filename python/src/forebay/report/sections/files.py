@@ -1,0 +1,121 @@
+"""How many files there were, and each of them."""
+
+from __future__ import annotations
+
+from forebay.profiles import derived
+from forebay.profiles.model import File, Traffic
+from forebay.report import quantities
+from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.sections._base import Scene
+
+#: Rows of the table of files: those with the longest time. `--json` has all of them.
+FILES_MAX = 200
+COLUMNS = [
+    Column("file", "path"), Column("layers", "text"), Column("ranks"), Column("slowest rank"),
+    Column("written"),
+    Column("read"), Column("system calls"), Column("mean size"), Column("slowest / fastest"),
+    Column("stripes"),
+]  # fmt: skip
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    slowest = derived.slowest_files(scene.alone, len(scene.program.files))
+    times = {id(slow.file): slow.seconds for slow in slowest}
+    ordered = [slow.file for slow in slowest]
+    ordered += [file for file in scene.program.files if id(file) not in times]
+    rows = [_row(file, times.get(id(file))) for file in ordered[:FILES_MAX]]
+    table = Table(
+        "Files, those with the longest time first", COLUMNS, rows, _rest(ordered[FILES_MAX:]), sortable=True
+    )
+    dropped = scene.program.files_dropped
+    return Section(
+        "files",
+        "Files",
+        _seen(scene, slowest),
+        tables=[*_counts(scene), table] if rows else [],
+        notes=[f"{quantities.count(dropped)} opens of further files were not recorded."] if dropped else [],
+    )
+
+
+def _seen(scene: Scene, slowest: list[derived.SlowFile]) -> str:
+    files = scene.program.files
+    if not files:
+        return (
+            "No file was recorded."
+            if scene.program.finished
+            else "The program did not end properly: no file is known."
+        )
+    number = f"{quantities.count(len(files))} file{'s' if len(files) > 1 else ''}"
+    if not slowest or not slowest[0].seconds:
+        return f"{number}; times are not known."
+    first = slowest[0]
+    took = f"{quantities.time(first.seconds)} of its slowest rank"
+    return f"{number}; the longest time went to {first.file.path}: {took}."
+
+
+def _counts(scene: Scene) -> list[Table]:
+    rows = []
+    for layer in scene.layers:
+        for kind in derived.file_counts(scene.alone, layer):
+            sizes = (told(kind.average_bytes, quantities.size), told(kind.largest_bytes, quantities.size))
+            rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
+    names = [
+        Column("layer", "text"),
+        Column("kind", "text"),
+        Column("files"),
+        Column("average size"),
+        Column("largest"),
+    ]
+    return [Table("File counts; sizes as far as bytes were touched", names, rows)] if rows else []
+
+
+def _row(file: File, seconds: float | None) -> list[Cell]:
+    below = file.layers.get("POSIX") or file.layers.get("STDIO")
+    ways = [below.write, below.read] if below else []
+    calls = derived.known_sum(way.calls for way in ways)
+    moved = derived.known_sum(way.bytes for way in ways)
+    return [
+        Cell(file.path),
+        Cell(", ".join(file.layers)),
+        told(file.ranks),
+        told(seconds, quantities.time),
+        told(_bytes(file, "write"), quantities.size),
+        told(_bytes(file, "read"), quantities.size),
+        told(calls),
+        told(moved / calls if calls and moved is not None else None, quantities.size),
+        told(_imbalance(file), quantities.ratio),
+        _stripes(file),
+    ]
+
+
+def _bytes(file: File, way: str) -> int | None:
+    """What the application moved: at the layer that it called."""
+    top = derived.top_layer(file)
+    traffic: Traffic | None = getattr(top[1], way) if top else None
+    return traffic.bytes if traffic else None
+
+
+def _imbalance(file: File) -> float | None:
+    """Time of the slowest rank over that of the fastest, of a shared file."""
+    if not file.fastest or not file.slowest or file.fastest.seconds <= 0:
+        return None
+    return file.slowest.seconds / file.fastest.seconds
+
+
+def _stripes(file: File) -> Cell:
+    if file.stripe_count is None and file.stripe_bytes is None:
+        return Cell(quantities.NOT_TOLD)
+    return Cell(
+        f"{quantities.count(file.stripe_count)} of {quantities.size(file.stripe_bytes)}", file.stripe_count
+    )
+
+
+def _rest(files: list[File]) -> str | None:
+    if not files:
+        return None
+    written, read = (derived.known_sum(_bytes(file, way) for file in files) for way in ("write", "read"))
+    return (
+        f"and {quantities.count(len(files))} more files with shorter times: "
+        f"{quantities.size(written)} written, {quantities.size(read)} read. `forebay report --json` has each."
+    )

@@ -1,0 +1,151 @@
+"""The job as a whole: who, what, when, where; staging; what the source does not tell."""
+
+from __future__ import annotations
+
+from forebay.profiles.model import Job, Profile, Staging
+from forebay.report import quantities
+from forebay.report.document import Cell, Column, Section, Table, told
+
+SOURCES = {"forebay": "Forebay's record", "darshan": "Darshan log", "cray": "statistics of Cray's MPI"}
+
+
+def sections(profile: Profile) -> list[Section]:
+    """The sections of the job."""
+    return [_header(profile), *_staging(profile.job), *_environment(profile.job), *_notes(profile)]
+
+
+def _header(profile: Profile) -> Section:
+    job = profile.job
+    facts = [
+        ("job", " · ".join(dict.fromkeys(filter(None, (job.id, job.scheduler_id))))),
+        ("name", job.name),
+        ("command", job.command),
+        ("script", job.script),
+        ("directory", job.directory),
+        ("user, host", ", ".join(filter(None, (job.user, job.host)))),
+        ("nodes, ranks", extent(profile)),
+        ("began", quantities.moment(job.started_unix_s) if job.started_unix_s else None),
+        ("run time", quantities.time(job.wall_s)),
+        ("state", state(job)),
+        ("file system", f"emulated: {job.emulated}" if job.emulated else None),
+        ("read from", f"{profile.path} ({SOURCES[profile.source]})"),
+    ]
+    return Section("job", "Job", _titled(profile), facts=[(name, value) for name, value in facts if value])
+
+
+def name_of(profile: Profile) -> str:
+    """A name for people: the job's, its script's, its program's, else where it was read from."""
+    job = profile.job
+    programs = [program.name for program in profile.programs if program.name]
+    named = job.name or last_part(job.script) or (last_part(programs[0]) if programs else None)
+    return named or last_part(job.command and job.command.split()[0]) or last_part(profile.path) or "job"
+
+
+def last_part(path: str | None) -> str | None:
+    """The file's name without its directories."""
+    return path.rstrip("/").rsplit("/", 1)[-1] if path else None
+
+
+def state(job: Job) -> str | None:
+    """How the job ended, if anything is to be told of it."""
+    if job.error:
+        return f"not started: {job.error}"
+    if job.killed:
+        return "killed: it says that it runs, and its process is gone"
+    if job.running:
+        return "still running: figures are of what has been recorded by now"
+    if job.over_time_limit:
+        return "ended at its time limit"
+    if job.ended_by_signal:
+        return f"ended by signal {job.ended_by_signal}"
+    failed = next((code for code in (job.job_status, job.exit_code) if code), None)
+    return f"failed with status {failed}" if failed else None
+
+
+def extent(profile: Profile) -> str | None:
+    """Nodes, and ranks of the largest program."""
+    ranks = [program.ranks for program in profile.programs if program.ranks]
+    hosts = max((program.hosts for program in profile.programs if program.hosts), default=None)
+    nodes = profile.job.nodes or hosts
+    parts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
+    if ranks:
+        parts.append(f"{max(ranks)} rank{'s' if max(ranks) > 1 else ''}")
+    return ", ".join(parts) or None
+
+
+def _titled(profile: Profile) -> str:
+    programs = len(profile.programs)
+    if programs == 0:
+        return f"{name_of(profile)}: no program of it was recorded."
+    number = "one program" if programs == 1 else f"{programs} programs"
+    return f"{name_of(profile)}: {number} in {quantities.time(profile.job.wall_s)}."
+
+
+def _staging(job: Job) -> list[Section]:
+    moves = [(name, move) for name, move in (("in", job.stage_in), ("out", job.stage_out)) if move]
+    if not moves and not job.store:
+        return []
+    facts = [
+        ("store", job.store),
+        ("capacity", quantities.size(job.capacity_bytes) if job.capacity_bytes else None),
+        ("data kept in", job.kept),
+    ]
+    columns = [Column("stage", "text"), *map(Column, ("files", "bytes", "time", "throughput", "failures"))]
+    rows = [_move(name, move) for name, move in moves]
+    return [
+        Section(
+            "staging",
+            "Staging and store",
+            _moved(moves),
+            facts=[(name, value) for name, value in facts if value],
+            tables=[Table("Staged", columns, rows)] if rows else [],
+            notes=[f"not staged: {failure}" for failure in job.failures],
+        )
+    ]
+
+
+def _move(name: str, move: Staging) -> list[Cell]:
+    speed = move.bytes / move.seconds if move.seconds > 0 else None
+    return [
+        Cell(name),
+        told(move.files),
+        told(move.bytes, quantities.size),
+        told(move.seconds, quantities.time),
+        told(speed, quantities.rate),
+        told(move.failures),
+    ]
+
+
+def _moved(moves: list[tuple[str, Staging]]) -> str:
+    told_moves = [
+        f"{quantities.size(move.bytes)} staged {name} in {quantities.time(move.seconds)}"
+        for name, move in moves
+    ]
+    return (", ".join(told_moves) or "Nothing was staged") + "."
+
+
+def _environment(job: Job) -> list[Section]:
+    if not job.environment:
+        return []
+    number = len(job.environment)
+    return [
+        Section(
+            "environment",
+            "Environment",
+            f"{number} variable{'s bear' if number > 1 else ' bears'} on I/O.",
+            facts=sorted(job.environment.items()),
+        )
+    ]
+
+
+def _notes(profile: Profile) -> list[Section]:
+    if not profile.notes:
+        return []
+    return [
+        Section(
+            "notes",
+            "What the source does not tell",
+            "Read the figures with this in mind.",
+            notes=profile.notes,
+        )
+    ]

@@ -1,0 +1,108 @@
+"""Which rank moved how much, and when."""
+
+from __future__ import annotations
+
+from forebay.profiles.model import Heat
+from forebay.report import quantities
+from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.sections._base import Scene
+
+WAYS = (("write", "written"), ("read", "read"))
+#: Spans in the table beside the map.
+SPANS = 10
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    shown = [(heat, way, name) for heat in scene.program.heat for way, name in WAYS if _moved(heat, way)]
+    if not shown:
+        return Section("over-time", "Ranks over time", "The source has no record of the ranks over time.")
+    return Section(
+        "over-time",
+        "Ranks over time",
+        _seen(*shown[0]),
+        charts=[_chart(scene, *one) for one in shown if _is_charted(scene, one[0], one[1])],
+        tables=[_table(scene, shown)],
+    )
+
+
+def _moved(heat: Heat, way: str) -> int:
+    return sum(map(sum, getattr(heat, way)))
+
+
+def _is_charted(scene: Scene, heat: Heat, way: str) -> bool:
+    """Not what is a ten-thousandth of all that was moved: messages, configuration."""
+    most = scene.limit(
+        lambda peer: max(_moved(h, w) for h in peer.program.heat for w, _ in WAYS) if peer.program.heat else 0
+    )
+    return _moved(heat, way) * 10_000 >= most
+
+
+def _chart(scene: Scene, heat: Heat, way: str, name: str):
+    from forebay.report.charts.heat import heat_map
+
+    longest_s = scene.limit(_length_s) or heat.bin_s
+    cell = scene.limit(
+        lambda peer: max((_cell(one, way) for one in peer.program.heat if one.layer == heat.layer), default=0)
+    )
+    about = f"{_seen(heat, way, name)} The table below has the sums."
+    return heat_map(
+        heat,
+        way,
+        _length_s(scene),
+        (longest_s, cell or 1),
+        f"{heat.layer}: bytes {name} by rank and time",
+        about,
+    )
+
+
+def _length_s(scene: Scene) -> float:
+    recorded_s = max(
+        (len(heat.write[0]) * heat.bin_s for heat in scene.program.heat if heat.write), default=0.0
+    )
+    return min(scene.program.wall_s or recorded_s, recorded_s) or recorded_s
+
+
+def _cell(heat: Heat, way: str) -> int:
+    return max((max(row, default=0) for row in getattr(heat, way)), default=0)
+
+
+def _seen(heat: Heat, way: str, name: str) -> str:
+    rows = [sum(row) for row in getattr(heat, way)]
+    active = sum(1 for amount in rows if amount)
+    who = "rows of ranks" if heat.ranks_per_row > 1 else "ranks"
+    most = max(rows) / sum(rows)
+    spans = sum(1 for column in zip(*getattr(heat, way), strict=True) if any(column))
+    bins = len(getattr(heat, way)[0])
+    when = "" if bins < SPANS else f" Data moved in {quantities.share(spans / bins)} of the time."
+    return (
+        f"{heat.layer}: {quantities.size(sum(rows))} {name} by {active} of {len(rows)} {who}, "
+        f"the busiest with {quantities.share(most)}.{when}"
+    )
+
+
+def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
+    length_s = _length_s(scene)
+    edges = [length_s * n / SPANS for n in range(SPANS + 1)]
+    sums = [_spans(heat, way, length_s) for heat, way, _ in shown]
+    rows = [
+        [
+            Cell(f"{quantities.time(edges[n])} to {quantities.time(edges[n + 1])}"),
+            *(told(one[n], quantities.size) for one in sums),
+        ]
+        for n in range(SPANS)
+    ]
+    if all(len(heat.write[0]) < 2 for heat, _, _ in shown):
+        rows = [
+            [Cell(f"0 to {quantities.time(length_s)}"), *(told(sum(one), quantities.size) for one in sums)]
+        ]
+    names = columns("time since the begin", *(f"{heat.layer} {name}" for heat, _, name in shown))
+    return Table("Bytes of all ranks by time", names, rows)
+
+
+def _spans(heat: Heat, way: str, length_s: float) -> list[int]:
+    spans = [0] * SPANS
+    for at, column in enumerate(zip(*getattr(heat, way), strict=True)):
+        middle_s = (at + 0.5) * heat.bin_s
+        spans[min(SPANS - 1, int(middle_s / length_s * SPANS))] += sum(column)
+    return spans

@@ -1,0 +1,91 @@
+"""In which order and along which boundaries the system calls went."""
+
+from __future__ import annotations
+
+from forebay.profiles import derived
+from forebay.profiles.model import LayerName
+from forebay.report import quantities
+from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.sections._base import Scene
+
+NOTES = [
+    "Sequential: a call begins at or behind the end of the same rank's previous one in that direction. "
+    "Consecutive: exactly there.",
+    "Stripe-sized: exactly one stripe unit. Not aligned: begins off a multiple of the file system's block.",
+]
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    rows = [row for layer in scene.layers if layer != "MPI-IO" for row in _rows(scene, layer)]
+    known = [row for row in rows if any(cell.number is not None for cell in row[3:])]
+    if not known:
+        return Section(
+            "pattern", "Order and alignment", "The source does not tell in which order calls were made."
+        )
+    names = ["calls", "sequential", "consecutive", "gaps", "bytes skipped", "stripe-sized"]
+    columns = [Column("layer", "text"), Column("direction", "text"), *(Column(name) for name in names)]
+    return Section(
+        "pattern",
+        "Order and alignment",
+        _seen(scene),
+        tables=[Table("Order of system calls", columns, known)],
+        facts=_alignment(scene),
+        notes=NOTES,
+    )
+
+
+def _rows(scene: Scene, layer: LayerName) -> list[list[Cell]]:
+    sums = scene.totals(layer)
+    return [
+        _row(layer, name, traffic)
+        for name, traffic in (("writes", sums.write), ("reads", sums.read))
+        if traffic.calls
+    ]
+
+
+def _row(layer: LayerName, name: str, traffic: derived.TrafficTotals) -> list[Cell]:
+    return [
+        Cell(layer),
+        Cell(name),
+        told(traffic.calls),
+        told(_part(traffic.sequential, traffic.calls), quantities.share),
+        told(_part(traffic.consecutive, traffic.calls), quantities.share),
+        told(traffic.gaps),
+        told(traffic.gap_bytes, quantities.size),
+        told(derived.stripe_share(traffic), quantities.share),
+    ]
+
+
+def _part(some: int | None, calls: int | None) -> float | None:
+    return None if some is None or not calls else some / calls
+
+
+def _alignment(scene: Scene) -> list[tuple[str, str]]:
+    if "POSIX" not in scene.layers:
+        return []
+    sums = scene.totals("POSIX")
+    part = _part(sums.not_aligned, (sums.read.calls or 0) + (sums.write.calls or 0))
+    blocks = {
+        layer.alignment_bytes
+        for _, layer in derived.layers_of([scene.program], "POSIX")
+        if layer.alignment_bytes
+    }
+    told_blocks = " or ".join(quantities.size(block) for block in sorted(blocks)) or "the block"
+    return (
+        []
+        if part is None
+        else [("not aligned", f"{quantities.share(part)} of the POSIX calls begin off {told_blocks}")]
+    )
+
+
+def _seen(scene: Scene) -> str:
+    sentences = []
+    for layer in scene.layers:
+        for name, traffic in (("writes", scene.totals(layer).write), ("reads", scene.totals(layer).read)):
+            part = _part(traffic.sequential, traffic.calls)
+            if layer == "POSIX" and part is not None:
+                sentences.append(
+                    f"{quantities.share(part)} of {quantities.count(traffic.calls)} {name} are sequential."
+                )
+    return " ".join(sentences) or "The order of POSIX calls is not known."

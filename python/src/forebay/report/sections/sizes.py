@@ -1,0 +1,95 @@
+"""In which sizes the data were moved."""
+
+from __future__ import annotations
+
+from forebay.profiles.derived import LayerTotals
+from forebay.profiles.model import SIZE_CLASS_NAMES, LayerName
+from forebay.report import quantities
+from forebay.report.charts.bars import Series, bars
+from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.sections._base import Scene
+
+WAYS = (("write", "writes"), ("read", "reads"))
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    sums = {layer: scene.totals(layer) for layer in scene.layers}
+    counted = {layer: one for layer, one in sums.items() if any(_sizes(one, way) for way, _ in WAYS)}
+    charts = [_chart(scene, *item) for item in counted.items()]
+    tables = [_classes(counted)] if counted else []
+    common = [row for layer, one in sums.items() for row in _common(layer, one)]
+    if common:
+        names = [
+            Column("layer", "text"),
+            Column("direction", "text"),
+            Column("size"),
+            Column("calls"),
+            Column("share"),
+        ]
+        tables.append(Table("Commonest sizes", names, common))
+    return Section("sizes", "Access sizes", _seen(sums), charts=charts, tables=tables)
+
+
+def _sizes(sums: LayerTotals, way: str) -> list[int]:
+    return [] if not any(getattr(sums, way).sizes or []) else getattr(sums, way).sizes
+
+
+def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
+    series = [Series(way, name, sizes) for way, name in WAYS if (sizes := _sizes(sums, way))]
+    limit = scene.limit(
+        lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0)
+    )
+    about = "; ".join(f"{one.name} {_told_classes(one.values)}" for one in series)
+    return bars(SIZE_CLASS_NAMES, series, f"{layer}: calls by size in bytes", about, quantities.count, limit)
+
+
+def _told_classes(calls) -> str:
+    return ", ".join(
+        f"{name}: {quantities.count(n)}" for name, n in zip(SIZE_CLASS_NAMES, calls, strict=True) if n
+    )
+
+
+def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
+    kinds = [(layer, way, name) for layer in counted for way, name in WAYS if _sizes(counted[layer], way)]
+    rows = [
+        [Cell(name), *(told(_sizes(counted[layer], way)[at]) for layer, way, _ in kinds)]
+        for at, name in enumerate(SIZE_CLASS_NAMES)
+    ]
+    names = [Column("bytes", "text"), *(Column(f"{layer} {name}") for layer, _, name in kinds)]
+    return Table("Calls by size", names, rows)
+
+
+def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
+    rows = []
+    for way, name in WAYS:
+        traffic = getattr(sums, way)
+        for size, calls in traffic.common_sizes:
+            part = calls / traffic.calls if traffic.calls else None
+            rows.append(
+                [
+                    Cell(layer),
+                    Cell(name),
+                    told(size, quantities.exact_size),
+                    told(calls),
+                    told(part, quantities.share),
+                ]
+            )
+    return rows
+
+
+def _seen(sums: dict[LayerName, LayerTotals]) -> str:
+    told_layers = [text for layer, one in sums.items() if (text := _most(layer, one))]
+    return " ".join(told_layers[:2]) or "No sizes of accesses are known."
+
+
+def _most(layer: LayerName, sums: LayerTotals) -> str | None:
+    way, name = max(WAYS, key=lambda pair: sum(_sizes(sums, pair[0])))
+    sizes = _sizes(sums, way)
+    if not sizes:
+        return None
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    part = quantities.share(sizes[largest] / sum(sizes))
+    return (
+        f"{layer}: {part} of {quantities.count(sum(sizes))} {name} are of {SIZE_CLASS_NAMES[largest]} bytes."
+    )

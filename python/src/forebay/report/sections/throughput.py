@@ -1,0 +1,93 @@
+"""How much went through each layer, and how fast."""
+
+from __future__ import annotations
+
+from forebay.profiles import derived
+from forebay.profiles.model import LayerName
+from forebay.report import quantities
+from forebay.report.charts.bars import Series, bars
+from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.sections._base import Scene
+
+COLUMNS = columns(
+    "layer", "files", "read", "read calls", "written", "write calls", "slowest rank", "throughput"
+)  # fmt: skip
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    found = {layer: derived.performance(scene.program, layer) for layer in scene.layers}
+    known = {layer: one for layer, one in found.items() if one}
+    facts = _efficiency(scene)
+    return Section(
+        "throughput",
+        "Throughput per layer",
+        _seen(scene, known),
+        charts=[_chart(scene, known)] if known else [],
+        tables=[
+            Table("Bytes and calls of each layer", COLUMNS, [_row(scene, *item) for item in found.items()])
+        ],
+        facts=facts,
+        notes=_notes([one.how for one in known.values()]),
+    )
+
+
+def _chart(scene: Scene, known: dict[LayerName, derived.Performance]):
+    mark = (scene.machine.peak_bytes_per_s, f"peak of {scene.machine.name}") if scene.machine else None
+    values = [one.bytes_per_s for one in known.values()]
+    about = "; ".join(f"{layer}: {quantities.rate(one.bytes_per_s)}" for layer, one in known.items())
+    limit = max(scene.limit(_fastest) or 0, mark[0] if mark else 0)
+    title = "Throughput as the slowest rank saw it"
+    return bars(
+        list(known), [Series("chance", "throughput", values)], title, about, quantities.rate, limit, mark
+    )
+
+
+def _fastest(scene: Scene) -> float | None:
+    return max(
+        (one.bytes_per_s for layer in scene.layers if (one := derived.performance(scene.program, layer))),
+        default=None,
+    )
+
+
+def _row(scene: Scene, layer: LayerName, speed: derived.Performance | None) -> list[Cell]:
+    sums = scene.totals(layer)
+    return [
+        Cell(layer),
+        told(sums.files),
+        told(sums.read.bytes, quantities.size),
+        told(sums.read.calls),
+        told(sums.write.bytes, quantities.size),
+        told(sums.write.calls),
+        told(speed and speed.seconds, quantities.time),
+        told(speed and speed.bytes_per_s, quantities.rate),
+    ]
+
+
+def _efficiency(scene: Scene) -> list[tuple[str, str]]:
+    if scene.machine is None:
+        return []
+    found = derived.efficiency(scene.alone, scene.machine)
+    peak = f"{quantities.rate(scene.machine.peak_bytes_per_s)} ({scene.machine.peak_is})"
+    if found is None:
+        return [("storage's peak", peak), ("I/O efficiency", "not known: the throughput is not")]
+    share = f"{quantities.share(found.share)} of the peak, at {found.layer}"
+    return [
+        ("storage's peak", peak),
+        ("I/O efficiency", share + ("; a cache was in front" if found.share > 1 else "")),
+    ]
+
+
+def _seen(scene: Scene, known: dict[LayerName, derived.Performance]) -> str:
+    if not scene.layers:
+        return "No file was recorded."
+    if not known:
+        return "The source tells no time of the slowest rank, so no throughput is known."
+    layer, one = next(iter(known.items()))
+    moved = f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}"
+    return f"{moved}, as the slowest rank saw it."
+
+
+def _notes(hows: list[str]) -> list[str]:
+    """How throughput was computed; of several ways the one that says most."""
+    return [f"Throughput is {max(hows, key=len)}."] if hows else []

@@ -1,0 +1,114 @@
+"""Where the time went, on the average of the ranks."""
+
+from __future__ import annotations
+
+from forebay.profiles import derived
+from forebay.profiles.model import LayerName, Program
+from forebay.report import quantities
+from forebay.report.charts.canvas import Chart
+from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
+from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.sections._base import Scene
+
+NAMES = {
+    "write": "writing",
+    "read": "reading",
+    "waiting": "exchange, waiting",
+    "metadata": "metadata, locks",
+    "sync": "sync",
+    "still": "no I/O here",
+}
+#: A layer with a smaller share of the run time than this is told in the table only.
+CHARTED_SHARE_MIN = 0.001
+
+
+def section(scene: Scene) -> Section:
+    """The program's section."""
+    split = split_of_layers(scene)
+    if not split:
+        return Section(
+            "time", "Where the time went", "The source tells no run time, so there are no shares of it."
+        )
+    rows = [[Cell(layer), *(told(parts[ink], quantities.time) for ink in NAMES)] for layer, parts in split]
+    caption = f"Seconds of a rank, on average, of {quantities.time(scene.program.wall_s)} run time"
+    return Section(
+        "time",
+        "Where the time went",
+        _seen(split[0], scene.program),
+        tables=[Table(caption, columns("layer", *NAMES.values()), rows)],
+        notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
+        if len(split) > 1 and split[0][0] == "MPI-IO"
+        else [],
+    )
+
+
+def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
+    """For each layer the seconds of a rank, on average, by ink; together the run time."""
+    return [(time.layer, _parts(scene, time)) for time in derived.time_split(scene.program)]
+
+
+def _parts(scene: Scene, time: derived.LayerTime) -> dict[str, float]:
+    parts = {
+        "write": time.write_s,
+        "read": time.read_s,
+        "waiting": 0.0,
+        "metadata": time.metadata_s,
+        "sync": time.sync_s,
+        "still": time.other_s,
+    }
+    if time.layer == "MPI-IO":
+        for way in ("write", "read"):
+            data_s, locks_s = _system_s(scene, way)
+            if data_s is not None:
+                parts["metadata"] += locks_s
+                parts["waiting"] += max(0.0, parts[way] - data_s - locks_s)
+                parts[way] = min(parts[way], data_s)
+    return parts
+
+
+def _system_s(scene: Scene, way: str) -> tuple[float | None, float]:
+    """Of a rank's calls of MPI-IO, the seconds in system calls that move data, and in locks and seeks.
+
+    Where the source does not tell, those of the POSIX layer of the same files.
+    """
+    ranks = scene.program.ranks
+    traffic = getattr(scene.totals("MPI-IO"), way)
+    if traffic.data_s is not None:
+        return traffic.data_s / ranks, (traffic.other_system_s or 0.0) / ranks
+    below = [
+        file.layers["POSIX"] for file in scene.program.files if {"MPI-IO", "POSIX"} <= file.layers.keys()
+    ]
+    data_s = derived.known_sum(getattr(layer, way).seconds for layer in below)
+    return (None if data_s is None else data_s / ranks), 0.0
+
+
+def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: int = WIDTH_PX) -> Chart:
+    """The bars: a row for each name with its parts in seconds."""
+    rows = [
+        (name, [Part(ink, NAMES[ink], seconds / wall_s) for ink, seconds in parts.items()])
+        for name, parts in split
+        if parts["still"] < wall_s * (1 - CHARTED_SHARE_MIN) or len(split) == 1
+    ] or [(name, [Part("still", NAMES["still"], 1.0)]) for name, _ in split[:1]]
+    about = "; ".join(
+        f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows
+    )
+    return bar_of_shares(
+        rows, "Where the time went: share of the run time, mean of the ranks", about, width_px
+    )
+
+
+def _told(part: Part) -> str:
+    return f"{part.name} {quantities.share(part.share)}"
+
+
+def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
+    layer, parts = first
+    io_s = program.wall_s - parts["still"]
+    largest = max((ink for ink in parts if ink != "still"), key=parts.__getitem__)
+    if not parts[largest]:
+        return f"A rank spent next to nothing of its {quantities.time(program.wall_s)} in I/O."
+    return (
+        f"On average a rank spent {quantities.share(io_s / program.wall_s)} of "
+        f"{quantities.time(program.wall_s)} in {layer}, most of it in "
+        f"{NAMES[largest].replace(', ', ' and ')} ({quantities.time(parts[largest])})."
+    )

@@ -1,0 +1,187 @@
+"""`forebay-py report` as a person types it."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from making import LOG_NAMES, LOGS, log
+
+from forebay.profiles import derived
+
+FOREBAY_PY = pathlib.Path(sys.executable).parent / "forebay-py"
+DEFAULT = LOGS / "mpiio_shared_default.darshan"
+TUNED = LOGS / "mpiio_shared_tuned.darshan"
+HEAVY = ("numpy", "pandas", "matplotlib", "weasyprint", "darshan", "rich", "jinja2")
+
+
+@pytest.mark.parametrize("name", LOG_NAMES)
+def test_summary_fits_a_screen(report, name):
+    told = report(LOGS / f"{name}.darshan")
+    assert told.returncode == 0, told.stderr
+    lines = told.stdout.splitlines()
+    assert 5 <= len(lines) <= 40
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "of the run time" in told.stdout
+
+
+def test_summary_of_two_fits_a_screen(report):
+    told = report(DEFAULT, TUNED)
+    assert len(told.stdout.splitlines()) <= 40
+    assert "B was 1.2 times as fast as A" in told.stdout
+    assert "POSIX writes: calls" in told.stdout
+
+
+def test_narrow_terminal(report):
+    told = report(DEFAULT, COLUMNS="40")
+    assert len(told.stdout.splitlines()) <= 40
+    assert max(len(line.rstrip()) for line in told.stdout.splitlines()) <= 40
+
+
+def test_bar_is_told_by_letters(report):
+    assert re.search(r"MPI-IO  W+x+M*\.+", report(DEFAULT).stdout)
+
+
+def test_colour_only_where_a_person_looks(report):
+    assert "\x1b" not in report(DEFAULT).stdout
+    assert "\x1b[" in on_a_terminal()
+    assert not re.search(r"\x1b\[[\d;]*3\d", on_a_terminal(NO_COLOR="1"))
+
+
+def on_a_terminal(**variables: str) -> str:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    process = subprocess.Popen(
+        [FOREBAY_PY, "report", DEFAULT],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    os.close(theirs)
+    told = b""
+    while part := read_or_end(ours):
+        told += part
+    os.close(ours)
+    assert process.wait() == 0
+    return told.decode()
+
+
+def read_or_end(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # EIO: the other side is closed
+        return b""
+
+
+def test_json_is_one_object(report):
+    told = json.loads(report("--json", DEFAULT, TUNED).stdout)
+    assert told["forebay_report"] == 1
+    profile = log("mpiio_shared_default")
+    assert (
+        told["jobs"][0]["totals"]["POSIX"]["write"]["calls"]
+        == derived.totals(profile, "POSIX").write.calls
+    )
+    assert told["jobs"][0]["findings"][0]["lines"]
+    assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
+
+
+def test_no_advice(report, tmp_path):
+    told = report("--no-advice", "--html", tmp_path / "page.html", DEFAULT)
+    assert "aggregator" not in told.stdout
+    assert "What to do" not in (tmp_path / "page.html").read_text()
+
+
+def test_efficiency_against_a_machine(report, tmp_path):
+    machine = pathlib.Path(__file__).parents[2] / "machines" / "lustre-small.toml"
+    report("--machine", machine, "--html", tmp_path / "page.html", DEFAULT)
+    page = (tmp_path / "page.html").read_text()
+    # 8 targets of 62.5 MB/s; the page cache is faster than the storage that the file describes.
+    assert "477 MiB/s (lustre-small: 8 storage targets of 62.5 MB/s each)" in page
+    assert re.search(r"\d{3} % of the peak, at MPI-IO; a cache was in front", page)
+
+
+def test_page_and_pdf(report, tmp_path):
+    told = report("--html", tmp_path / "a.html", "--pdf", tmp_path / "a.pdf", DEFAULT)
+    assert told.stderr == f"page: {tmp_path / 'a.html'}\nPDF: {tmp_path / 'a.pdf'}\n"
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["/nowhere/a.darshan"], "error: /nowhere/a.darshan: no such file"),
+        ([], "error: no job has been recorded yet"),
+        ([DEFAULT] * 7, "error: 7 jobs are too many"),
+        (
+            [DEFAULT, "--html", "/nowhere/page.html"],
+            "error: /nowhere/page.html: No such file",
+        ),
+        ([DEFAULT, "--machine", "/nowhere.toml"], "error: /nowhere.toml: No such file"),
+    ],
+)
+def test_errors_say_what_to_do(report, arguments, said):
+    told = report(*arguments)
+    assert told.returncode == 1
+    assert told.stderr.startswith(said)
+    assert "\nhint: " in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
+    """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
+    page = tmp_path / "page.html"
+    for tenths in range(1, 600, 3):
+        process = subprocess.Popen(
+            [FOREBAY_PY, "report", DEFAULT, "--html", page],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        time.sleep(tenths / 10)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert [path.name for path in tmp_path.iterdir()] in ([], ["page.html"])
+        if page.exists():
+            assert page.read_text().endswith("</html>")
+            break
+    assert page.exists()
+
+
+def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
+    """A limit of the file size stands for a full disk: the write fails half way."""
+    page = tmp_path / "page.html"
+    limited = (
+        f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
+    )
+    told = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert told.returncode == 1
+    assert f"error: {page}: File too large\nhint: " in told.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-c", "import forebay"],
+        ["-m", "forebay.cli", "--help"],
+        ["-m", "forebay.cli", "report", "--help"],
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(words):
+    code = f"import runpy, sys, forebay, atexit; loaded = lambda: print([n for n in {HEAVY} if n in sys.modules], file=sys.stderr)\natexit.register(loaded)\n"
+    code += (
+        "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stderr == "[]\n"
+
+
+def test_help_has_examples(report):
+    assert "forebay report old.darshan new.darshan" in report("--help").stdout

@@ -1,0 +1,98 @@
+"""Jobs out of the ordinary: nothing known, nothing done, very much done."""
+
+import msgspec
+import pytest
+from making import advised, file_of, html, log, posix, profile_of, rich_profile
+
+from forebay.profiles.model import File, Job, Profile, Program
+from forebay.report import quantities
+from forebay.report.assembly import PROGRAMS_MAX
+from forebay.report.sections.files import FILES_MAX
+
+
+@pytest.mark.parametrize("wall_s", [0.0, None])
+def test_run_without_length(wall_s):
+    text = html(profile_of(file_of("/scratch/a"), wall_s=wall_s))
+    assert "The source tells no run time" in text
+    assert "How long its I/O took is not told" in text
+
+
+def test_job_without_programs():
+    nothing = Profile(
+        source="forebay",
+        path="/nowhere",
+        job=Job(error="no such file", hint="make it"),
+        programs=[],
+    )
+    text = html(nothing)
+    assert "not started: no such file" in text
+    assert "no program of it was recorded" in text
+
+
+def test_program_that_did_not_end_properly():
+    profile = profile_of()
+    profile.programs[0].finished = False
+    assert "did not end properly" in html(profile)
+
+
+def test_job_that_failed_says_so_first():
+    assert advised(
+        profile_of(file_of("/a", written=1, calls=1, seconds=9.0), job_status=3)
+    ).verdict.startswith("The job failed with status 3.")
+
+
+def test_job_without_mpiio():
+    text = html(log("posix_fpp"))
+    assert "MPI-IO: " not in text
+    assert "The source does not tell which hints were in force." in text
+
+
+def test_little_io_is_no_bottleneck():
+    quick = profile_of(file_of("/a", written=1, calls=1, seconds=0.01))
+    assert (
+        advised(quick).verdict
+        == "I/O took < 1 % of the run time: storage did not hold this job back."
+    )
+
+
+def test_ten_thousand_files_are_a_page_of_moderate_size():
+    files = [
+        file_of(f"/scratch/{'d' * 60}/{at:05}", written=at, calls=1, seconds=1.0 + at)
+        for at in range(10_000)
+    ]
+    text = html(profile_of(*files))
+    assert len(text) < 2_000_000
+    assert text.count('<td class="path">') == FILES_MAX
+    assert f"and {quantities.count(10_000 - FILES_MAX)} more files" in text
+    assert "/09999<" in text
+    assert "/00001<" not in text
+
+
+def test_a_thousand_ranks_are_a_page_of_moderate_size():
+    assert len(html(rich_profile())) < 2_000_000
+
+
+def test_each_program_has_its_sections():
+    programs = [
+        Program(
+            files=[
+                File(
+                    path=f"/scratch/f{at}",
+                    ranks=1,
+                    layers={"POSIX": posix(5, 1, float(at))},
+                )
+            ],
+            name=f"/bin/p{at}",
+            ranks=1,
+            wall_s=20.0,
+        )
+        for at in range(PROGRAMS_MAX + 2)
+    ]
+    profile = msgspec.structs.replace(profile_of(), programs=programs)
+    text = html(profile)
+    assert f"The job ran {PROGRAMS_MAX + 2} programs" in text
+    assert text.count('<h2 id="program-') == PROGRAMS_MAX
+    # Those with the least I/O are in the table of programs only.
+    assert "f2<" in text
+    assert "/scratch/f1<" not in text
+    assert "/bin/p1<" in text
