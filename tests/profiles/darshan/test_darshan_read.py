@@ -13,6 +13,7 @@ from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
 
 # Places in the header of a log of format 3.41.
+NAMES_LENGTH_AT = 40
 PARTIAL_AT, MODULE_MAPS_AT, MODULE_VERSIONS_AT = 24, 48, 1072
 POSIX, STDIO, DXT_POSIX, DXT_MPIIO, HEATMAP, UNHEARD_OF = 1, 9, 10, 11, 15, 20
 
@@ -203,6 +204,14 @@ def test_a_log_with_other_bytes_in_the_middle_is_refused(log):
     for at in range(1400, len(whole) - 40, 300):
         path.write_bytes(whole[:at] + bytes(40) + whole[at + 40 :])
         refusal(path)
+
+
+def test_a_log_that_crashes_the_library_is_refused(log):
+    path = log("mpiio_shared_tuned")
+    content = bytearray(path.read_bytes())
+    content[NAMES_LENGTH_AT] = 233
+    path.write_bytes(content)
+    assert "Assertion" in str(refusal(path))
 
 
 def test_what_is_no_log_is_refused(tmp_path):
