@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 1000, BLOCKS = 1100 }; /* more than a process must write to be told of */
+enum { BLOCK = 1000, BLOCKS = 1100 /* more than a process must write to be told of */, DONE = 7 };
 
 static char block[BLOCK];
 static const char *program;
@@ -41,7 +41,7 @@ static void put(int descriptor, int times) {
 
 static void await(pid_t child) {
   int status;
-  check(waitpid(child, &status, 0) == child && status == 0, "child");
+  check(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == DONE, "child");
 }
 
 /* All descriptors closed, and opened again as other files. */
@@ -104,7 +104,7 @@ static void forks(void) {
   pid_t child = fork();
   put(descriptor, BLOCKS);
   if (child == 0)
-    exit(0);
+    exit(DONE);
   await(child);
   check(lseek(descriptor, 0, SEEK_CUR) == 3 * BLOCKS * BLOCK, "lseek");
 }
@@ -196,10 +196,6 @@ static void jump(int number) {
 }
 
 static void *write_too(void *descriptor) {
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  pthread_sigmask(SIG_BLOCK, &alarms, NULL);
   while (jumps < 2000)
     check(pwrite(*(int *)descriptor, block, BLOCK, 0) == BLOCK, "pwrite");
   return NULL;
@@ -210,8 +206,13 @@ static void jumps_out(void) {
   static int descriptor;
   static pthread_t other;
   struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+  static sigset_t alarms;
   descriptor = create("jumped");
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* in the other thread */
   pthread_create(&other, NULL, write_too, &descriptor);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
   signal(SIGALRM, jump);
   sigsetjmp(begin, 1);
   setitimer(ITIMER_REAL, &often, NULL);
@@ -262,7 +263,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
     if (strcmp(cases[i].name, argv[1]) == 0) {
       cases[i].run();
-      return 7;
+      return DONE;
     }
   return 2;
 }
