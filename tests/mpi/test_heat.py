@@ -49,6 +49,7 @@ def test_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
     assert file["moments"]["open"] <= writes["moments"]["first"] <= writes["system_moments"]["first"]
     assert writes["system_moments"]["last"] <= writes["moments"]["last"] <= file["moments"]["close"]
     assert writes["common_sizes"] == writes["asked_common_sizes"] == [[1000, 8]]
+    assert file["sync_calls"] == 2, "one of each rank"
     assert writes["consecutive"] == 0 and writes["gaps"] == 6, "the blocks of two ranks take turns"
     assert (file["not_aligned"], file["alignment_bytes"]) == (7, 4096), "one write and both reads begin at 0"
     fastest, slowest = writes["rank_seconds"]["fastest"], writes["rank_seconds"]["slowest"]
