@@ -114,6 +114,7 @@ static void add_to_head(struct head *head, const struct file *file) {
  * other files, and what they do from now on is not told. */
 static void pack(struct text *out) {
   static struct head head;
+  memset(&head, 0, sizeof head);
   head.dropped = files_dropped();
   files_stop();
   text_add_bytes(out, &head, sizeof head);

@@ -128,6 +128,15 @@ def test_files_beyond_the_limit_are_counted(mpi, direct, tmp_path):
     assert (len(report["files"]), report["files_dropped"]) == (1024, 76)
 
 
+def test_ten_thousand_files_of_eight_ranks(mpich, tmp_path):
+    """1100 of each rank, of which 1024 find room on it, and 4096 in the report."""
+    program = mpich.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
+    report, _ = mpich.report(8, program, "many_files", tmp_path / "f")
+    paths = {file["path"] for file in report["files"]}
+    assert (len(paths), len(report["files"]), report["files_dropped"]) == (4096, 4096, 8 * 1100 - 4096)
+    assert all((file["ranks"], file["opens"], file["not_closed"]) == (1, 1, 0) for file in report["files"])
+
+
 def test_btio_with_a_file_for_each_rank(mpi, tmp_path):
     """BTIO's deck is read by rank 0 as a stream; epio's files are opened without MPI-IO, one for each rank."""
     dumps, points, ranks, side = 3, 48**3, 4, 2
