@@ -62,7 +62,7 @@ uint64_t path_hash(const char *path, uint64_t seed) {
 
 static bool ends_with(const char *text, const char *end) {
   size_t length = strlen(text), end_length = strlen(end);
-  return length > end_length && strcmp(text + length - end_length, end) == 0;
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 /* Shared libraries, and what interpreters have compiled or are set up by: Python's, Java's,
