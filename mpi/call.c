@@ -73,6 +73,7 @@ void call_end(struct call *call) {
     break;
   case CALL_SYNC:
     seconds->sync += elapsed_s;
+    file->counters.sync_calls++;
     break;
   case CALL_DATA:
     seconds->traffic[call->direction].calls += elapsed_s;

@@ -3,6 +3,7 @@
 
 #include "arena.h"
 #include "path.h"
+#include "positions.h"
 #include "section.h"
 
 #include <fcntl.h>
@@ -49,10 +50,7 @@ static struct file *new_file(const char *path, enum layer layer) {
 
 /* The lock is held. The slot that holds the record, or the empty one where the search ends. */
 static struct file **slot_for(const char *path, enum layer layer) {
-  uint64_t hash = 0xcbf29ce484222325u + layer; /* FNV-1a */
-  for (const char *at = path; *at != '\0'; at++)
-    hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-  size_t at = hash >> 20 & (SLOTS - 1);
+  size_t at = path_hash(path, layer) >> 20 & (SLOTS - 1);
   while (slots[at] != NULL && (slots[at]->layer != layer || strcmp(slots[at]->path, path) != 0))
     at = (at + 1) & (SLOTS - 1);
   return &slots[at];
@@ -208,6 +206,8 @@ struct file *descriptors_set(int descriptor, struct file *file) {
   if (file != NULL) {
     __atomic_add_fetch(&file->bound, 1, __ATOMIC_RELAXED);
     raise_highest(descriptor);
+  } else {
+    position_end(descriptor);
   }
   struct file *before = __atomic_exchange_n(&descriptors[descriptor], file, __ATOMIC_ACQ_REL);
   if (before != NULL)
@@ -225,6 +225,7 @@ static void forget(void) {
   memset(slots, 0, sizeof slots);
   memset(handles, 0, sizeof handles);
   memset(descriptors, 0, sizeof descriptors);
+  positions_forget();
   file_count = direct_count = 0;
   dropped = 0;
 }

@@ -41,6 +41,7 @@ struct file {
   int64_t rmw_retry_offset;        /* where a short read for a write ended; -1: it was whole */
   int64_t stripe_bytes, stripe_count;
   int64_t alignment_bytes; /* st_blksize; 0: not known */
+  int64_t end_bytes; /* atomic: of the file, as far as this process knows; where appending begins */
   int64_t collective_writes;
   uint8_t wrote[COLLECTIVE_CALLS_MAX / 8]; /* bit n: this rank wrote in the n-th collective write */
   char opened_by[LIBRARY_NAME_BYTES_MAX];  /* object that opened the descriptor */
@@ -97,7 +98,7 @@ void handles_remove(MPI_File handle);
 /* NULL for a descriptor that belongs to no record. */
 struct file *descriptors_find(int descriptor);
 
-/* Returns whose it was. */
+/* Returns whose it was. With NULL its position is forgotten too. */
 struct file *descriptors_set(int descriptor, struct file *file);
 
 /* No descriptor above it belongs to a record. */

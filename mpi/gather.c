@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "library.h"
 #include "message.h"
+#include "path.h"
 #include "settings.h"
 
 #include <stdlib.h>
@@ -113,6 +114,7 @@ static void add_to_head(struct head *head, const struct file *file) {
  * other files, and what they do from now on is not told. */
 static void pack(struct text *out) {
   static struct head head;
+  memset(&head, 0, sizeof head);
   head.dropped = files_dropped();
   files_stop();
   text_add_bytes(out, &head, sizeof head);
@@ -129,9 +131,10 @@ static void pack(struct text *out) {
 }
 
 static struct joined *find_or_make(struct job *job, const char *path, enum layer layer) {
-  for (int i = 0; i < job->file_count; i++)
-    if (job->files[i]->layer == layer && strcmp(job->files[i]->path, path) == 0)
-      return job->files[i];
+  size_t at = path_hash(path, layer) >> 20 & (JOINED_SLOTS - 1);
+  for (; job->slots[at] != NULL; at = (at + 1) & (JOINED_SLOTS - 1))
+    if (job->slots[at]->layer == layer && strcmp(job->slots[at]->path, path) == 0)
+      return job->slots[at];
   struct joined *file = NULL;
   if (job->file_count < JOINED_FILES_MAX)
     file = arena_take(sizeof *file);
@@ -139,7 +142,7 @@ static struct joined *find_or_make(struct job *job, const char *path, enum layer
     return NULL;
   file->layer = layer;
   file->moments = moments_none();
-  job->files[job->file_count++] = file;
+  job->files[job->file_count++] = job->slots[at] = file;
   return file;
 }
 
@@ -206,6 +209,8 @@ static const char *join_file(struct job *job, int rank, const char *at) {
     job->dropped++;
     return bits + parcel.active_bytes;
   }
+  if (file->ranks == 0)
+    file->rank = rank;
   join_extremes(file, rank, &parcel);
   file->ranks++;
   moments_join(&file->moments, &parcel.moments);

@@ -6,6 +6,7 @@
 
 enum {
   JOINED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */
+  JOINED_SLOTS = 4 * JOINED_FILES_MAX, /* a power of two */
   WRITERS_LISTED_MAX = 256,
   ACTIVE_CLASSES = 4,
   HEAT_ROWS_MAX = 256,
@@ -28,7 +29,8 @@ struct extreme {
 struct joined {
   char *path;
   enum layer layer;
-  int ranks; /* that opened it */
+  int ranks; /* that opened it, or tried to */
+  int rank;  /* the first of them */
   struct counters counters;
   struct seconds sum, slowest;
   struct moments moments; /* seconds since the origin; NAN: none */
@@ -51,6 +53,7 @@ struct job {
   int ranks;
   int file_count;
   struct joined *files[JOINED_FILES_MAX];
+  struct joined *slots[JOINED_SLOTS]; /* the same by path and layer */
   int64_t dropped; /* opens that were not observed, and files that found no room here */
   double io_sum_s, io_slowest_s; /* in the program's calls on all files */
   int ranks_per_row, rows;

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "layout.h"
 #include "path.h"
+#include "positions.h"
 #include "section.h"
 
 #include <dlfcn.h>
@@ -33,19 +34,23 @@ static bool is_read_for_a_write(const struct file *file, const struct call *call
 static void note_place(struct file *file, const struct transfer *transfer) {
   struct traffic *traffic = &file->counters.traffic[transfer->direction];
   int64_t *next = &file->next_offset[transfer->direction];
-  if (*next >= 0 && transfer->offset > *next) {
+  int64_t offset = transfer->offset >= 0 ? transfer->offset : *next >= 0 ? *next : 0;
+  int64_t end = offset + transfer->moved;
+  if (*next >= 0 && offset > *next) {
     traffic->gaps++;
-    traffic->gap_bytes += transfer->offset - *next;
-  } else if (*next >= 0 && transfer->offset < *next) {
+    traffic->gap_bytes += offset - *next;
+  } else if (*next >= 0 && offset < *next) {
     traffic->steps_back++;
   } else {
     traffic->consecutive += *next >= 0;
   }
-  if (file->alignment_bytes > 0 && transfer->offset % file->alignment_bytes != 0)
+  if (file->alignment_bytes > 0 && offset % file->alignment_bytes != 0)
     file->counters.not_aligned++;
-  *next = transfer->offset + transfer->moved;
+  *next = end;
+  if (transfer->direction == WRITING && end > __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED))
+    __atomic_store_n(&file->end_bytes, end, __ATOMIC_RELAXED);
   if (file->stripe_bytes > 0 && transfer->moved == file->stripe_bytes &&
-      transfer->offset % file->stripe_bytes == 0)
+      offset % file->stripe_bytes == 0)
     traffic->stripe_sized++;
 }
 
@@ -152,10 +157,13 @@ static void open_in_call(struct file *file, const struct opening *opening) {
   if (is_ours) {
     note_opener(file, opening->caller);
     file->alignment_bytes = has_status ? status.st_blksize : 0;
+    __atomic_store_n(&file->end_bytes, has_status ? status.st_size : 0, __ATOMIC_RELAXED);
     file->next_offset[READING] = file->next_offset[WRITING] = -1;
   }
   file_unlock(file);
   descriptors_set(opening->descriptor, is_ours ? file : NULL);
+  if (is_ours)
+    position_begin(opening->descriptor, opening->appends);
 }
 
 /* Used in a section only. Not on the stack, which is small in some signal handlers. */
@@ -193,14 +201,17 @@ static void open_directly(const struct opening *opening) {
   file->seconds.open += end_s - opening->start_s;
   if (is_open) {
     file->alignment_bytes = status.st_blksize;
+    __atomic_store_n(&file->end_bytes, status.st_size, __ATOMIC_RELAXED);
     file->stripe_count = layout.stripe_count;
     file->stripe_bytes = layout.stripe_bytes;
     file->next_offset[READING] = file->next_offset[WRITING] = -1;
     span_note(&file->moments.opened, opening->start_s, 0);
   }
   file_unlock(file);
-  if (is_open)
-    descriptors_set(opening->descriptor, file);
+  if (!is_open)
+    return;
+  descriptors_set(opening->descriptor, file);
+  position_begin(opening->descriptor, opening->appends);
 }
 
 static struct file *file_of(int directory, const char *name) {
@@ -263,6 +274,8 @@ void observe_duplicate(int from, int to) {
   if (!is_known || to < 0 || from == to || !is_our_process())
     return;
   struct file *before = descriptors_set(to, file);
+  if (file != NULL)
+    position_share(from, to);
   double now_s = clock_s();
   observe_closed(before, now_s, now_s);
 }
@@ -308,6 +321,8 @@ struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
     count_as_opened(other);
   else
     move(file, other);
+  __atomic_store_n(&other->end_bytes, __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED),
+                   __ATOMIC_RELAXED);
   descriptors_set(descriptor, other);
   return other;
 }

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A read or write of asked bytes that began at offset. */
+/* A read or write of asked bytes that began at offset; negative: not known, and taken to go on
+ * where the one before ended. */
 struct transfer {
   enum direction direction;
   off_t offset;
@@ -34,6 +35,7 @@ struct opening {
   int descriptor; /* negative: it failed */
   const void *caller;
   double start_s;
+  bool appends;
 };
 
 /* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that

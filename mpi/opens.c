@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ static void note_opened(int directory, const char *path, int flags, int descript
   bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH) != 0;
   if (start_s == 0 || is_nameless || !is_readable(path, descriptor))
     return;
-  observe_open(&(struct opening){LAYER_POSIX, directory, path, descriptor, caller, start_s});
+  observe_open(&(struct opening){LAYER_POSIX, directory, path, descriptor, caller, start_s,
+                                 (flags & O_APPEND) != 0});
 }
 
 #define OPEN_BODY(NAME, DIRECTORY, FLAGS, ARGUMENTS)                                               \
@@ -70,6 +72,18 @@ FIXED_OPEN_HOOK(__openat_2, directory, flags, (int directory, const char *path, 
                 (directory, path, flags))
 FIXED_OPEN_HOOK(__openat64_2, directory, flags, (int directory, const char *path, int flags),
                 (directory, path, flags))
+
+/* The call writes the name that it has chosen into the path. */
+FIXED_OPEN_HOOK(mkstemp, AT_FDCWD, 0, (char *path), (path))
+FIXED_OPEN_HOOK(mkstemp64, AT_FDCWD, 0, (char *path), (path))
+FIXED_OPEN_HOOK(mkostemp, AT_FDCWD, flags, (char *path, int flags), (path, flags))
+FIXED_OPEN_HOOK(mkostemp64, AT_FDCWD, flags, (char *path, int flags), (path, flags))
+FIXED_OPEN_HOOK(mkstemps, AT_FDCWD, 0, (char *path, int suffix_bytes), (path, suffix_bytes))
+FIXED_OPEN_HOOK(mkstemps64, AT_FDCWD, 0, (char *path, int suffix_bytes), (path, suffix_bytes))
+FIXED_OPEN_HOOK(mkostemps, AT_FDCWD, flags, (char *path, int suffix_bytes, int flags),
+                (path, suffix_bytes, flags))
+FIXED_OPEN_HOOK(mkostemps64, AT_FDCWD, flags, (char *path, int suffix_bytes, int flags),
+                (path, suffix_bytes, flags))
 
 int close(int descriptor) {
   struct file *file = observe_close(descriptor);

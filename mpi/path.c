@@ -53,14 +53,46 @@ static bool begins_with(const char *text, const char *begin) {
   return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-/* Shared libraries, and what Python has compiled. */
-static bool is_code(const char *path) {
-  const char *last = strrchr(path, '/');
-  const char *name = last != NULL ? last : path;
+uint64_t path_hash(const char *path, uint64_t seed) {
+  uint64_t hash = 0xcbf29ce484222325u + seed; /* FNV-1a */
+  for (const char *at = path; *at != '\0'; at++)
+    hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+  return hash;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* Shared libraries, and what interpreters have compiled or are set up by: Python's, Java's,
+ * Julia's, R's, and the translations that libc reads. */
+static bool is_code(const char *name) {
+  static const char *const ends[] = {
+      ".pyc", ".pth", "._pth", "/pyvenv.cfg", ".jar", ".jmod", ".ji", ".rdb", ".rdx", ".mo",
+  };
   const char *suffix = strstr(name, ".so");
-  size_t length = strlen(name);
-  return (suffix != NULL && (suffix[3] == '\0' || suffix[3] == '.')) ||
-         (length > 4 && strcmp(name + length - 4, ".pyc") == 0);
+  if (suffix != NULL && (suffix[3] == '\0' || suffix[3] == '.'))
+    return true;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (ends_with(name, ends[i]))
+      return true;
+  return false;
+}
+
+/* Where interpreters, and libc with its locales and time zones, keep what is theirs, under whatever
+ * prefix they are installed. */
+static bool is_of_interpreter(const char *path) {
+  static const char *const rooms[] = {
+      "/site-packages/", "/dist-packages/", "/lib/python2.",  "/lib/python3.",
+      "/lib64/python3.", "/lib/perl5/",     "/lib64/perl5/",  "/share/perl5/",
+      "/lib/R/",         "/lib64/R/",       "/share/julia/",  "/lib/julia/",
+      "/lib/jvm/",       "/lib/locale/",    "/share/locale/", "/share/zoneinfo/",
+  };
+  for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+    if (strstr(path, rooms[i]) != NULL)
+      return true;
+  return false;
 }
 
 enum { KEPT_OUT_MAX = 4 };
@@ -88,7 +120,8 @@ bool path_is_foreign(const char *path) {
       "/proc/", "/sys/",  "/dev/", "/etc/", "/usr/", "/lib",
       "/bin/",  "/sbin/", "/opt/", "/run/", "/var/",
   };
-  if (is_code(path) || is_kept_out(path))
+  const char *last = strrchr(path, '/');
+  if (is_code(last != NULL ? last : path) || is_of_interpreter(path) || is_kept_out(path))
     return true;
   if (begins_with(path, "/dev/shm/") || begins_with(path, "/var/tmp/"))
     return false;

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { PATH_BYTES_MAX = PATH_MAX };
 
@@ -14,7 +15,11 @@ const char *path_without_prefix(const char *name);
  * False if it has no such path, or one that is too long. */
 bool path_absolute(int directory, const char *name, char path[PATH_BYTES_MAX]);
 
-/* Of the system, not of the user's data: programs, libraries, devices, settings; and our own. */
+/* Paths of different seeds differ. */
+uint64_t path_hash(const char *path, uint64_t seed);
+
+/* Of the system, not of the user's data: programs, libraries, what interpreters and libc read for
+ * themselves, devices, settings; and our own. */
 bool path_is_foreign(const char *path);
 
 /* Paths below it are foreign from now on: what Forebay itself keeps there. Not copied. */

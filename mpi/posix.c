@@ -5,11 +5,13 @@
 #include "clock.h"
 #include "next.h"
 #include "observe.h"
+#include "positions.h"
 
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -25,9 +27,8 @@ static struct file *find(int descriptor) {
 }
 
 /* Where the call that just moved so many bytes by the descriptor's own position began. */
-static off_t began(int descriptor, ssize_t moved) {
-  off_t now = NEXT(lseek)(descriptor, 0, SEEK_CUR);
-  return now - (moved > 0 ? moved : 0);
+static off_t began(struct file *file, enum direction direction, int descriptor, ssize_t moved) {
+  return position_advance(descriptor, direction, moved, &file->end_bytes);
 }
 
 static struct transfer what(enum direction direction, off_t offset, size_t asked, ssize_t moved,
@@ -49,13 +50,13 @@ static struct transfer what(enum direction direction, off_t offset, size_t asked
   }
 
 DATA_HOOK(read, READING, (int descriptor, void *buffer, size_t length),
-          (descriptor, buffer, length), length, began(descriptor, moved))
+          (descriptor, buffer, length), length, began(file, READING, descriptor, moved))
 DATA_HOOK(write, WRITING, (int descriptor, const void *buffer, size_t length),
-          (descriptor, buffer, length), length, began(descriptor, moved))
+          (descriptor, buffer, length), length, began(file, WRITING, descriptor, moved))
 DATA_HOOK(readv, READING, (int descriptor, const struct iovec *vector, int count),
-          (descriptor, vector, count), 0, began(descriptor, moved))
+          (descriptor, vector, count), 0, began(file, READING, descriptor, moved))
 DATA_HOOK(writev, WRITING, (int descriptor, const struct iovec *vector, int count),
-          (descriptor, vector, count), 0, began(descriptor, moved))
+          (descriptor, vector, count), 0, began(file, WRITING, descriptor, moved))
 
 #define PREAD_HOOK(NAME, OFFSET_TYPE)                                                              \
   DATA_HOOK(NAME, READING, (int descriptor, void *buffer, size_t length, OFFSET_TYPE offset),      \
@@ -83,7 +84,7 @@ VECTOR_HOOK(pwritev64, WRITING, off64_t)
   DATA_HOOK(NAME, DIRECTION,                                                                       \
             (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset, int how),  \
             (descriptor, vector, count, offset, how), 0,                                           \
-            offset >= 0 ? offset : began(descriptor, moved))
+            offset >= 0 ? offset : began(file, DIRECTION, descriptor, moved))
 
 VECTOR2_HOOK(preadv2, READING, off_t)
 VECTOR2_HOOK(preadv64v2, READING, off64_t)
@@ -95,7 +96,7 @@ ssize_t __read_chk(int descriptor, void *buffer, size_t length, size_t room);
 ssize_t __pread_chk(int descriptor, void *buffer, size_t length, off_t offset, size_t room);
 ssize_t __pread64_chk(int descriptor, void *buffer, size_t length, off64_t offset, size_t room);
 DATA_HOOK(__read_chk, READING, (int descriptor, void *buffer, size_t length, size_t room),
-          (descriptor, buffer, length, room), length, began(descriptor, moved))
+          (descriptor, buffer, length, room), length, began(file, READING, descriptor, moved))
 DATA_HOOK(__pread_chk, READING,
           (int descriptor, void *buffer, size_t length, off_t offset, size_t room),
           (descriptor, buffer, length, offset, room), length, offset)
@@ -103,11 +104,41 @@ DATA_HOOK(__pread64_chk, READING,
           (int descriptor, void *buffer, size_t length, off64_t offset, size_t room),
           (descriptor, buffer, length, offset, room), length, offset)
 
+/* printf to a descriptor: one call, though libc makes several of what is long. */
+#define PRINT_HOOK(NAME, VNAME, PARAMETERS, VPARAMETERS, VARGUMENTS)                               \
+  int VNAME VPARAMETERS {                                                                          \
+    struct file *file = find(descriptor);                                                          \
+    if (file == NULL)                                                                              \
+      return NEXT(VNAME) VARGUMENTS;                                                               \
+    double start_s = clock_s();                                                                    \
+    int moved = NEXT(VNAME) VARGUMENTS;                                                            \
+    WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
+                    off_t offset = began(file, WRITING, descriptor, moved);                        \
+                    observe_data(file, what(WRITING, offset, 0, moved, start_s), elapsed_s));      \
+    return moved;                                                                                  \
+  }                                                                                                \
+  int NAME PARAMETERS {                                                                            \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    int moved = VNAME VARGUMENTS;                                                                  \
+    va_end(values);                                                                                \
+    return moved;                                                                                  \
+  }
+
+int __vdprintf_chk(int descriptor, int flag, const char *format, va_list values);
+int __dprintf_chk(int descriptor, int flag, const char *format, ...);
+PRINT_HOOK(dprintf, vdprintf, (int descriptor, const char *format, ...),
+           (int descriptor, const char *format, va_list values), (descriptor, format, values))
+PRINT_HOOK(__dprintf_chk, __vdprintf_chk, (int descriptor, int flag, const char *format, ...),
+           (int descriptor, int flag, const char *format, va_list values),
+           (descriptor, flag, format, values))
+
 /* Where a copy that has moved so many bytes began: an offset that was given has been moved on. */
-static off_t copy_began(int descriptor, const off64_t *offset, ssize_t moved) {
-  if (moved < 0)
+static off_t copy_began(struct file *file, enum direction direction, int descriptor,
+                        const off64_t *offset, ssize_t moved) {
+  if (moved < 0 || file == NULL)
     return 0;
-  return offset != NULL ? *offset - moved : began(descriptor, moved);
+  return offset != NULL ? *offset - moved : began(file, direction, descriptor, moved);
 }
 
 /* From one file to another: a read of the one and a write of the other. The time counts once, for
@@ -128,8 +159,9 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
-    WITH_ERRNO_KEPT(note_copied(source, copy_began(from, FROM_OFFSET, moved), target,              \
-                                copy_began(to, TO_OFFSET, moved), moved, start_s));                \
+    WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
+                                target, copy_began(target, WRITING, to, TO_OFFSET, moved), moved,  \
+                                start_s));                                                         \
     return moved;                                                                                  \
   }
 
@@ -159,9 +191,10 @@ AIO_HOOK(aio_read64, aiocb64, READING)
 AIO_HOOK(aio_write, aiocb, WRITING)
 AIO_HOOK(aio_write64, aiocb64, WRITING)
 
-#define OTHER_HOOK_OF(FIND, RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                             \
+/* All but seeking is done with the descriptors of streams too, and they stay streams. */
+#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
   RESULT NAME PARAMETERS {                                                                         \
-    struct file *file = FIND(descriptor);                                                          \
+    struct file *file = descriptors_find(descriptor);                                              \
     if (file == NULL)                                                                              \
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
@@ -170,14 +203,21 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
     return result;                                                                                 \
   }
 
-/* All but seeking is done with the descriptors of streams too, and they stay streams. */
-#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
-  OTHER_HOOK_OF(descriptors_find, RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)
+#define SEEK_HOOK(RESULT, NAME)                                                                    \
+  RESULT NAME(int descriptor, RESULT offset, int whence) {                                         \
+    struct file *file = find(descriptor);                                                          \
+    if (file == NULL)                                                                              \
+      return NEXT(NAME)(descriptor, offset, whence);                                               \
+    double start_s = clock_s();                                                                    \
+    RESULT now = NEXT(NAME)(descriptor, offset, whence);                                           \
+    if (now >= 0)                                                                                  \
+      position_set(descriptor, now);                                                               \
+    WITH_ERRNO_KEPT(observe_other(file, SEEK, clock_s() - start_s));                               \
+    return now;                                                                                    \
+  }
 
-OTHER_HOOK_OF(find, off_t, lseek, SEEK, (int descriptor, off_t offset, int whence),
-              (descriptor, offset, whence))
-OTHER_HOOK_OF(find, off64_t, lseek64, SEEK, (int descriptor, off64_t offset, int whence),
-              (descriptor, offset, whence))
+SEEK_HOOK(off_t, lseek)
+SEEK_HOOK(off64_t, lseek64)
 OTHER_HOOK(int, fsync, SYNC, (int descriptor), (descriptor))
 OTHER_HOOK(int, fdatasync, SYNC, (int descriptor), (descriptor))
 OTHER_HOOK(int, sync_file_range, SYNC,
@@ -224,6 +264,8 @@ OTHER_HOOK(int, fstat64, STAT, (int descriptor, struct stat64 *status), (descrip
     int result = NEXT(NAME)(descriptor, command, argument);                                        \
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                                          \
       WITH_ERRNO_KEPT(observe_duplicate(descriptor, result));                                      \
+    if (command == F_SETFL && result == 0)                                                         \
+      position_set_appends(descriptor, ((intptr_t)argument & O_APPEND) != 0);                      \
     if (file == NULL)                                                                              \
       return result;                                                                               \
     WITH_ERRNO_KEPT(observe_other(file, LOCK, clock_s() - start_s));                               \

@@ -212,6 +212,7 @@ static void add_direct_times(struct text *out, const char *name, const struct se
 
 static void add_mpi_file(const struct joined *file, struct text *out) {
   add_string(out, "opened_by", file->opened_by);
+  add_integer(out, "sync_calls", file->counters.sync_calls);
   add_all_hints(file, out);
   add_traffic(file, WRITING, out);
   add_traffic(file, READING, out);
@@ -241,6 +242,7 @@ static void add_file(const struct joined *file, struct text *out) {
   add_string(out, "path", file->path);
   add_string(out, "layer", layers[file->layer]);
   add_integer(out, "ranks", file->ranks);
+  add_known(out, "rank", file->ranks == 1, file->rank);
   add_integer(out, "opens", file->counters.opens);
   add_integer(out, "open_failures", file->counters.open_failures);
   add_integer(out, "not_closed", file->counters.opens - file->counters.closes);

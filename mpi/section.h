@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+/* Returns in any case, after a second if nobody frees the lock. */
 void section_lock(pthread_mutex_t *lock);
 void section_unlock(pthread_mutex_t *lock);
 

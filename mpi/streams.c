@@ -4,9 +4,11 @@
 #include "clock.h"
 #include "next.h"
 #include "observe.h"
+#include "positions.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +22,6 @@
 #undef fputc_unlocked
 #undef fgetc_unlocked
 
-/* Where the stream of a descriptor stands; negative: not known. */
-static int64_t places[DESCRIPTORS_MAX];
-
 static struct file *find(FILE *stream, int *descriptor) {
   if (descriptors_highest() < 0)
     return NULL;
@@ -32,25 +31,16 @@ static struct file *find(FILE *stream, int *descriptor) {
                                                     : file;
 }
 
-static void set_place(int descriptor, int64_t place) {
-  if (descriptor >= 0 && descriptor < DESCRIPTORS_MAX)
-    __atomic_store_n(&places[descriptor], place, __ATOMIC_RELAXED);
-}
-
 /* Where the call that has moved so many bytes began. */
-static int64_t began(FILE *stream, int descriptor, ssize_t moved) {
-  int64_t length = moved > 0 ? moved : 0;
-  int64_t place = __atomic_load_n(&places[descriptor], __ATOMIC_RELAXED);
-  if (place < 0)
-    place = NEXT(ftello)(stream) - length;
-  set_place(descriptor, place + length);
-  return place;
+static int64_t began(struct file *file, enum direction direction, int descriptor, ssize_t moved) {
+  return position_advance(descriptor, direction, moved, &file->end_bytes);
 }
 
-static void note(struct file *file, FILE *stream, int descriptor, enum direction direction,
-                 ssize_t moved, double start_s) {
+static void note(struct file *file, int descriptor, enum direction direction, ssize_t moved,
+                 double start_s) {
   double elapsed_s = clock_s() - start_s;
-  struct transfer transfer = {direction, began(stream, descriptor, moved), 0, moved, start_s};
+  off_t offset = began(file, direction, descriptor, moved);
+  struct transfer transfer = {direction, offset, 0, moved, start_s};
   observe_data(file, transfer, elapsed_s);
 }
 
@@ -60,7 +50,7 @@ static void note(struct file *file, FILE *stream, int descriptor, enum direction
   double start_s = file != NULL ? clock_s() : 0;                                                   \
   RESULT result = CALL;                                                                            \
   if (file != NULL)                                                                                \
-    WITH_ERRNO_KEPT(note(file, stream, descriptor, DIRECTION, MOVED, start_s));                    \
+    WITH_ERRNO_KEPT(note(file, descriptor, DIRECTION, MOVED, start_s));                            \
   return result;
 
 #define STREAM_HOOK(DIRECTION, RESULT, NAME, PARAMETERS, ARGUMENTS, MOVED)                         \
@@ -84,47 +74,65 @@ STREAM_HOOK(READING, size_t, __fread_unlocked_chk,
             (void *buffer, size_t room, size_t size, size_t count, FILE *stream),
             (buffer, room, size, count, stream), (ssize_t)(result *size))
 
-/* A line is measured by its end, since it may have zeros in it. */
-static ssize_t advance(FILE *stream, int descriptor) {
-  int64_t place = __atomic_load_n(&places[descriptor], __ATOMIC_RELAXED);
-  int64_t now = NEXT(ftello)(stream);
-  return place >= 0 && now >= place ? now - place : 0;
+/* The part of the buffer that is still to be read. */
+struct unread {
+  const char *begin, *end;
+};
+
+static struct unread unread_of(const FILE *stream) {
+  return (struct unread){stream->_IO_read_ptr, stream->_IO_read_end};
 }
 
-/* So that advance has something to measure from. */
-static void learn_place(FILE *stream, int descriptor) {
-  if (__atomic_load_n(&places[descriptor], __ATOMIC_RELAXED) < 0)
-    set_place(descriptor, NEXT(ftello)(stream));
+/* What was read since then: out of one buffer, or out of what was left of one and the next. libc
+ * would have to ask the kernel where the stream stands. */
+static ssize_t read_since(struct unread before, const FILE *stream) {
+  const char *at = stream->_IO_read_ptr;
+  bool is_same_buffer = stream->_IO_read_end == before.end && at >= before.begin;
+  return is_same_buffer ? at - before.begin
+                        : (before.end - before.begin) + (at - stream->_IO_read_base);
 }
 
-#define MEASURED_BODY(RESULT, CALL)                                                                \
+/* A line that ends as lines do, or fills its room, tells its length; one with zeros in it, or
+ * without an end, does not. */
+static ssize_t line_length(const char *line, int size, struct unread before, const FILE *stream) {
+  size_t length = line != NULL ? strlen(line) : 0;
+  bool is_whole = length > 0 && (line[length - 1] == '\n' || length + 1 == (size_t)size);
+  return is_whole ? (ssize_t)length : read_since(before, stream);
+}
+
+/* MOVED may use result and before. */
+#define MEASURED_BODY(RESULT, CALL, MOVED)                                                         \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
   if (file == NULL)                                                                                \
     return CALL;                                                                                   \
-  WITH_ERRNO_KEPT(learn_place(stream, descriptor));                                                \
+  struct unread before = unread_of(stream);                                                        \
   double start_s = clock_s();                                                                      \
   RESULT result = CALL;                                                                            \
-  WITH_ERRNO_KEPT(note(file, stream, descriptor, READING, advance(stream, descriptor), start_s));  \
+  WITH_ERRNO_KEPT(note(file, descriptor, READING, MOVED, start_s));                                \
   return result;
 
-#define MEASURED_HOOK(RESULT, NAME, PARAMETERS, ARGUMENTS)                                         \
-  RESULT NAME PARAMETERS { MEASURED_BODY(RESULT, NEXT(NAME) ARGUMENTS) }
+#define LINE_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
+  char *NAME PARAMETERS {                                                                          \
+    MEASURED_BODY(char *, NEXT(NAME) ARGUMENTS, line_length(result, size, before, stream))         \
+  }
 
 char *__fgets_chk(char *line, size_t room, int size, FILE *stream);
 char *__fgets_unlocked_chk(char *line, size_t room, int size, FILE *stream);
+LINE_HOOK(fgets, (char *line, int size, FILE *stream), (line, size, stream))
+LINE_HOOK(fgets_unlocked, (char *line, int size, FILE *stream), (line, size, stream))
+LINE_HOOK(__fgets_chk, (char *line, size_t room, int size, FILE *stream),
+          (line, room, size, stream))
+LINE_HOOK(__fgets_unlocked_chk, (char *line, size_t room, int size, FILE *stream),
+          (line, room, size, stream))
+
 ssize_t __getdelim(char **line, size_t *room, int end, FILE *stream);
-MEASURED_HOOK(char *, fgets, (char *line, int size, FILE *stream), (line, size, stream))
-MEASURED_HOOK(char *, fgets_unlocked, (char *line, int size, FILE *stream), (line, size, stream))
-MEASURED_HOOK(char *, __fgets_chk, (char *line, size_t room, int size, FILE *stream),
-              (line, room, size, stream))
-MEASURED_HOOK(char *, __fgets_unlocked_chk, (char *line, size_t room, int size, FILE *stream),
-              (line, room, size, stream))
-MEASURED_HOOK(ssize_t, getline, (char **line, size_t *room, FILE *stream), (line, room, stream))
-MEASURED_HOOK(ssize_t, getdelim, (char **line, size_t *room, int end, FILE *stream),
-              (line, room, end, stream))
-MEASURED_HOOK(ssize_t, __getdelim, (char **line, size_t *room, int end, FILE *stream),
-              (line, room, end, stream))
+STREAM_HOOK(READING, ssize_t, getline, (char **line, size_t *room, FILE *stream),
+            (line, room, stream), result > 0 ? result : 0)
+STREAM_HOOK(READING, ssize_t, getdelim, (char **line, size_t *room, int end, FILE *stream),
+            (line, room, end, stream), result > 0 ? result : 0)
+STREAM_HOOK(READING, ssize_t, __getdelim, (char **line, size_t *room, int end, FILE *stream),
+            (line, room, end, stream), result > 0 ? result : 0)
 
 STREAM_HOOK(WRITING, int, fputs, (const char *text, FILE *stream), (text, stream),
             result >= 0 ? (ssize_t)strlen(text) : -1)
@@ -163,7 +171,7 @@ int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
     static void *cache;                                                                            \
     int (*next)(FILE *, const char *, va_list) =                                                   \
         (int (*)(FILE *, const char *, va_list))next_cached(&cache, VSYMBOL);                      \
-    MEASURED_BODY(int, next(stream, format, values))                                               \
+    MEASURED_BODY(int, next(stream, format, values), read_since(before, stream))                   \
   }                                                                                                \
   int NAME(FILE *stream, const char *format, ...) {                                                \
     va_list values;                                                                                \
@@ -184,12 +192,13 @@ static bool reaches_system(FILE *stream, enum direction direction) {
                               : stream->_IO_write_ptr >= stream->_IO_write_end;
 }
 
-static void note_character(struct file *file, FILE *stream, int descriptor,
-                           enum direction direction, int result, double start_s) {
+static void note_character(struct file *file, int descriptor, enum direction direction, int result,
+                           double start_s) {
   ssize_t moved = result != EOF ? 1 : direction == READING ? 0 : -1;
   double known_s = start_s > 0 ? start_s : clock_s();
   double elapsed_s = start_s > 0 ? clock_s() - start_s : 0;
-  struct transfer transfer = {direction, began(stream, descriptor, moved), 1, moved, known_s};
+  off_t offset = began(file, direction, descriptor, moved);
+  struct transfer transfer = {direction, offset, 1, moved, known_s};
   observe_data(file, transfer, elapsed_s);
 }
 
@@ -201,7 +210,7 @@ static void note_character(struct file *file, FILE *stream, int descriptor,
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = reaches_system(stream, DIRECTION) ? clock_s() : 0;                            \
     int result = NEXT(NAME) ARGUMENTS;                                                             \
-    WITH_ERRNO_KEPT(note_character(file, stream, descriptor, DIRECTION, result, start_s));         \
+    WITH_ERRNO_KEPT(note_character(file, descriptor, DIRECTION, result, start_s));                 \
     return result;                                                                                 \
   }
 
@@ -219,22 +228,26 @@ CHARACTER_HOOK(WRITING, putc_unlocked, (int character, FILE *stream), (character
 CHARACTER_HOOK(WRITING, fputc_unlocked, (int character, FILE *stream), (character, stream))
 
 int ungetc(int character, FILE *stream) {
-  int descriptor;
-  if (find(stream, &descriptor) != NULL)
-    set_place(descriptor, -1);
-  return NEXT(ungetc)(character, stream);
+  int descriptor, result = NEXT(ungetc)(character, stream);
+  if (result != EOF && find(stream, &descriptor) != NULL)
+    position_step_back(descriptor);
+  return result;
 }
 
-/* Afterwards the stream stands elsewhere. */
+/* libc knows where a stream stands that has been moved; of another it would have to ask. */
+static void note_moved(struct file *file, FILE *stream, int descriptor, double start_s) {
+  double elapsed_s = clock_s() - start_s;
+  position_set(descriptor, stream->_offset >= 0 ? NEXT(ftello)(stream) : POSITION_UNKNOWN);
+  observe_other(file, SEEK, elapsed_s);
+}
+
 #define MOVING_BODY(CALL)                                                                          \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
   double start_s = file != NULL ? clock_s() : 0;                                                   \
   CALL;                                                                                            \
-  if (file != NULL) {                                                                              \
-    set_place(descriptor, -1);                                                                     \
-    WITH_ERRNO_KEPT(observe_other(file, SEEK, clock_s() - start_s));                               \
-  }
+  if (file != NULL)                                                                                \
+    WITH_ERRNO_KEPT(note_moved(file, stream, descriptor, start_s));
 
 #define MOVING_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                   \
   int NAME PARAMETERS {                                                                            \
@@ -260,14 +273,13 @@ int fflush(FILE *stream) {
   return code;
 }
 
-/* A stream that appends begins where the file ends. */
 static void note_opened(const char *path, const char *mode, FILE *stream, const void *caller,
                         double start_s) {
   if (path == NULL || (stream == NULL && errno == EFAULT))
     return;
   int descriptor = stream != NULL ? fileno_unlocked(stream) : -1;
-  set_place(descriptor, mode[0] == 'a' ? -1 : 0);
-  observe_open(&(struct opening){LAYER_STDIO, AT_FDCWD, path, descriptor, caller, start_s});
+  observe_open(
+      &(struct opening){LAYER_STDIO, AT_FDCWD, path, descriptor, caller, start_s, mode[0] == 'a'});
 }
 
 #define FOPEN_HOOK(NAME)                                                                           \
@@ -285,7 +297,8 @@ FOPEN_HOOK(fopen64)
 FILE *fdopen(int descriptor, const char *mode) {
   FILE *stream = NEXT(fdopen)(descriptor, mode);
   struct file *file = stream != NULL ? descriptors_find(descriptor) : NULL;
-  set_place(descriptor, -1);
+  if (file != NULL && mode[0] == 'a')
+    position_set_appends(descriptor, true);
   if (file != NULL)
     WITH_ERRNO_KEPT(observe_as(LAYER_STDIO, descriptor, file));
   return stream;
@@ -320,7 +333,6 @@ static void note_reopened(struct file *before, const char *path, const char *mod
                           const void *caller, double start_s) {
   if (path == NULL && before != NULL && stream != NULL) {
     descriptors_set(fileno_unlocked(stream), before);
-    set_place(fileno_unlocked(stream), -1);
     return;
   }
   observe_closed(before, start_s, start_s);

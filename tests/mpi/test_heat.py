@@ -1,5 +1,6 @@
 """When the bytes were moved, by whom; moments, sizes and ranks of MPI-IO files."""
 
+import json
 import re
 import subprocess
 
@@ -49,6 +50,7 @@ def test_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
     assert file["moments"]["open"] <= writes["moments"]["first"] <= writes["system_moments"]["first"]
     assert writes["system_moments"]["last"] <= writes["moments"]["last"] <= file["moments"]["close"]
     assert writes["common_sizes"] == writes["asked_common_sizes"] == [[1000, 8]]
+    assert file["sync_calls"] == 2, "one of each rank"
     assert writes["consecutive"] == 0 and writes["gaps"] == 6, "the blocks of two ranks take turns"
     assert (file["not_aligned"], file["alignment_bytes"]) == (7, 4096), "one write and both reads begin at 0"
     fastest, slowest = writes["rank_seconds"]["fastest"], writes["rank_seconds"]["slowest"]
@@ -101,3 +103,20 @@ def test_bins_double_and_sizes_overflow(tmp_path):
     assert second == "2 0.4 0:3000 31:7 75:1"
     assert third == "0 3008"
     assert fourth == "4 6:6 5:5 4:4 3:3"
+
+
+@pytest.mark.parametrize("ranks, per_row, rows", [(256, 1, 256), (300, 2, 150), (3000, 12, 250)])
+def test_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
+    """The joining alone, of more ranks than this machine can run: rank n writes n + 1 bytes."""
+    left_out = {"gather.c", "jumps.c", "exchange.c", "session.c"}  # the first is included, the others start the library
+    sources = [path for path in sorted((PROJECT / "mpi").glob("*.c")) if path.name not in left_out]
+    unused = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
+    program = mpich.compiled("joined", "-std=c11", f"-I{PROJECT / 'mpi'}", *unused, PROGRAMS / "joined.c", *sources)
+    out = subprocess.run([program, tmp_path / "f", str(ranks)], capture_output=True, text=True, check=True).stdout
+    report = json.loads(out)
+    [heat] = report["heat"]
+    assert (heat["ranks_per_row"], heat["rows"]) == (per_row, rows)
+    assert row_sums(heat, "write") == {row: sum(range(row * per_row + 1, min((row + 1) * per_row, ranks) + 1)) for row in range(rows)}
+    [file] = report["files"]
+    assert (file["ranks"], file["rank"], file["write"]["system_bytes"]) == (ranks, None, ranks * (ranks + 1) // 2)
+    assert len(file["write"]["writers"]) == 256

@@ -42,6 +42,17 @@ def test_data_calls(mpi, direct, tmp_path):
     assert file["write"]["rank_seconds"] is None
 
 
+def test_positions_are_followed(mpi, direct, tmp_path):
+    """Through dup, lseek, reading, appending, two descriptors that append; the program says where each call begins."""
+    report, run = mpi.report(1, direct, "positions", tmp_path / "f")
+    file = only_file(report, "posix")
+    assert run.stdout == ""
+    writes = {"system_calls": 12, "system_bytes": 9700, "gaps": 3, "gap_bytes": 4600, "steps_back": 1, "consecutive": 6}
+    assert counted(file["write"]) == writes
+    assert counted(file["read"]) == {"system_calls": 2, "system_bytes": 100, "consecutive": 1}
+    assert picked(file, "opens", "not_closed", "seeks") == [3, 0, 5]
+
+
 def test_other_calls(openmpi, tmp_path):
     """Open MPI only: a library below Debian's MPICH takes mmap away from those in front of it."""
     program = openmpi.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
@@ -91,8 +102,17 @@ def test_children_are_not_their_parents(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "forked", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
-    assert counted(file["write"]) == {"system_calls": 2, "system_bytes": 2000, "gaps": 1, "gap_bytes": 5000}
+    assert counted(file["write"]) == {"system_calls": 2, "system_bytes": 2000, "consecutive": 1}, "the child's are not seen"
     assert picked(file, "opens", "not_closed") == [1, 0]
+
+
+def test_who_alone_opened_a_file(mpi, direct, tmp_path):
+    """Readers too: rank 0 reads the deck; each rank has a file of its own."""
+    report, _ = mpi.report(2, direct, "positions", tmp_path / "f")
+    assert [(file["path"], file["rank"]) for file in report["files"]] == [(f"{tmp_path}/f.0", 0), (f"{tmp_path}/f.1", 1)]
+    (tmp_path / "deck").write_text(f"w\n0\n1\n12 12 12\n{tmp_path}\n")
+    report, _ = mpi.report(4, mpi.btio(), "--sweeps", "0", tmp_path / "deck")
+    assert {file["layer"]: file["rank"] for file in report["files"]} == {"stdio": 0, "mpiio": None}
 
 
 def test_signal_handlers_may_open_and_write(mpi, direct, tmp_path):
@@ -106,6 +126,15 @@ def test_signal_handlers_may_open_and_write(mpi, direct, tmp_path):
 def test_files_beyond_the_limit_are_counted(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "many_files", tmp_path / "f")
     assert (len(report["files"]), report["files_dropped"]) == (1024, 76)
+
+
+def test_ten_thousand_files_of_eight_ranks(mpich, tmp_path):
+    """1100 of each rank, of which 1024 find room on it, and 4096 in the report."""
+    program = mpich.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
+    report, _ = mpich.report(8, program, "many_files", tmp_path / "f")
+    paths = {file["path"] for file in report["files"]}
+    assert (len(paths), len(report["files"]), report["files_dropped"]) == (4096, 4096, 8 * 1100 - 4096)
+    assert all((file["ranks"], file["opens"], file["not_closed"]) == (1, 1, 0) for file in report["files"])
 
 
 def test_btio_with_a_file_for_each_rank(mpi, tmp_path):

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from mpijob import PROGRAMS
+from mpijob import PROGRAMS, PROJECT
 
 RUN_SECONDS_MAX = 60
 
@@ -126,3 +126,44 @@ def test_a_full_record_harms_nobody(mpi, direct, record, tmp_path):
     script = f"mount -t tmpfs -o size=4k none {record} && {direct} large {tmp_path}/f; echo $?; ls {record}"
     done = run(mpi, "unshare", "-m", "bash", "-c", script, record=record)
     assert (done.stdout, done.stderr) == ("0\nprocesses\n", "")
+
+
+PATHS = r"""
+#include "path.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    printf("%d", path_is_foreign(argv[i]));
+  return 0;
+}
+"""
+OF_INTERPRETERS = [
+    "/home/me/venv/pyvenv.cfg",
+    "/home/me/venv/lib/python3.11/site-packages/numpy/core.py",
+    "/home/me/conda/lib/python3.11/os.py",
+    "/home/me/python/python311._pth",
+    "/home/me/libx.so.1.2",
+    "/home/me/__pycache__/model.cpython-311.pyc",
+    "/home/me/conda/share/locale/de/LC_MESSAGES/x.mo",
+    "/home/me/spack/share/zoneinfo/UTC",
+    "/home/me/app/model.jar",
+    "/home/me/R/lib/R/library/stats/R/stats.rdb",
+    "/usr/share/anything",
+]
+OF_USERS = [
+    "/home/me/model.py",
+    "/home/me/lib/data.nc",
+    "/home/me/share/wrfinput_d01",
+    "/home/me/pyvenv.cfg.nc",
+    "/home/me/out.sof",
+    "/var/tmp/x",
+    "/dev/shm/x",
+]
+
+
+def test_what_interpreters_read_for_themselves_is_left_out(tmp_path):
+    (tmp_path / "paths.c").write_text(PATHS)
+    mpi = PROJECT / "mpi"
+    subprocess.run(["gcc", f"-I{mpi}", tmp_path / "paths.c", mpi / "path.c", "-ldl", "-o", tmp_path / "paths"], check=True)
+    out = subprocess.run([tmp_path / "paths", *OF_INTERPRETERS, *OF_USERS], capture_output=True, text=True, check=True).stdout
+    assert out == "1" * len(OF_INTERPRETERS) + "0" * len(OF_USERS)

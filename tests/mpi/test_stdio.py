@@ -26,6 +26,15 @@ def test_calls_on_a_stream(mpi, direct, tmp_path):
     assert file["read"]["common_sizes"] == [[1, 2], [100, 1], [7, 1], [5, 1]]
 
 
+def test_lines_however_long(mpi, direct, tmp_path):
+    report, run = mpi.report(1, direct, "lines", tmp_path / "f")
+    file = only_file(report, "stdio")
+    assert run.stdout == ""
+    names = ("system_calls", "system_bytes", "gaps", "steps_back", "consecutive")
+    assert picked(file["write"], *names) == [2003, 24012, 0, 0, 2002]
+    assert picked(file["read"], *names) == [2007, 24013, 0, 1, 2005], "one character was pushed back"
+
+
 def test_appending_begins_at_the_end(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "appended", tmp_path / "f")
     file = only_file(report, "stdio")

@@ -48,6 +48,21 @@ def test_statistics_of_the_library(statistics):
     assert file.not_closed == 0
 
 
+def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
+    mpi = mpijob.Mpi("openmpi", build, tmp_path)
+    told, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "f")
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(told))
+    (file,) = sources.open_path(path).programs[0].files
+    system = file.layers["POSIX"].write
+    assert (system.gaps, system.consecutive, system.sequential) == (6, 0, 6), (
+        "the first call of a rank is neither"
+    )
+    assert (file.layers["MPI-IO"].syncs, file.rank) == (2, None)
+    files = sources.open_path(statistics).programs[0].files
+    assert [file.rank for file in files if file.path.endswith("deck")] == [0]
+
+
 def test_json_and_box_of_one_run_tell_the_same(statistics):
     told = sources.open_path(statistics.parent / "output.txt").programs[0].files[0]
     known = next(

@@ -99,6 +99,37 @@ static void all_closed(const char *path) {
     close(descriptor);
 }
 
+/* By the position of the descriptor alone, however it was moved. */
+static void positions(const char *path) {
+  struct iovec two[2] = {{block, 250}, {block, 250}};
+  int descriptor = create(path), copy = dup(descriptor);
+  put(descriptor, 1);                                     /* 0 to 1000 */
+  put(copy, 1);                                           /* goes on at 1000 */
+  check(pwrite(copy, block, 100, 5000) == 100, "pwrite"); /* does not move it: a gap of 3000 */
+  check(writev(descriptor, two, 2) == 500, "writev");     /* 2000: a step back */
+  check(lseek(copy, 500, SEEK_CUR) == 3000, "lseek");     /* from 2500 */
+  check(close(copy) == 0, "close");
+  put(descriptor, 1); /* 3000: a gap of 500 */
+  check(lseek(descriptor, -100, SEEK_END) == 5000, "lseek");
+  check(lseek(descriptor, -1, SEEK_SET) == -1, "lseek to nowhere");
+  check(read(descriptor, block, BLOCK) == 100, "read"); /* 5000 to the end */
+  check(read(descriptor, block, BLOCK) == 0, "read");   /* consecutive, of nothing */
+  put(descriptor, 1);                                   /* 5100: a gap of 1100 */
+  check(fcntl(descriptor, F_SETFL, O_APPEND) == 0, "fcntl");
+  check(lseek(descriptor, 0, SEEK_SET) == 0, "lseek");
+  put(descriptor, 2);                                        /* 6100, 7100 */
+  check(dprintf(descriptor, "%0100d", 1) == 100, "dprintf"); /* 8100 */
+  close(descriptor);
+  descriptor = open(path, O_WRONLY | O_APPEND);
+  int other = open(path, O_WRONLY | O_APPEND);
+  put(descriptor, 1); /* 8200 */
+  put(other, 1);      /* 9200 */
+  put(descriptor, 1); /* 10200 */
+  check(lseek(descriptor, 0, SEEK_CUR) == 11200, "lseek");
+  close(descriptor);
+  close(other);
+}
+
 static void copied(const char *path) {
   char name[4096];
   off_t place = 500;
@@ -279,6 +310,38 @@ static void turned(const char *path) {
   check(fputc('x', stream) == 'x' && fclose(stream) == 0, "fmemopen");
 }
 
+/* Lines longer than libc's buffer, with zeros, without an end; characters pushed back. */
+static void lines(const char *path) {
+  enum { LONG = 10000 };
+  static char line[2 * LONG];
+  char *grown = NULL, word[10];
+  size_t room = 0;
+  FILE *stream = fopen(path, "w");
+  memset(line, 'x', LONG);
+  check(fprintf(stream, "%s\n", line) == LONG + 1, "fprintf"); /* 10001 */
+  check(fwrite("a\0b\n", 1, 4, stream) == 4, "fwrite");        /* 10005 */
+  for (int i = 0; i < 2000; i++)
+    check(fprintf(stream, "%6d\n", i) == 7, "fprintf");                 /* 24005 */
+  check(fputs("the end", stream) >= 0 && fclose(stream) == 0, "fputs"); /* 24012 */
+  stream = fopen(path, "r");
+  check(fgets(line, LONG / 2 + 1, stream) != NULL, "fgets"); /* 5000 */
+  check(fgets(line, sizeof line, stream) != NULL, "fgets");  /* 5001 */
+  check(fgets(line, sizeof line, stream) != NULL, "fgets");  /* 4 */
+  for (int i = 0; i < 1000; i++) {
+    check(fgets(line, sizeof line, stream) != NULL, "fgets"); /* 7, 7000 together */
+    check(atoi(line) == i, "what fgets read");
+  }
+  check(getline(&grown, &room, stream) == 7, "getline");
+  check(ungetc(fgetc(stream), stream) == ' ', "ungetc"); /* 1, and that once more */
+  for (int i = 1001, found; i < 2000; i++)
+    check(fscanf(stream, "%d", &found) == 1 && found == i, "fscanf");                    /* 7 */
+  check(fscanf(stream, "%s", word) == 1 && strcmp(word, "the") == 0, "fscanf");          /* 4 */
+  check(fgets(line, sizeof line, stream) != NULL && strcmp(line, " end") == 0, "fgets"); /* 4 */
+  check(fgets(line, sizeof line, stream) == NULL, "fgets");
+  free(grown);
+  fclose(stream);
+}
+
 static void full(const char *path) {
   FILE *stream = fopen("/dev/full", "w");
   check(fwrite(block, 1, 100, stream) == 100, "fwrite");
@@ -334,6 +397,7 @@ int main(int argc, char **argv) {
       {"other_calls", other_calls},
       {"names", names},
       {"all_closed", all_closed},
+      {"positions", positions},
       {"copied", copied},
       {"failing", failing},
       {"threads", threads},
@@ -348,6 +412,7 @@ int main(int argc, char **argv) {
       {"blocks", blocks},
       {"appended", appended},
       {"turned", turned},
+      {"lines", lines},
       {"full", full},
       {"slow", slow},
       {"cost", cost},

@@ -57,7 +57,10 @@ NAMES: dict[str, dict[str, str]] = {
         "cray": "read-modify-write bytes",
     },
     "not aligned": {"darshan": "POSIX_FILE_NOT_ALIGNED", "forebay": "not_aligned"},
-    "steps back": {"darshan": "POSIX_{W}S - POSIX_SEQ_{W}S", "forebay": "{w}.steps_back"},
+    "steps back": {
+        "darshan": "POSIX_{W}S - POSIX_SEQ_{W}S",
+        "forebay": "{w}.system_calls - gaps - consecutive",
+    },
     "end": {"darshan": "POSIX_MAX_BYTE_{P} + 1"},
     "syncs": {"darshan": "POSIX_FSYNCS + POSIX_FDSYNCS", "forebay": "syncs"},
     "opens": {"darshan": "POSIX_OPENS", "forebay": "opens"},

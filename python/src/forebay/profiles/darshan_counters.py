@@ -99,8 +99,6 @@ def _posix(file: File, layer: Layer) -> Counters:
         known[f"{verb}S"] = traffic.calls
         known[f"CONSEC_{verb}S"] = traffic.consecutive
         known[f"SEQ_{verb}S"] = traffic.sequential
-        if traffic.gaps is not None and traffic.consecutive is not None:
-            known[f"SEQ_{verb}S"] = traffic.gaps + traffic.consecutive
         known[f"MAX_BYTE_{past}"] = _last_byte(traffic)
         known |= _sizes(traffic, f"SIZE_{verb}")
     known |= _common_sizes(layer)

@@ -202,7 +202,7 @@ def _program(step: wire.Step, path: Path, notes: list[str]) -> Program:
     name = Path(step.program).name if step.program else path.name
     notes.extend(_shortcomings(step, name, path))
     return Program(
-        files=by_path(_file(file, step) for file in step.files if file.layer in LAYER_NAMES),
+        files=by_path(_file(file) for file in step.files if file.layer in LAYER_NAMES),
         name=step.program,
         arguments=step.arguments,
         mpi=step.mpi,
@@ -240,7 +240,7 @@ def _shortcomings(step: wire.Step, name: str, path: Path) -> Iterator[str]:
         yield f"{name}: the layers {', '.join(unknown)} are not known here and left out."
 
 
-def _file(file: wire.WireFile, step: wire.Step) -> File:
+def _file(file: wire.WireFile) -> File:
     is_mpiio = file.layer == "mpiio"
     layers: dict[LayerName, Layer]
     if is_mpiio:
@@ -264,16 +264,8 @@ def _file(file: wire.WireFile, step: wire.Step) -> File:
         fastest=fastest,
         slowest=slowest,
         not_closed=file.not_closed,
-        rank=_only_rank(file, step),
+        rank=file.rank,
     )
-
-
-def _only_rank(file: wire.WireFile, step: wire.Step) -> int | None:
-    if file.ranks != 1:
-        return None
-    if step.ranks == 1 or step.mpi is None:
-        return 0
-    return file.write.writers[0].rank if file.write.writers else None
 
 
 def _called_layer(file: wire.WireFile) -> Layer:
@@ -283,6 +275,7 @@ def _called_layer(file: wire.WireFile) -> Layer:
         read=_called(file, file.read, total.read, slowest.read),
         write=_called(file, file.write, total.write, slowest.write),
         opens=file.opens,
+        syncs=file.sync_calls,
         metadata_s=known_sum((total.open, total.close, total.metadata)),
         metadata_slowest_rank_s=known_sum((slowest.open, slowest.close, slowest.metadata)),
         sync_s=total.sync,
@@ -338,10 +331,10 @@ def _system_layer(file: wire.WireFile, *, with_opens: bool) -> Layer:
 
 
 def _system(traffic: wire.WireTraffic, total: wire.TrafficSeconds, slowest: wire.TrafficSeconds) -> Traffic:
-    calls, back = traffic.system_calls, traffic.steps_back
+    gaps, consecutive = traffic.gaps, traffic.consecutive
     moments = traffic.system_moments or traffic.moments or wire.Moments()
     return Traffic(
-        calls=calls,
+        calls=traffic.system_calls,
         bytes=traffic.system_bytes,
         sizes=traffic.system_sizes,
         common_sizes=traffic.common_sizes,
@@ -350,9 +343,9 @@ def _system(traffic: wire.WireTraffic, total: wire.TrafficSeconds, slowest: wire
         first_s=moments.first,
         last_s=moments.last,
         ranks=traffic.system_ranks,
-        sequential=calls - back if calls is not None and back is not None else None,
-        consecutive=traffic.consecutive,
-        gaps=traffic.gaps,
+        sequential=None if gaps is None or consecutive is None else gaps + consecutive,
+        consecutive=consecutive,
+        gaps=gaps,
         gap_bytes=traffic.gap_bytes,
         stripe_sized=traffic.stripe_sized,
     )

@@ -125,6 +125,7 @@ class WireFile(msgspec.Struct):
     path: str
     layer: str = "mpiio"
     ranks: int | None = None
+    rank: int | None = None
     opens: int | None = None
     not_closed: int | None = None
     opened_by: str | None = None
@@ -134,6 +135,7 @@ class WireFile(msgspec.Struct):
     seeks: int | None = None
     stats: int | None = None
     syncs: int | None = None
+    sync_calls: int | None = None
     not_aligned: int | None = None
     alignment_bytes: int | None = None
     moments: Moments = msgspec.field(default_factory=Moments)

@@ -1,0 +1,34 @@
+#include "gather.c"
+
+#include "json.h"
+#include "observe.h"
+#include "report.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+/* joined PATH RANKS: what so many ranks tell that each wrote as many bytes as its number, and 1, to
+ * the file; without the messages between them. */
+int main(int argc, char **argv) {
+  int ranks = argc == 3 ? atoi(argv[2]) : 0;
+  struct job *job = new_job(ranks);
+  struct text json = {0};
+  for (int rank = 0; rank < ranks; rank++) {
+    struct text own = {0};
+    files_start();
+    files_observe(0);
+    struct file *file = files_for_path(argv[1], LAYER_POSIX);
+    file->counters.opens = 1;
+    file->counters.traffic[WRITING] = (struct traffic){0};
+    file->system_heat = (struct heat){0};
+    observe_data(file, (struct transfer){WRITING, 0, 0, rank + 1, 0.05}, 0.01);
+    pack(&own);
+    join(job, rank, &own);
+    text_clear(&own);
+  }
+  text_add(&json, "{");
+  report_members_json(job, 1, &json);
+  puts(text_of(&json));
+  puts("}");
+  return 0;
+}
