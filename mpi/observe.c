@@ -2,6 +2,7 @@
 #include "observe.h"
 
 #include "call.h"
+#include "trace.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
   if (call == NULL)
     file->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
+  trace_system_data(file, &transfer, elapsed_s, call_current() != NULL);
   if (call == NULL)
     return;
   call->data_s += elapsed_s;

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "next.h"
 #include "observe.h"
+#include "trace.h"
 
 #include <aio.h>
 #include <errno.h>
@@ -89,25 +90,27 @@ AIO_HOOK(aio_read64, aiocb64, READING)
 AIO_HOOK(aio_write, aiocb, WRITING)
 AIO_HOOK(aio_write64, aiocb64, WRITING)
 
-#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
+#define OTHER_HOOK(RESULT, NAME, WHAT, ARGUMENT, PARAMETERS, ARGUMENTS)                            \
   RESULT NAME PARAMETERS {                                                                         \
     struct file *file = descriptors_find(descriptor);                                              \
     if (file == NULL)                                                                              \
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     RESULT result = NEXT(NAME) ARGUMENTS;                                                          \
-    WITH_ERRNO_KEPT(observe_other(file, WHAT, clock_s() - start_s));                               \
+    WITH_ERRNO_KEPT(observe_other(file, WHAT, clock_s() - start_s);                                \
+                    trace_system_other(file, TRACE_SYSTEM_##WHAT, ARGUMENT, clock_s() - start_s)); \
     return result;                                                                                 \
   }
 
-OTHER_HOOK(off_t, lseek, SEEK, (int descriptor, off_t offset, int whence),
+OTHER_HOOK(off_t, lseek, SEEK, result, (int descriptor, off_t offset, int whence),
            (descriptor, offset, whence))
-OTHER_HOOK(off64_t, lseek64, SEEK, (int descriptor, off64_t offset, int whence),
+OTHER_HOOK(off64_t, lseek64, SEEK, result, (int descriptor, off64_t offset, int whence),
            (descriptor, offset, whence))
-OTHER_HOOK(int, fsync, SYNC, (int descriptor), (descriptor))
-OTHER_HOOK(int, fdatasync, SYNC, (int descriptor), (descriptor))
-OTHER_HOOK(int, ftruncate, TRUNCATION, (int descriptor, off_t length), (descriptor, length))
-OTHER_HOOK(int, ftruncate64, TRUNCATION, (int descriptor, off64_t length), (descriptor, length))
+OTHER_HOOK(int, fsync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, fdatasync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, ftruncate, TRUNCATION, length, (int descriptor, off_t length), (descriptor, length))
+OTHER_HOOK(int, ftruncate64, TRUNCATION, length, (int descriptor, off64_t length),
+           (descriptor, length))
 
 /* fcntl's argument is absent, an int or a pointer. Read as a pointer it is passed on unchanged on
  * the systems whose calling convention passes variable arguments like named ones (x86-64, aarch64).
@@ -125,7 +128,8 @@ OTHER_HOOK(int, ftruncate64, TRUNCATION, (int descriptor, off64_t length), (desc
       return NEXT(NAME)(descriptor, command, argument);                                            \
     double start_s = clock_s();                                                                    \
     int result = NEXT(NAME)(descriptor, command, argument);                                        \
-    WITH_ERRNO_KEPT(observe_other(file, LOCK, clock_s() - start_s));                               \
+    WITH_ERRNO_KEPT(observe_other(file, LOCK, clock_s() - start_s);                                \
+                    trace_system_other(file, TRACE_SYSTEM_LOCK, command, clock_s() - start_s));    \
     return result;                                                                                 \
   }
 

@@ -7,6 +7,7 @@
 #include "next.h"
 #include "report.h"
 #include "settings.h"
+#include "trace.h"
 
 static double start_s;
 static bool was_spawned;
@@ -35,6 +36,8 @@ static void after_init(int code) {
   was_spawned = is_spawned(); /* later the program may have left its parent */
   start_s = clock_s();
   is_awake = settings.is_active;
+  if (!was_spawned)
+    trace_start();
 }
 
 static void before_finalize(void) {
@@ -42,6 +45,7 @@ static void before_finalize(void) {
     return;
   is_awake = false;
   settings.is_active = false;
+  trace_stop(TRACE_FINALIZED);
   if (was_spawned) {
     if (settings.rank == 0)
       message_print("processes made by MPI_Comm_spawn: their files are not reported");
@@ -53,6 +57,7 @@ static void before_finalize(void) {
 static void before_abort(void) {
   bool is_missed = is_awake && (settings.wants_box || settings.wants_json);
   is_awake = false;
+  trace_stop(TRACE_ABORTED);
   if (is_missed)
     message_print("MPI_Abort on rank %d: there is no report of this job's files", settings.rank);
 }

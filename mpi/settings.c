@@ -3,6 +3,7 @@
 
 #include "library.h"
 #include "message.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,4 +91,5 @@ void settings_share(void) {
   if (wishes.romio)
     choose_romio();
   settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0;
+  settings.is_active = trace_share() || settings.is_active;
 }
