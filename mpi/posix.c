@@ -140,24 +140,32 @@ static mode_t mode_after(int flags, va_list rest) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
 }
 
-#define OPEN_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
+#define OPEN_HOOK(NAME, DIRECTORY, PARAMETERS, ARGUMENTS)                                          \
   int NAME PARAMETERS {                                                                            \
     va_list rest;                                                                                  \
     va_start(rest, flags);                                                                         \
     mode_t mode = mode_after(flags, rest);                                                         \
     va_end(rest);                                                                                  \
+    struct trace_before before = trace_before_open(DIRECTORY, path);                               \
     int descriptor = NEXT(NAME) ARGUMENTS;                                                         \
-    WITH_ERRNO_KEPT(observe_open(path, descriptor, __builtin_return_address(0)));                  \
+    WITH_ERRNO_KEPT(observe_open(path, descriptor, __builtin_return_address(0));                   \
+                    trace_system_open(descriptors_find(descriptor), before, flags, (int)mode));    \
     return descriptor;                                                                             \
   }
 
-OPEN_HOOK(open, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(open64, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(openat, (int directory, const char *path, int flags, ...), (directory, path, flags, mode))
-OPEN_HOOK(openat64, (int directory, const char *path, int flags, ...),
+OPEN_HOOK(open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+OPEN_HOOK(open64, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+OPEN_HOOK(openat, directory, (int directory, const char *path, int flags, ...),
+          (directory, path, flags, mode))
+OPEN_HOOK(openat64, directory, (int directory, const char *path, int flags, ...),
           (directory, path, flags, mode))
 
 int close(int descriptor) {
+  struct file *file = trace_is_on ? descriptors_find(descriptor) : NULL;
+  double start_s = file != NULL ? clock_s() : 0;
   observe_close(descriptor);
-  return NEXT(close)(descriptor);
+  int code = NEXT(close)(descriptor);
+  if (file != NULL)
+    WITH_ERRNO_KEPT(trace_system_other(file, TRACE_SYSTEM_CLOSE, 0, clock_s() - start_s));
+  return code;
 }

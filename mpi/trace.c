@@ -163,8 +163,7 @@ static void add_header(void) {
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
     program[0] = '\0';
   gethostname(host, sizeof host - 1);
-  memcpy(record, TRACE_MAGIC, TRACE_MAGIC_BYTES);
-  size_t length = TRACE_MAGIC_BYTES;
+  size_t length = 0;
   record[length++] = TRACE_HEADER;
   const uint64_t numbers[] = {TRACE_VERSION,
                               (uint64_t)wish.started_unix_ms,

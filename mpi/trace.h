@@ -76,13 +76,19 @@ void trace_request(MPI_Request request, int64_t number);
 /* A type is about to be freed: its handle may come back as another type. */
 void trace_type_freed(MPI_Datatype type);
 
-/* System calls; those outside of MPI-IO on a file that MPI-IO has not open are the program's own.
- * argument: of a seek the new position, of a truncation the length. */
+/* System calls; the file may be NULL. Those outside of MPI-IO on a file that MPI-IO has not open
+ * are the program's own. argument: of a seek the new position, of a truncation the length. */
 void trace_system_data(struct file *file, const struct transfer *transfer, double elapsed_s,
                        bool is_within);
 void trace_system_other(struct file *file, enum trace_system what, int64_t argument,
                         double elapsed_s);
-void trace_system_open(struct file *file, int flags, int permissions, int64_t size_before,
-                       double elapsed_s, int code);
+
+/* What is known ahead of an open only: how large the file is. */
+struct trace_before {
+  double start_s;
+  int64_t bytes;
+};
+struct trace_before trace_before_open(int directory, const char *path);
+void trace_system_open(struct file *file, struct trace_before before, int flags, int permissions);
 
 #endif

@@ -33,15 +33,19 @@ static struct traced_file files[TRACE_MAP_ENTRIES_MAX];
 static int files_used;
 static int64_t opening_count, request_count, last_opening, last_path;
 
+/* Raw: it is no call of the program, and none that an emulation should delay. */
+static int64_t size_of(int directory, const char *path) {
+  struct statx now;
+  long code = syscall(SYS_statx, directory, path, 0, STATX_SIZE, &now);
+  return code == 0 ? (int64_t)now.stx_size : TRACE_ABSENT;
+}
+
 int64_t trace_size_before(const struct call *call, const char *path, MPI_Comm comm) {
   int rank = -1;
-  struct statx now;
   if (!trace_is_on || call->file == NULL || library.Comm_rank(comm, &rank) != MPI_SUCCESS ||
       rank != 0)
     return TRACE_NOT_LOOKED;
-  /* Raw: it is no call of the program, and none that an emulation should delay. */
-  long code = syscall(SYS_statx, AT_FDCWD, path, 0, STATX_SIZE, &now);
-  return code == 0 ? (int64_t)now.stx_size : TRACE_ABSENT;
+  return size_of(AT_FDCWD, path);
 }
 
 static struct trace_head head_of(const struct call *call, int tag, int code) {
@@ -328,7 +332,7 @@ void trace_data(const struct call *call, MPI_File handle, struct trace_access ac
   trace_leave();
 }
 
-/* ---- System calls ---- */
+static bool is_inside_call(void) { return call_current() != NULL; }
 
 static struct traced_file *traced_file_of(struct file *file) {
   int64_t at = trace_map_find(&files_by_record, TRACE_KEY(file));
@@ -386,14 +390,20 @@ static void record_transfer(struct traced_file *file, const struct transfer *tra
   keep_system(&record);
 }
 
+/* What a signal handler does while it interrupts the trace itself is lost. */
+static bool enter_for(const struct file *file) {
+  if (!trace_is_on || file == NULL)
+    return false;
+  if (trace_enter())
+    return true;
+  trace_lose();
+  return false;
+}
+
 void trace_system_data(struct file *file, const struct transfer *transfer, double elapsed_s,
                        bool is_within) {
-  if (!trace_is_on)
+  if (!enter_for(file))
     return;
-  if (!trace_enter()) {
-    trace_lose();
-    return;
-  }
   struct traced_file *traced = traced_file_of(file);
   if (traced != NULL)
     record_transfer(traced, transfer, elapsed_s, is_within);
@@ -403,7 +413,7 @@ void trace_system_data(struct file *file, const struct transfer *transfer, doubl
 void trace_system_other(struct file *file, enum trace_system what, int64_t argument,
                         double elapsed_s) {
   struct trace_record record;
-  if (!trace_is_on || !trace_enter())
+  if (!enter_for(file))
     return;
   struct trace_head head = {.tag = tag_of(what, call_current() != NULL), .start_s = elapsed_s};
   if (begin_system(&record, traced_file_of(file), head)) {
@@ -413,17 +423,25 @@ void trace_system_other(struct file *file, enum trace_system what, int64_t argum
   trace_leave();
 }
 
-void trace_system_open(struct file *file, int flags, int permissions, int64_t size_before,
-                       double elapsed_s, int code) {
+struct trace_before trace_before_open(int directory, const char *path) {
+  struct trace_before before = {.bytes = TRACE_NOT_LOOKED};
+  if (trace_is_on && !is_inside_call())
+    before.bytes = size_of(directory, path);
+  if (trace_is_on)
+    before.start_s = clock_s();
+  return before;
+}
+
+void trace_system_open(struct file *file, struct trace_before before, int flags, int permissions) {
   struct trace_record record;
-  if (!trace_is_on || !trace_enter())
+  if (before.start_s == 0 || !enter_for(file))
     return;
-  struct trace_head head = {
-      .tag = tag_of(TRACE_SYSTEM_OPEN, call_current() != NULL), .code = code, .start_s = elapsed_s};
+  struct trace_head head = {.tag = tag_of(TRACE_SYSTEM_OPEN, is_inside_call()),
+                            .start_s = clock_s() - before.start_s};
   if (begin_system(&record, traced_file_of(file), head)) {
     trace_add(&record, (uint64_t)flags);
     trace_add(&record, (uint64_t)permissions);
-    trace_add_signed(&record, size_before);
+    trace_add_signed(&record, before.bytes);
     keep_system(&record);
   }
   trace_leave();

@@ -32,9 +32,12 @@ static void close_raw(int descriptor) { syscall(SYS_close, descriptor); }
 bool trace_file_make(char *name, int64_t limit) {
   path = name;
   bytes_max = limit < TRACE_BYTES_MIN ? TRACE_BYTES_MIN : limit;
+  errno = 0;
   int descriptor = open_raw(O_CREAT | O_TRUNC);
-  if (descriptor < 0 || fstat(descriptor, &identity) != 0)
-    stopped = errno;
+  if (descriptor < 0 || fstat(descriptor, &identity) != 0 ||
+      syscall(SYS_write, descriptor, TRACE_MAGIC, TRACE_MAGIC_BYTES) != TRACE_MAGIC_BYTES)
+    stopped = errno != 0 ? errno : ENOSPC;
+  written_bytes = TRACE_MAGIC_BYTES;
   if (descriptor >= 0)
     close_raw(descriptor);
   return stopped == 0;
