@@ -136,7 +136,7 @@ static void describe_gap(const struct reader *reader, char *problem, size_t room
 }
 
 static bool is_complete(const struct reader *reader) {
-  char problem[1024] = "";
+  char problem[8192] = "";
   describe_gap(reader, problem, sizeof problem);
   return all_are_well(problem, "--partial issues what there is");
 }

@@ -49,7 +49,7 @@ struct reader {
   size_t opening_count, opening_room, file_room;
   int64_t last_end, last_thread, last_opening, last_path;
   int64_t requests, last_completed, index;
-  char problem[512]; /* "": none so far */
+  char problem[6144]; /* "": none so far */
 };
 
 /* Numbers of definitions are -1 where there is none. */
