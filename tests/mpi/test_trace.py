@@ -65,8 +65,9 @@ def test_programs(mpi, tmp_path, case):
     assert_complete(mpi, tmp_path, 4, traced(mpi), case, tmp_path / "f")
 
 
-@pytest.mark.parametrize("case", CASES + ["shared_pointers"])
+@pytest.mark.parametrize("case", [case for case in CASES if case != "nonblocking"] + ["shared_pointers"])
 def test_programs_with_romio_of_open_mpi(openmpi, tmp_path, case):
+    """Without "nonblocking": MPI_File_iwrite_at_all crashes in the ROMIO of Open MPI 4.1.4, with or without the library."""
     # Whose turn with the shared pointer it is decides where a rank's next call begins.
     by_chance = BY_CHANCE | ({"gaps", "gap_bytes", "steps_back"} if case == "shared_pointers" else set())
     assert_complete(openmpi, tmp_path, 4, traced(openmpi), case, tmp_path / "f", by_chance=by_chance, **ROMIO)
