@@ -4,30 +4,73 @@
 #include <string.h>
 
 /* Predefined types by the names that the MPI standard gives them. */
-#define NAMES(X)                                                                                   \
-  X(MPI_CHAR)                                                                                      \
-  X(MPI_SIGNED_CHAR) X(MPI_UNSIGNED_CHAR) X(MPI_BYTE) X(MPI_PACKED) X(MPI_WCHAR) X(MPI_SHORT)      \
-      X(MPI_UNSIGNED_SHORT) X(MPI_INT) X(MPI_UNSIGNED) X(MPI_LONG) X(MPI_UNSIGNED_LONG)            \
-          X(MPI_LONG_LONG_INT) X(MPI_LONG_LONG) X(MPI_UNSIGNED_LONG_LONG) X(MPI_FLOAT)             \
-              X(MPI_DOUBLE) X(MPI_LONG_DOUBLE) X(MPI_INT8_T) X(MPI_INT16_T) X(MPI_INT32_T)         \
-                  X(MPI_INT64_T) X(MPI_UINT8_T) X(MPI_UINT16_T) X(MPI_UINT32_T) X(MPI_UINT64_T)    \
-                      X(MPI_C_BOOL) X(MPI_C_FLOAT_COMPLEX) X(MPI_C_DOUBLE_COMPLEX)                 \
-                          X(MPI_C_LONG_DOUBLE_COMPLEX) X(MPI_AINT) X(MPI_OFFSET) X(MPI_COUNT)      \
-                              X(MPI_FLOAT_INT) X(MPI_DOUBLE_INT) X(MPI_LONG_INT) X(MPI_2INT)       \
-                                  X(MPI_SHORT_INT) X(MPI_LONG_DOUBLE_INT) X(MPI_CHARACTER)         \
-                                      X(MPI_LOGICAL) X(MPI_INTEGER) X(MPI_REAL)                    \
-                                          X(MPI_DOUBLE_PRECISION) X(MPI_COMPLEX)                   \
-                                              X(MPI_DOUBLE_COMPLEX) X(MPI_INTEGER1)                \
-                                                  X(MPI_INTEGER2) X(MPI_INTEGER4) X(MPI_INTEGER8)  \
-                                                      X(MPI_REAL4) X(MPI_REAL8) X(MPI_2INTEGER)    \
-                                                          X(MPI_2REAL) X(MPI_2DOUBLE_PRECISION)
-
 static MPI_Datatype of_name(const char *name, size_t length) {
-#define ENTRY(type)                                                                                \
-  if (strlen(#type) == length && memcmp(#type, name, length) == 0)                                 \
-    return type;
-  NAMES(ENTRY)
-#undef ENTRY
+#define NAMED(type)                                                                                \
+  { #type, type }
+  const struct {
+    const char *name;
+    MPI_Datatype type;
+  } known[] = {
+      NAMED(MPI_CHAR),
+      NAMED(MPI_SIGNED_CHAR),
+      NAMED(MPI_UNSIGNED_CHAR),
+      NAMED(MPI_BYTE),
+      NAMED(MPI_PACKED),
+      NAMED(MPI_WCHAR),
+      NAMED(MPI_SHORT),
+      NAMED(MPI_UNSIGNED_SHORT),
+      NAMED(MPI_INT),
+      NAMED(MPI_UNSIGNED),
+      NAMED(MPI_LONG),
+      NAMED(MPI_UNSIGNED_LONG),
+      NAMED(MPI_LONG_LONG_INT),
+      NAMED(MPI_LONG_LONG),
+      NAMED(MPI_UNSIGNED_LONG_LONG),
+      NAMED(MPI_FLOAT),
+      NAMED(MPI_DOUBLE),
+      NAMED(MPI_LONG_DOUBLE),
+      NAMED(MPI_INT8_T),
+      NAMED(MPI_INT16_T),
+      NAMED(MPI_INT32_T),
+      NAMED(MPI_INT64_T),
+      NAMED(MPI_UINT8_T),
+      NAMED(MPI_UINT16_T),
+      NAMED(MPI_UINT32_T),
+      NAMED(MPI_UINT64_T),
+      NAMED(MPI_C_BOOL),
+      NAMED(MPI_C_FLOAT_COMPLEX),
+      NAMED(MPI_C_DOUBLE_COMPLEX),
+      NAMED(MPI_C_LONG_DOUBLE_COMPLEX),
+      NAMED(MPI_AINT),
+      NAMED(MPI_OFFSET),
+      NAMED(MPI_COUNT),
+      NAMED(MPI_FLOAT_INT),
+      NAMED(MPI_DOUBLE_INT),
+      NAMED(MPI_LONG_INT),
+      NAMED(MPI_2INT),
+      NAMED(MPI_SHORT_INT),
+      NAMED(MPI_LONG_DOUBLE_INT),
+      NAMED(MPI_CHARACTER),
+      NAMED(MPI_LOGICAL),
+      NAMED(MPI_INTEGER),
+      NAMED(MPI_REAL),
+      NAMED(MPI_DOUBLE_PRECISION),
+      NAMED(MPI_COMPLEX),
+      NAMED(MPI_DOUBLE_COMPLEX),
+      NAMED(MPI_INTEGER1),
+      NAMED(MPI_INTEGER2),
+      NAMED(MPI_INTEGER4),
+      NAMED(MPI_INTEGER8),
+      NAMED(MPI_REAL4),
+      NAMED(MPI_REAL8),
+      NAMED(MPI_2INTEGER),
+      NAMED(MPI_2REAL),
+      NAMED(MPI_2DOUBLE_PRECISION),
+  };
+#undef NAMED
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0)
+      return known[i].type;
   return MPI_DATATYPE_NULL;
 }
 
