@@ -234,7 +234,8 @@ static struct file *file_of(int directory, const char *name) {
 
 void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   double elapsed_s) {
-  if (name == NULL || files_are_locked_here())
+  bool is_of_mpi = call_current() != NULL;
+  if (name == NULL || is_of_mpi || files_are_locked_here())
     return;
   section_begin();
   struct file *file = file_of(directory, name);

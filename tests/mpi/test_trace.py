@@ -283,11 +283,3 @@ def test_without_a_wish_there_is_no_trace(mpi, tmp_path):
     run = mpi.run(1, mpi.observed(), "own", tmp_path / "f", FOREBAY_MPI_TRACE="0", MPICH_MPIIO_STATS="1")
     assert run.returncode == 0
     assert sorted(os.listdir(tmp_path)) == ["f.0"]
-
-
-def test_a_trace_of_a_record_has_the_name_of_the_step(mpi, tmp_path):
-    run = mpi.run(2, mpi.observed(), "own", tmp_path / "f", FOREBAY_MPI_TRACE="1", FOREBAY_PROFILE=tmp_path)
-    assert run.returncode == 0, run.stderr
-    [trace] = [path for path in tmp_path.iterdir() if path.is_dir()]
-    assert re.fullmatch(r"trace-\d{13}-\d+", trace.name)
-    assert sorted(path.name for path in trace.iterdir()) == ["rank-000000.trace", "rank-000001.trace"]

@@ -1,9 +1,18 @@
 """Files without MPI-IO in a trace: what forebay-replay issues from it counts like the program, to the digit."""
 
+import json
+
 import pytest
 
 from mpijob import PROGRAMS, files_of, only_file, said
-from tracing import BY_CHANCE, ORDER_BY_CHANCE, assert_complete, printed, replay_program, replayed
+from tracing import (
+    BY_CHANCE,
+    ORDER_BY_CHANCE,
+    assert_complete,
+    printed,
+    replay_program,
+    replayed,
+)
 
 # A replay issues none: what they guarded is other programs' business.
 LOCKS = BY_CHANCE | {"locks"}
@@ -13,7 +22,7 @@ def direct(mpi):
     return mpi.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
 
 
-@pytest.mark.parametrize("case", ["data_calls", "other_calls", "names", "all_closed", "copied", "failing", "few"])
+@pytest.mark.parametrize("case", ["data_calls", "other_calls", "names", "copied", "lent", "few"])
 def test_system_calls(mpi, tmp_path, case):
     before, _ = assert_complete(mpi, tmp_path, 2, direct(mpi), case, tmp_path / "f", by_chance=LOCKS)
     assert len(files_of(before, "posix")) >= 2, "a file of each rank"
@@ -25,14 +34,39 @@ def test_streams(mpi, tmp_path, case):
     assert len(files_of(before, "stdio")) >= 2 and files_of(before, "posix") == []
 
 
-def test_a_stream_that_is_used_as_a_descriptor(mpi, tmp_path):
-    program = mpi.compiled("streams", PROGRAMS / "streams.cpp", compiler="mpicxx")
-    before, _ = assert_complete(mpi, tmp_path, 1, program, tmp_path / "f")
-    assert before["files"][0]["layer"] == "posix"
+def test_what_cannot_fail_again_is_told(mpi, tmp_path):
+    """sendfile failed for a pointer to nowhere, which no trace can repeat; the other failures happen again."""
+    trace = tmp_path / "trace"
+    mpi.run(1, direct(mpi), "failing", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
+    run = mpi.run(1, replay_program(mpi), "--directory", tmp_path / "new", trace)
+    assert run.returncode == 1
+    assert json.loads(run.stdout)["differences"] == 1
+    assert "not as in the trace" in run.stderr and "call 8: it succeeded, and failed in the trace" in run.stderr
+
+
+@pytest.mark.parametrize("variant", ["epio", "fortran"])
+def test_btio_without_mpiio(openmpi, build, tmp_path, variant):
+    """The kernels of `make` are built with Open MPI."""
+    deck = tmp_path / "deck"
+    deck.write_text(f"w\n0\n3\n12 12 12\n{tmp_path}\n")
+    words = [build / "kernels" / "btio", "--sweeps", "0", "--variant", variant, deck]
+    before, _ = assert_complete(openmpi, tmp_path, 4, *words)
+    files = files_of(before, "posix")
+    assert sum(file["ranks"] for file in files) == 4 and files_of(before, "mpiio") == []
+    assert sum(file["write"]["system_bytes"] for file in files) >= 3 * 12**3 * 40
+    assert only_file(before, "stdio")["path"] == str(deck)
 
 
 def test_threads_with_descriptors_of_their_own(mpi, tmp_path):
-    before, _ = assert_complete(mpi, tmp_path, 1, direct(mpi), "threads", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
+    before, _ = assert_complete(
+        mpi,
+        tmp_path,
+        1,
+        direct(mpi),
+        "threads",
+        tmp_path / "f",
+        by_chance=ORDER_BY_CHANCE,
+    )
     assert only_file(before, "posix")["write"]["system_calls"] == 8000
 
 
@@ -70,7 +104,16 @@ def test_thinking_takes_the_share_of_the_time_between_calls(mpi, tmp_path):
 
     def longest(share) -> float:
         again = tmp_path / f"trace-{share}"
-        _, summary, _ = replayed(mpi, 1, trace, "--directory", tmp_path / f"new-{share}", "--think", share, FOREBAY_MPI_TRACE=again)
+        _, summary, _ = replayed(
+            mpi,
+            1,
+            trace,
+            "--directory",
+            tmp_path / f"new-{share}",
+            "--think",
+            share,
+            FOREBAY_MPI_TRACE=again,
+        )
         assert summary["think"] == float(share)
         gaps = gaps_s(mpi, again)
         assert len(gaps) == len(gaps_s(mpi, trace))

@@ -279,6 +279,14 @@ static void turned(const char *path) {
   check(fputc('x', stream) == 'x' && fclose(stream) == 0, "fmemopen");
 }
 
+/* As C++ uses the streams that it opens. */
+static void lent(const char *path) {
+  FILE *stream = fopen(path, "w");
+  check(write(fileno(stream), block, 100) == 100, "write");
+  check(lseek(fileno(stream), 10, SEEK_SET) == 10, "lseek");
+  check(fclose(stream) == 0, "fclose");
+}
+
 static void full(const char *path) {
   FILE *stream = fopen("/dev/full", "w");
   check(fwrite(block, 1, 100, stream) == 100, "fwrite");
@@ -348,6 +356,7 @@ int main(int argc, char **argv) {
       {"blocks", blocks},
       {"appended", appended},
       {"turned", turned},
+      {"lent", lent},
       {"full", full},
       {"slow", slow},
       {"cost", cost},
