@@ -10,6 +10,7 @@ import pytest
 from mpijob import PROGRAMS, only_file, said
 from tracing import BY_CHANCE, ORDER_BY_CHANCE, ROMIO, assert_complete, counters, printed, replay_program, replayed
 
+
 def traced(mpi) -> pathlib.Path:
     return mpi.compiled("traced", PROGRAMS / "traced.c")
 
