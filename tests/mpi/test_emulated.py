@@ -23,6 +23,7 @@ def test_both_orders_count_alike_and_one_sees_the_delays(job, openmpi, build, or
         f"OURS={openmpi.library}\n"
         f"LD_PRELOAD={BOTH[order]} FOREBAY_MPI_STATS={str(report)!r} mpiexec -n 4 {build}/kernels/btio --sweeps 0 deck"
     )
+    # A recorded job has the library in front already.
     done = job.run("--no-profile", "--json", "--pfs-model", str(LUSTRE), "--pfs-root", str(data))
     assert done.returncode == 0, done.stderr
     emulated = json.loads(done.stdout)["emulated"]["counters"]

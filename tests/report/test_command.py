@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+import recorded
 from making import LOG_NAMES, LOGS, log
 
 from forebay.profiles import derived
@@ -138,20 +139,19 @@ def test_errors_say_what_to_do(report, arguments, said):
 def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
     """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
     page = tmp_path / "page.html"
-    for tenths in range(1, 600, 3):
+    delay_s = 0.2
+    while not page.exists():
         process = subprocess.Popen(
             [FOREBAY_PY, "report", DEFAULT, "--html", page],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        time.sleep(tenths / 10)
+        time.sleep(delay_s)
+        delay_s *= 1.4
         process.send_signal(signal.SIGINT)
         process.communicate()
         assert [path.name for path in tmp_path.iterdir()] in ([], ["page.html"])
-        if page.exists():
-            assert page.read_text().endswith("</html>")
-            break
-    assert page.exists()
+    assert page.read_text().endswith("</html>")
 
 
 def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
@@ -185,3 +185,23 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(words):
 
 def test_help_has_examples(report):
     assert "forebay report old.darshan new.darshan" in report("--help").stdout
+
+
+def test_last_run_and_its_page_in_the_record(report, tmp_path):
+    state = tmp_path / "state"
+    files = (recorded.posix_file("/scratch/ada/out.dat"),)
+    recorded.record(state, recorded.job_json("1700000000001"), recorded.step(*files))
+    recorded.record(
+        state,
+        recorded.job_json("1700000000002", started_unix_s=1700000900.0),
+        recorded.step(*files),
+    )
+    told = report()
+    assert told.returncode == 0, told.stderr
+    assert "job 1700000000002" in told.stdout
+    page = state / "profiles" / "1700000000002" / "report.html"
+    assert told.stderr == f"page: {page}\n"
+    assert "/scratch/ada/out.dat" in page.read_text()
+    assert not (state / "profiles" / "1700000000001" / "report.html").exists()
+    # With the page in it, the record reads as before.
+    assert report("1700000000002").stdout == told.stdout

@@ -170,6 +170,35 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
 
 
 @file_rule
+def small_collective(view: FileView) -> Iterator[Draft]:
+    """Very many collective calls that each move next to nothing."""
+    for way in WAYS:
+        asked = view.asked(way)
+        mean = mean_bytes(asked)
+        if mean is None or mean >= thresholds.SMALL_COLLECTIVE_BYTES or is_buffered(view, way) is False:
+            continue
+        if (asked.collective or 0) < thresholds.SMALL_CALLS_MIN:
+            continue
+        spent_s = Evidence(counter="time between ranks, summed over ranks", value=asked.rest_s, unit="s")
+        yield Draft(
+            code="small-collective",
+            level="problem",
+            file=view.file.path,
+            title=f"{count(asked.collective or 0)} collective {way}s of {view.name} move {size(mean)} "
+            "on each rank",
+            evidence=(*access_evidence(view, way), spent_s),
+            rule="In a collective call all ranks agree on who moves what; for a few KiB that takes "
+            "longer than "
+            "moving them.",
+            source="KAUST's burst buffer talk (2018): 2.3 million collective reads of wrfbdy; the limits "
+            "are ours",
+            action="Move more in one call: PnetCDF's non-blocking calls and one wait, or a larger piece "
+            "at once.",
+            seconds=way_seconds(view, way),
+        )
+
+
+@file_rule
 def idle_aggregators(view: FileView) -> Iterator[Draft]:
     """Collective writes in which one aggregator works and the others have nothing to do."""
     aggregators = view.aggregators("write") or 0

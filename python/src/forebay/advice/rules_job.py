@@ -107,6 +107,8 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
         if metadata_s / ranks < thresholds.IO_SHARE_MIN * run_s:
             continue
         opens = sum(layer.opens or 0 for layer in tops)
+        if opens < thresholds.OPENS_PER_RANK_MIN * ranks:
+            continue
         yield Draft(
             code="metadata-heavy",
             level="problem",

@@ -31,6 +31,8 @@ STREAM_CALLS_MIN = 100_000
 #: Collective buffering makes system calls at least about as large as what one rank asks for. Ours.
 SPLIT_CALLS_MIN = 100
 SPLIT_RATIO_MAX = 0.25
+#: Collective calls that move so little on each rank that agreeing on them takes longer. Ours.
+SMALL_COLLECTIVE_BYTES = 16 * KIB
 #: KAUST18: two ranks or more for each aggregator, several aggregators for each node. Ours: from 4 ranks.
 RANKS_PER_AGGREGATOR_MIN = 4
 #: Such a file fills more than one buffer of an aggregator, so that more aggregators have work. Ours.
@@ -58,6 +60,8 @@ REREAD_BYTES_MIN = 16 * MIB
 
 #: Time in opening, closing and asking, of the time in I/O. Ours; Drishti's 30 s depend on the run's length.
 METADATA_SHARE_MIN = 0.5
+#: Of one rank: fewer opens than this cannot be saved. Ours.
+OPENS_PER_RANK_MIN = 10
 #: CRAY12: many files make metadata the bottleneck. The numbers are ours.
 SMALL_FILES_MIN = 1000
 SMALL_FILE_BYTES = MIB

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
@@ -20,20 +21,23 @@ class Scene:
     program: Program
     machine: Machine | None = None
     peers: list[Scene] = field(default_factory=list)
+    _totals: dict[LayerName, derived.LayerTotals] = field(default_factory=dict)
 
     @property
     def alone(self) -> Profile:
         """The profile as if the job had been this program."""
         return msgspec.structs.replace(self.profile, programs=[self.program])
 
-    @property
+    @cached_property
     def layers(self) -> list[LayerName]:
         """Layers the program used, from the application downwards."""
         return derived.layers_present(self.alone)
 
     def totals(self, layer: LayerName) -> derived.LayerTotals:
-        """Sums over the program's files."""
-        return derived.totals(self.alone, layer)
+        """Sums over the program's files; made once, for most sections ask."""
+        if layer not in self._totals:
+            self._totals[layer] = derived.totals(self.alone, layer)
+        return self._totals[layer]
 
     def limit(self, of: Callable[[Scene], float | None]) -> float | None:
         """The largest figure among all that are compared; None if there is none."""
