@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 SOAK_MINUTES ?= 10
-C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
+C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
 SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
@@ -85,7 +85,7 @@ install: build
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
-	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
+	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
 	python3 -m venv $(PREFIX)/lib/forebay/python
 	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check ./python
 	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "library.h"
 #include "settings.h"
+#include "trace.h"
 
 /* A copy, not a pointer into the hook's frame: an exception, or a longjmp out of an error handler,
  * leaves that frame without call_end. file is NULL outside of any call. */
@@ -25,6 +26,7 @@ bool call_is_outermost(const void *frame) {
 }
 
 static void start(struct call *call) {
+  call->trace_mark = trace_mark();
   call->start_s = clock_s();
   current = *call;
 }
@@ -55,6 +57,7 @@ void call_end(struct call *call) {
   double end_s = clock_s(), elapsed_s = end_s - call->start_s;
   if (current.file == file && current.frame == call->frame)
     *call = current;
+  call->end_s = end_s;
   current.file = NULL;
   file_lock(file);
   struct seconds *seconds = &file->seconds;

@@ -7,6 +7,7 @@
 #include "message.h"
 #include "next.h"
 #include "settings.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,8 +128,10 @@ static int open_observed(open_function *next, MPI_Comm comm, const char *name, i
   if (file != NULL)
     note_hints_asked(file, info, rule);
   call_begin(&call, CALL_OPEN, file);
+  int64_t size_before = file != NULL ? trace_size_before(&call, file->path, comm) : 0;
   int code = next(comm, name, mode, used, handle);
   call_end(&call);
+  trace_open(&call, comm, name, mode, info, *handle, size_before, code);
   if (used != info)
     library.Info_free(&used);
   if (file != NULL && code == MPI_SUCCESS)
@@ -147,8 +150,10 @@ static int close_observed(close_function *next, MPI_File *handle) {
   call_begin(&call, CALL_CLOSE, opened.file);
   /* Before the call: another thread may get the same handle as soon as it is free. */
   handles_remove(closing);
+  int64_t opening = trace_forget(&call, closing);
   int code = next(handle);
   call_end(&call);
+  trace_close(&call, opening, code);
   if (opened.file == NULL)
     return code;
   file_lock(opened.file);
@@ -184,28 +189,40 @@ static void begin(struct call *call, enum call_class class, MPI_File handle) {
     call_begin(call, class, handles_find(handle).file);
 }
 
-#define AS(SYMBOL, CLASS, PARAMETERS, ARGUMENTS)                                                   \
+#define AS(SYMBOL, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                            \
   int SYMBOL PARAMETERS {                                                                          \
     struct call call = CALL_HERE;                                                                  \
     begin(&call, CLASS, fh);                                                                       \
     int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
     call_end(&call);                                                                               \
+    TRACE;                                                                                         \
     return code;                                                                                   \
   }
 
-#define CALL(NAME, CLASS, PARAMETERS, ARGUMENTS)                                                   \
-  AS(MPI_##NAME, CLASS, PARAMETERS, ARGUMENTS) AS(PMPI_##NAME, CLASS, PARAMETERS, ARGUMENTS)
+#define CALL(NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                            \
+  AS(MPI_##NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                              \
+  AS(PMPI_##NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)
+
+#define TRACE_NUMBER(TAG, NUMBER) trace_number(&call, fh, TAG, NUMBER, code)
 
 CALL(File_set_view, CALL_METADATA,
+     trace_view(&call, fh, displacement, element, type, representation, info, code),
      (MPI_File fh, MPI_Offset displacement, MPI_Datatype element, MPI_Datatype type,
       const char *representation, MPI_Info info),
      (fh, displacement, element, type, representation, info))
-CALL(File_set_size, CALL_METADATA, (MPI_File fh, MPI_Offset size), (fh, size))
-CALL(File_preallocate, CALL_METADATA, (MPI_File fh, MPI_Offset size), (fh, size))
-CALL(File_get_size, CALL_METADATA, (MPI_File fh, MPI_Offset *size), (fh, size))
-CALL(File_set_info, CALL_METADATA, (MPI_File fh, MPI_Info info), (fh, info))
-CALL(File_set_atomicity, CALL_METADATA, (MPI_File fh, int flag), (fh, flag))
-CALL(File_seek, CALL_METADATA, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
-CALL(File_seek_shared, CALL_METADATA, (MPI_File fh, MPI_Offset offset, int whence),
-     (fh, offset, whence))
-CALL(File_sync, CALL_SYNC, (MPI_File fh), (fh))
+CALL(File_set_size, CALL_METADATA, TRACE_NUMBER(TRACE_SET_SIZE, size),
+     (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_preallocate, CALL_METADATA, TRACE_NUMBER(TRACE_PREALLOCATE, size),
+     (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_get_size, CALL_METADATA, TRACE_NUMBER(TRACE_GET_SIZE, 0), (MPI_File fh, MPI_Offset *size),
+     (fh, size))
+CALL(File_set_info, CALL_METADATA, trace_set_info(&call, fh, info, code),
+     (MPI_File fh, MPI_Info info), (fh, info))
+CALL(File_set_atomicity, CALL_METADATA, TRACE_NUMBER(TRACE_SET_ATOMICITY, flag),
+     (MPI_File fh, int flag), (fh, flag))
+CALL(File_seek, CALL_METADATA, trace_seek(&call, fh, TRACE_SEEK, offset, whence, code),
+     (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
+CALL(File_seek_shared, CALL_METADATA,
+     trace_seek(&call, fh, TRACE_SEEK_SHARED, offset, whence, code),
+     (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
+CALL(File_sync, CALL_SYNC, TRACE_NUMBER(TRACE_SYNC, 0), (MPI_File fh), (fh))

@@ -7,8 +7,10 @@
 #include "path.h"
 #include "positions.h"
 #include "section.h"
+#include "trace.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +36,7 @@ static bool is_read_for_a_write(const struct file *file, const struct call *call
 static void note_place(struct file *file, const struct transfer *transfer) {
   struct traffic *traffic = &file->counters.traffic[transfer->direction];
   int64_t *next = &file->next_offset[transfer->direction];
-  int64_t offset = transfer->offset >= 0 ? transfer->offset : *next >= 0 ? *next : 0;
+  int64_t offset = transfer->offset;
   int64_t end = offset + transfer->moved;
   if (*next >= 0 && offset > *next) {
     traffic->gaps++;
@@ -91,24 +93,46 @@ static void note_data(struct file *file, const struct transfer *transfer, const 
   note_place(file, transfer);
 }
 
+/* A call whose place is not known is taken to go on where the last one ended. */
+static int64_t place_after_the_last(const struct file *file, enum direction direction) {
+  return file->next_offset[direction] >= 0 ? file->next_offset[direction] : 0;
+}
+
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
   if (files_are_locked_here())
     return;
   struct call *call = call_on(file);
   file_lock(file);
+  if (transfer.offset < 0)
+    transfer.offset = place_after_the_last(file, transfer.direction);
   note_data(file, &transfer, call, transfer.start_s + elapsed_s);
   if (file->layer != LAYER_MPIIO)
     file->seconds.traffic[transfer.direction].data += elapsed_s;
   else if (call == NULL)
     file->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
+  trace_system_data(file, &transfer, elapsed_s);
   if (call == NULL)
     return;
   call->data_s += elapsed_s;
   call->wrote_calls += transfer.direction == WRITING && transfer.moved >= 0;
 }
 
-void observe_other(struct file *file, enum system_call what, double elapsed_s) {
+static void trace_other(struct file *file, enum system_call what, int64_t argument,
+                        double elapsed_s) {
+  static const enum trace_system traced[] = {
+      [LOCK] = TRACE_SYSTEM_LOCK,
+      [SEEK] = TRACE_SYSTEM_SEEK,
+      [SYNC] = TRACE_SYSTEM_SYNC,
+      [TRUNCATION] = TRACE_SYSTEM_TRUNCATION,
+      [STAT] = TRACE_SYSTEM_STAT,
+      [MAPPING] = TRACE_SYSTEM_MAPPING,
+      [ALLOCATION] = TRACE_SYSTEM_ALLOCATION,
+  };
+  trace_system_other(file, traced[what], argument, elapsed_s);
+}
+
+void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
   if (files_are_locked_here())
     return;
   struct call *call = call_on(file);
@@ -124,6 +148,7 @@ void observe_other(struct file *file, enum system_call what, double elapsed_s) {
   if (file->layer != LAYER_MPIIO)
     *(what == SYNC ? &file->seconds.sync : &file->seconds.metadata) += elapsed_s;
   file_unlock(file);
+  trace_other(file, what, argument, elapsed_s);
 }
 
 /* The MPI may have made the name absolute, or its own. Only then the file system is asked. */
@@ -162,8 +187,10 @@ static void open_in_call(struct file *file, const struct opening *opening) {
   }
   file_unlock(file);
   descriptors_set(opening->descriptor, is_ours ? file : NULL);
-  if (is_ours)
-    position_begin(opening->descriptor, opening->appends);
+  if (is_ours) {
+    position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
+    trace_system_open(file, opening);
+  }
 }
 
 /* Used in a section only. Not on the stack, which is small in some signal handlers. */
@@ -208,10 +235,11 @@ static void open_directly(const struct opening *opening) {
     span_note(&file->moments.opened, opening->start_s, 0);
   }
   file_unlock(file);
-  if (!is_open)
-    return;
-  descriptors_set(opening->descriptor, file);
-  position_begin(opening->descriptor, opening->appends);
+  if (is_open) {
+    descriptors_set(opening->descriptor, file);
+    position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
+  }
+  trace_system_open(file, opening);
 }
 
 static struct file *file_of(int directory, const char *name) {
@@ -223,14 +251,16 @@ static struct file *file_of(int directory, const char *name) {
   return file != NULL ? file : files_known(path_room, LAYER_STDIO);
 }
 
-void observe_path(int directory, const char *name, enum system_call what, double elapsed_s) {
-  if (name == NULL || files_are_locked_here())
+void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  double elapsed_s) {
+  bool is_of_mpi = call_current() != NULL;
+  if (name == NULL || is_of_mpi || files_are_locked_here())
     return;
   section_begin();
   struct file *file = file_of(directory, name);
   section_end();
   if (file != NULL && file->layer != LAYER_MPIIO)
-    observe_other(file, what, elapsed_s);
+    observe_other(file, what, argument, elapsed_s);
 }
 
 /* A child made by vfork opens and closes its own descriptors, but in its parent's memory. */
@@ -256,7 +286,10 @@ struct file *observe_close(int descriptor) {
 }
 
 void observe_closed(struct file *file, double start_s, double end_s) {
-  if (file == NULL || file->layer == LAYER_MPIIO || files_are_locked_here())
+  if (file == NULL || files_are_locked_here())
+    return;
+  trace_system_other(file, TRACE_SYSTEM_CLOSE, 0, end_s - start_s);
+  if (file->layer == LAYER_MPIIO)
     return;
   file_lock(file);
   file->seconds.close += end_s - start_s;
@@ -278,6 +311,8 @@ void observe_duplicate(int from, int to) {
     position_share(from, to);
   double now_s = clock_s();
   observe_closed(before, now_s, now_s);
+  if (file != NULL && !files_are_locked_here())
+    trace_system_other(file, TRACE_SYSTEM_DUPLICATE, 0, 0);
 }
 
 /* All that was noted of a file before it was known how it is used. One lock after the other, since

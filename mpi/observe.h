@@ -22,11 +22,13 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
 
 enum system_call { LOCK, SEEK, SYNC, TRUNCATION, STAT, MAPPING, ALLOCATION };
 
-void observe_other(struct file *file, enum system_call what, double elapsed_s);
+/* argument: as trace_system_other has it. */
+void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s);
 
 /* A call that names the file. Counted if the program has opened it by now: programs ask after many
  * files that they never open. */
-void observe_path(int directory, const char *name, enum system_call what, double elapsed_s);
+void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  double elapsed_s);
 
 struct opening {
   enum layer layer; /* LAYER_POSIX or LAYER_STDIO, if it is not MPI-IO's */
@@ -35,7 +37,9 @@ struct opening {
   int descriptor; /* negative: it failed */
   const void *caller;
   double start_s;
-  bool appends;
+  int flags; /* of open, or what they would be */
+  mode_t permissions;
+  int64_t bytes_before; /* of trace_size_before_open */
 };
 
 /* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "next.h"
 #include "observe.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -23,21 +24,26 @@ static bool is_readable(const char *path, int result) {
   return path != NULL && (result >= 0 || errno != EFAULT);
 }
 
-static void note_opened(int directory, const char *path, int flags, int descriptor,
-                        const void *caller, double start_s) {
-  bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH) != 0;
-  if (start_s == 0 || is_nameless || !is_readable(path, descriptor))
-    return;
-  observe_open(&(struct opening){LAYER_POSIX, directory, path, descriptor, caller, start_s,
-                                 (flags & O_APPEND) != 0});
+static void note_opened(const struct opening *opening) {
+  bool is_nameless = (opening->flags & O_TMPFILE) == O_TMPFILE || (opening->flags & O_PATH) != 0;
+  if (opening->start_s > 0 && !is_nameless && is_readable(opening->path, opening->descriptor))
+    observe_open(opening);
 }
 
-#define OPEN_BODY(NAME, DIRECTORY, FLAGS, ARGUMENTS)                                               \
-  double start_s = start_if_observed();                                                            \
-  int descriptor = NEXT(NAME) ARGUMENTS;                                                           \
-  WITH_ERRNO_KEPT(                                                                                 \
-      note_opened(DIRECTORY, path, FLAGS, descriptor, __builtin_return_address(0), start_s));      \
-  return descriptor;
+#define OPEN_BODY(NAME, DIRECTORY, FLAGS, MODE, ARGUMENTS)                                         \
+  struct opening opening = {LAYER_POSIX,                                                           \
+                            DIRECTORY,                                                             \
+                            path,                                                                  \
+                            -1,                                                                    \
+                            __builtin_return_address(0),                                           \
+                            0,                                                                     \
+                            FLAGS,                                                                 \
+                            MODE,                                                                  \
+                            trace_size_before_open(DIRECTORY, path)};                              \
+  opening.start_s = start_if_observed();                                                           \
+  opening.descriptor = NEXT(NAME) ARGUMENTS;                                                       \
+  WITH_ERRNO_KEPT(note_opened(&opening));                                                          \
+  return opening.descriptor;
 
 #define OPEN_HOOK(NAME, DIRECTORY, PARAMETERS, ARGUMENTS)                                          \
   int NAME PARAMETERS {                                                                            \
@@ -45,7 +51,7 @@ static void note_opened(int directory, const char *path, int flags, int descript
     va_start(rest, flags);                                                                         \
     mode_t mode = mode_after(flags, rest);                                                         \
     va_end(rest);                                                                                  \
-    OPEN_BODY(NAME, DIRECTORY, flags, ARGUMENTS)                                                   \
+    OPEN_BODY(NAME, DIRECTORY, flags, mode, ARGUMENTS)                                             \
   }
 
 OPEN_HOOK(open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
@@ -55,35 +61,40 @@ OPEN_HOOK(openat, directory, (int directory, const char *path, int flags, ...),
 OPEN_HOOK(openat64, directory, (int directory, const char *path, int flags, ...),
           (directory, path, flags, mode))
 
-#define FIXED_OPEN_HOOK(NAME, DIRECTORY, FLAGS, PARAMETERS, ARGUMENTS)                             \
-  int NAME PARAMETERS { OPEN_BODY(NAME, DIRECTORY, FLAGS, ARGUMENTS) }
+#define FIXED_OPEN_HOOK(NAME, DIRECTORY, FLAGS, MODE, PARAMETERS, ARGUMENTS)                       \
+  int NAME PARAMETERS { OPEN_BODY(NAME, DIRECTORY, FLAGS, MODE, ARGUMENTS) }
 
-FIXED_OPEN_HOOK(creat, AT_FDCWD, O_CREAT, (const char *path, mode_t mode), (path, mode))
-FIXED_OPEN_HOOK(creat64, AT_FDCWD, O_CREAT, (const char *path, mode_t mode), (path, mode))
+#define CREAT_FLAGS (O_WRONLY | O_CREAT | O_TRUNC)
+FIXED_OPEN_HOOK(creat, AT_FDCWD, CREAT_FLAGS, mode, (const char *path, mode_t mode), (path, mode))
+FIXED_OPEN_HOOK(creat64, AT_FDCWD, CREAT_FLAGS, mode, (const char *path, mode_t mode), (path, mode))
 
 /* What compilers make of open where there is no mode, and they look after mistakes. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int directory, const char *path, int flags);
 int __openat64_2(int directory, const char *path, int flags);
-FIXED_OPEN_HOOK(__open_2, AT_FDCWD, flags, (const char *path, int flags), (path, flags))
-FIXED_OPEN_HOOK(__open64_2, AT_FDCWD, flags, (const char *path, int flags), (path, flags))
-FIXED_OPEN_HOOK(__openat_2, directory, flags, (int directory, const char *path, int flags),
+FIXED_OPEN_HOOK(__open_2, AT_FDCWD, flags, 0, (const char *path, int flags), (path, flags))
+FIXED_OPEN_HOOK(__open64_2, AT_FDCWD, flags, 0, (const char *path, int flags), (path, flags))
+FIXED_OPEN_HOOK(__openat_2, directory, flags, 0, (int directory, const char *path, int flags),
                 (directory, path, flags))
-FIXED_OPEN_HOOK(__openat64_2, directory, flags, (int directory, const char *path, int flags),
+FIXED_OPEN_HOOK(__openat64_2, directory, flags, 0, (int directory, const char *path, int flags),
                 (directory, path, flags))
 
 /* The call writes the name that it has chosen into the path. */
-FIXED_OPEN_HOOK(mkstemp, AT_FDCWD, 0, (char *path), (path))
-FIXED_OPEN_HOOK(mkstemp64, AT_FDCWD, 0, (char *path), (path))
-FIXED_OPEN_HOOK(mkostemp, AT_FDCWD, flags, (char *path, int flags), (path, flags))
-FIXED_OPEN_HOOK(mkostemp64, AT_FDCWD, flags, (char *path, int flags), (path, flags))
-FIXED_OPEN_HOOK(mkstemps, AT_FDCWD, 0, (char *path, int suffix_bytes), (path, suffix_bytes))
-FIXED_OPEN_HOOK(mkstemps64, AT_FDCWD, 0, (char *path, int suffix_bytes), (path, suffix_bytes))
-FIXED_OPEN_HOOK(mkostemps, AT_FDCWD, flags, (char *path, int suffix_bytes, int flags),
-                (path, suffix_bytes, flags))
-FIXED_OPEN_HOOK(mkostemps64, AT_FDCWD, flags, (char *path, int suffix_bytes, int flags),
-                (path, suffix_bytes, flags))
+#define TEMPORARY (O_RDWR | O_CREAT | O_EXCL)
+FIXED_OPEN_HOOK(mkstemp, AT_FDCWD, TEMPORARY, 0600, (char *path), (path))
+FIXED_OPEN_HOOK(mkstemp64, AT_FDCWD, TEMPORARY, 0600, (char *path), (path))
+FIXED_OPEN_HOOK(mkostemp, AT_FDCWD, TEMPORARY | flags, 0600, (char *path, int flags), (path, flags))
+FIXED_OPEN_HOOK(mkostemp64, AT_FDCWD, TEMPORARY | flags, 0600, (char *path, int flags),
+                (path, flags))
+FIXED_OPEN_HOOK(mkstemps, AT_FDCWD, TEMPORARY, 0600, (char *path, int suffix_bytes),
+                (path, suffix_bytes))
+FIXED_OPEN_HOOK(mkstemps64, AT_FDCWD, TEMPORARY, 0600, (char *path, int suffix_bytes),
+                (path, suffix_bytes))
+FIXED_OPEN_HOOK(mkostemps, AT_FDCWD, TEMPORARY | flags, 0600,
+                (char *path, int suffix_bytes, int flags), (path, suffix_bytes, flags))
+FIXED_OPEN_HOOK(mkostemps64, AT_FDCWD, TEMPORARY | flags, 0600,
+                (char *path, int suffix_bytes, int flags), (path, suffix_bytes, flags))
 
 int close(int descriptor) {
   struct file *file = observe_close(descriptor);
@@ -134,29 +145,30 @@ DUPLICATE_HOOK(dup3, (int descriptor, int as, int flags), (descriptor, as, flags
 /* Most programs ask more than they open. */
 static bool files_are_there(void) { return files_are_observed() && files_at(0) != NULL; }
 
-#define PATH_HOOK(NAME, WHAT, DIRECTORY, PARAMETERS, ARGUMENTS)                                    \
+#define PATH_HOOK(NAME, WHAT, ARGUMENT, DIRECTORY, PARAMETERS, ARGUMENTS)                          \
   int NAME PARAMETERS {                                                                            \
     double start_s = files_are_there() ? clock_s() : 0;                                            \
     int code = NEXT(NAME) ARGUMENTS;                                                               \
     if (start_s > 0 && is_readable(path, code))                                                    \
-      WITH_ERRNO_KEPT(observe_path(DIRECTORY, path, WHAT, clock_s() - start_s));                   \
+      WITH_ERRNO_KEPT(observe_path(DIRECTORY, path, WHAT, ARGUMENT, clock_s() - start_s));         \
     return code;                                                                                   \
   }
 
-PATH_HOOK(truncate, TRUNCATION, AT_FDCWD, (const char *path, off_t length), (path, length))
-PATH_HOOK(truncate64, TRUNCATION, AT_FDCWD, (const char *path, off64_t length), (path, length))
-PATH_HOOK(statx, STAT, directory,
+PATH_HOOK(truncate, TRUNCATION, length, AT_FDCWD, (const char *path, off_t length), (path, length))
+PATH_HOOK(truncate64, TRUNCATION, length, AT_FDCWD, (const char *path, off64_t length),
+          (path, length))
+PATH_HOOK(statx, STAT, 0, directory,
           (int directory, const char *path, int flags, unsigned mask, struct statx *status),
           (directory, path, flags, mask, status))
 #if __GLIBC_PREREQ(2, 33)
-PATH_HOOK(stat, STAT, AT_FDCWD, (const char *path, struct stat *status), (path, status))
-PATH_HOOK(stat64, STAT, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
-PATH_HOOK(lstat, STAT, AT_FDCWD, (const char *path, struct stat *status), (path, status))
-PATH_HOOK(lstat64, STAT, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
-PATH_HOOK(fstatat, STAT, directory,
+PATH_HOOK(stat, STAT, 0, AT_FDCWD, (const char *path, struct stat *status), (path, status))
+PATH_HOOK(stat64, STAT, 0, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
+PATH_HOOK(lstat, STAT, 0, AT_FDCWD, (const char *path, struct stat *status), (path, status))
+PATH_HOOK(lstat64, STAT, 0, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
+PATH_HOOK(fstatat, STAT, 0, directory,
           (int directory, const char *path, struct stat *status, int flags),
           (directory, path, status, flags))
-PATH_HOOK(fstatat64, STAT, directory,
+PATH_HOOK(fstatat64, STAT, 0, directory,
           (int directory, const char *path, struct stat64 *status, int flags),
           (directory, path, status, flags))
 #endif

@@ -192,14 +192,14 @@ AIO_HOOK(aio_write, aiocb, WRITING)
 AIO_HOOK(aio_write64, aiocb64, WRITING)
 
 /* All but seeking is done with the descriptors of streams too, and they stay streams. */
-#define OTHER_HOOK(RESULT, NAME, WHAT, PARAMETERS, ARGUMENTS)                                      \
+#define OTHER_HOOK(RESULT, NAME, WHAT, ARGUMENT, PARAMETERS, ARGUMENTS)                            \
   RESULT NAME PARAMETERS {                                                                         \
     struct file *file = descriptors_find(descriptor);                                              \
     if (file == NULL)                                                                              \
       return NEXT(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     RESULT result = NEXT(NAME) ARGUMENTS;                                                          \
-    WITH_ERRNO_KEPT(observe_other(file, WHAT, clock_s() - start_s));                               \
+    WITH_ERRNO_KEPT(observe_other(file, WHAT, ARGUMENT, clock_s() - start_s));                     \
     return result;                                                                                 \
   }
 
@@ -212,40 +212,44 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
     RESULT now = NEXT(NAME)(descriptor, offset, whence);                                           \
     if (now >= 0)                                                                                  \
       position_set(descriptor, now);                                                               \
-    WITH_ERRNO_KEPT(observe_other(file, SEEK, clock_s() - start_s));                               \
+    WITH_ERRNO_KEPT(observe_other(file, SEEK, now, clock_s() - start_s));                          \
     return now;                                                                                    \
   }
 
 SEEK_HOOK(off_t, lseek)
 SEEK_HOOK(off64_t, lseek64)
-OTHER_HOOK(int, fsync, SYNC, (int descriptor), (descriptor))
-OTHER_HOOK(int, fdatasync, SYNC, (int descriptor), (descriptor))
-OTHER_HOOK(int, sync_file_range, SYNC,
+OTHER_HOOK(int, fsync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, fdatasync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, sync_file_range, SYNC, 0,
            (int descriptor, off64_t offset, off64_t length, unsigned flags),
            (descriptor, offset, length, flags))
-OTHER_HOOK(int, ftruncate, TRUNCATION, (int descriptor, off_t length), (descriptor, length))
-OTHER_HOOK(int, ftruncate64, TRUNCATION, (int descriptor, off64_t length), (descriptor, length))
-OTHER_HOOK(int, flock, LOCK, (int descriptor, int what), (descriptor, what))
-OTHER_HOOK(int, lockf, LOCK, (int descriptor, int what, off_t length), (descriptor, what, length))
-OTHER_HOOK(int, lockf64, LOCK, (int descriptor, int what, off64_t length),
+OTHER_HOOK(int, ftruncate, TRUNCATION, length, (int descriptor, off_t length), (descriptor, length))
+OTHER_HOOK(int, ftruncate64, TRUNCATION, length, (int descriptor, off64_t length),
+           (descriptor, length))
+OTHER_HOOK(int, flock, LOCK, 0, (int descriptor, int what), (descriptor, what))
+OTHER_HOOK(int, lockf, LOCK, 0, (int descriptor, int what, off_t length),
            (descriptor, what, length))
-OTHER_HOOK(int, fallocate, ALLOCATION, (int descriptor, int mode, off_t offset, off_t length),
+OTHER_HOOK(int, lockf64, LOCK, 0, (int descriptor, int what, off64_t length),
+           (descriptor, what, length))
+OTHER_HOOK(int, fallocate, ALLOCATION, mode == 0 ? offset + length : -1,
+           (int descriptor, int mode, off_t offset, off_t length),
            (descriptor, mode, offset, length))
-OTHER_HOOK(int, fallocate64, ALLOCATION, (int descriptor, int mode, off64_t offset, off64_t length),
+OTHER_HOOK(int, fallocate64, ALLOCATION, mode == 0 ? offset + length : -1,
+           (int descriptor, int mode, off64_t offset, off64_t length),
            (descriptor, mode, offset, length))
-OTHER_HOOK(int, posix_fallocate, ALLOCATION, (int descriptor, off_t offset, off_t length),
-           (descriptor, offset, length))
-OTHER_HOOK(int, posix_fallocate64, ALLOCATION, (int descriptor, off64_t offset, off64_t length),
-           (descriptor, offset, length))
-OTHER_HOOK(void *, mmap, MAPPING,
+OTHER_HOOK(int, posix_fallocate, ALLOCATION, offset + length,
+           (int descriptor, off_t offset, off_t length), (descriptor, offset, length))
+OTHER_HOOK(int, posix_fallocate64, ALLOCATION, offset + length,
+           (int descriptor, off64_t offset, off64_t length), (descriptor, offset, length))
+OTHER_HOOK(void *, mmap, MAPPING, (int64_t)length,
            (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
            (place, length, access, flags, descriptor, offset))
-OTHER_HOOK(void *, mmap64, MAPPING,
+OTHER_HOOK(void *, mmap64, MAPPING, (int64_t)length,
            (void *place, size_t length, int access, int flags, int descriptor, off64_t offset),
            (place, length, access, flags, descriptor, offset))
 #if __GLIBC_PREREQ(2, 33)
-OTHER_HOOK(int, fstat, STAT, (int descriptor, struct stat *status), (descriptor, status))
-OTHER_HOOK(int, fstat64, STAT, (int descriptor, struct stat64 *status), (descriptor, status))
+OTHER_HOOK(int, fstat, STAT, 0, (int descriptor, struct stat *status), (descriptor, status))
+OTHER_HOOK(int, fstat64, STAT, 0, (int descriptor, struct stat64 *status), (descriptor, status))
 #endif
 
 /* fcntl's argument is absent, an int or a pointer. Read as a pointer it is passed on unchanged on
@@ -268,7 +272,7 @@ OTHER_HOOK(int, fstat64, STAT, (int descriptor, struct stat64 *status), (descrip
       position_set_appends(descriptor, ((intptr_t)argument & O_APPEND) != 0);                      \
     if (file == NULL)                                                                              \
       return result;                                                                               \
-    WITH_ERRNO_KEPT(observe_other(file, LOCK, clock_s() - start_s));                               \
+    WITH_ERRNO_KEPT(observe_other(file, LOCK, 0, clock_s() - start_s));                            \
     return result;                                                                                 \
   }
 

@@ -10,6 +10,7 @@
 #include "report.h"
 #include "settings.h"
 #include "step.h"
+#include "trace.h"
 
 static bool is_foreign; /* the program's MPI is not of our family */
 static bool was_spawned;
@@ -57,6 +58,7 @@ static void after_init(int code) {
   else
     files_stop();
   is_awake = settings.is_active;
+  trace_start(was_spawned);
 }
 
 static void before_finalize(void) {
@@ -64,6 +66,7 @@ static void before_finalize(void) {
     return;
   is_awake = false;
   settings.is_active = false;
+  trace_stop(TRACE_FINALIZED);
   if (was_spawned && !settings.wants_profile) {
     if (settings.rank == 0)
       message_print("processes made by MPI_Comm_spawn: their files are not reported");
@@ -77,6 +80,7 @@ static void before_abort(int code) {
   if (is_awake && settings.wants_profile)
     step_note_abort(code);
   is_awake = false;
+  trace_stop(TRACE_ABORTED);
   if (is_missed)
     message_print("MPI_Abort on rank %d: there is no report of this job's files", settings.rank);
 }

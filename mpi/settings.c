@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "library.h"
 #include "message.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ struct settings settings;
 
 /* What rank 0 tells the others. */
 struct wishes {
-  char box, json, display, trace;
+  char box, json, display;
   char romio;      /* the component of Open MPI is not the user's choice */
   int hints_bytes; /* with the final zero; 0: none */
   double started_unix_s;
@@ -64,9 +65,7 @@ static void complain(const char *item, const char *why) {
     message_print("%s: '%s' %s; it is skipped", HINTS_VARIABLE, item, why);
 }
 
-/* The path that the variable names, absolute: the program may change its directory. False if it
- * names none. */
-static bool path_of(const char *variable, char path[PATH_MAX]) {
+bool settings_path_of(const char *variable, char path[PATH_MAX]) {
   const char *value = value_of(variable);
   char directory[PATH_MAX] = "";
   path[0] = '\0';
@@ -94,14 +93,13 @@ static struct wishes wishes_of_this_rank(void) {
   long long now_us = unix_us();
   struct wishes wishes = {
       .box = is_on(BOX_VARIABLE),
-      .json = path_of(JSON_VARIABLE, settings.json_path),
+      .json = settings_path_of(JSON_VARIABLE, settings.json_path),
       .display = is_on(DISPLAY_VARIABLE),
       .romio = hints != NULL && value_of("OMPI_MCA_io") == NULL,
       .hints_bytes = hints != NULL ? (int)strlen(hints) + 1 : 0,
       .started_unix_s = 1e-6 * (double)now_us,
   };
-  bool has_profile = path_of(PROFILE_VARIABLE, wishes.profile_directory);
-  wishes.trace = has_profile && is_on(TRACE_VARIABLE);
+  settings_path_of(PROFILE_VARIABLE, wishes.profile_directory);
   snprintf(wishes.step_id, sizeof wishes.step_id, "%lld-%d", now_us / 1000, (int)getpid());
   return wishes;
 }
@@ -137,7 +135,6 @@ void settings_share(void) {
   settings.wants_box = wishes.box;
   settings.wants_json = wishes.json;
   settings.wants_display = wishes.display;
-  settings.wants_trace = wishes.trace;
   settings.wants_profile = wishes.profile_directory[0] != '\0';
   memcpy(settings.profile_directory, wishes.profile_directory, sizeof wishes.profile_directory);
   memcpy(settings.step_id, wishes.step_id, sizeof wishes.step_id);
@@ -147,4 +144,5 @@ void settings_share(void) {
     choose_romio();
   settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0 ||
                        settings.wants_profile;
+  settings.is_active = trace_share() || settings.is_active;
 }

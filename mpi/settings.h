@@ -21,7 +21,6 @@ struct settings {
   bool is_active; /* anything is wanted at all; otherwise every call is passed on at once */
   bool wants_box, wants_json, wants_display;
   bool wants_profile; /* a step of the record in profile_directory */
-  bool wants_trace;   /* beside the step, in trace-STEP_ID */
   int rank, ranks;
   char json_path[PATH_MAX];         /* of the report; absolute, on rank 0 only */
   char profile_directory[PATH_MAX]; /* absolute; as rank 0 names it, on all ranks */
@@ -37,5 +36,9 @@ extern struct settings settings;
  * which obeys them; on all ranks alike, since ranks with different components could not open a
  * file. */
 void settings_share(void);
+
+/* The path that the variable names in this rank's environment, absolute: the program may change its
+ * directory. False, and "", if it names none, or after a message none that can be used. */
+bool settings_path_of(const char *variable, char path[PATH_MAX]);
 
 #endif

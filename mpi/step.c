@@ -7,6 +7,7 @@
 #include "process.h"
 #include "report.h"
 #include "settings.h"
+#include "trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,10 +63,9 @@ static void add_host(struct text *out) {
 }
 
 static void add_trace(struct text *out) {
-  char name[STEP_ID_BYTES_MAX + 8];
-  snprintf(name, sizeof name, "trace-%s", settings.step_id);
+  const char *name = trace_name();
   add_name(out, "trace");
-  if (settings.wants_trace)
+  if (name != NULL)
     text_add_json_string(out, name);
   else
     text_add(out, "null");

@@ -5,6 +5,7 @@
 #include "next.h"
 #include "observe.h"
 #include "positions.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -234,11 +235,14 @@ int ungetc(int character, FILE *stream) {
   return result;
 }
 
-/* libc knows where a stream stands that has been moved; of another it would have to ask. */
+/* libc knows where a stream stands that has been moved; of another it would have to ask,
+ * which a trace is worth. */
 static void note_moved(struct file *file, FILE *stream, int descriptor, double start_s) {
   double elapsed_s = clock_s() - start_s;
-  position_set(descriptor, stream->_offset >= 0 ? NEXT(ftello)(stream) : POSITION_UNKNOWN);
-  observe_other(file, SEEK, elapsed_s);
+  bool is_known = stream->_offset >= 0 || trace_is_on;
+  int64_t place = is_known ? NEXT(ftello)(stream) : POSITION_UNKNOWN;
+  position_set(descriptor, place);
+  observe_other(file, SEEK, place, elapsed_s);
 }
 
 #define MOVING_BODY(CALL)                                                                          \
@@ -269,25 +273,34 @@ int fflush(FILE *stream) {
   double start_s = file != NULL ? clock_s() : 0;
   int code = NEXT(fflush)(stream);
   if (file != NULL)
-    WITH_ERRNO_KEPT(observe_other(file, SYNC, clock_s() - start_s));
+    WITH_ERRNO_KEPT(observe_other(file, SYNC, 1, clock_s() - start_s));
   return code;
 }
 
+/* As fopen opens it. */
+static int flags_of(const char *mode) {
+  int access = strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+  return access | (mode[0] != 'r' ? O_CREAT : 0) | (mode[0] == 'w' ? O_TRUNC : 0) |
+         (mode[0] == 'a' ? O_APPEND : 0) | (strchr(mode, 'x') != NULL ? O_EXCL : 0);
+}
+
 static void note_opened(const char *path, const char *mode, FILE *stream, const void *caller,
-                        double start_s) {
+                        double start_s, int64_t bytes_before) {
   if (path == NULL || (stream == NULL && errno == EFAULT))
     return;
   int descriptor = stream != NULL ? fileno_unlocked(stream) : -1;
-  observe_open(
-      &(struct opening){LAYER_STDIO, AT_FDCWD, path, descriptor, caller, start_s, mode[0] == 'a'});
+  observe_open(&(struct opening){LAYER_STDIO, AT_FDCWD, path, descriptor, caller, start_s,
+                                 flags_of(mode), 0666, bytes_before});
 }
 
 #define FOPEN_HOOK(NAME)                                                                           \
   FILE *NAME(const char *path, const char *mode) {                                                 \
+    int64_t bytes_before = trace_size_before_open(AT_FDCWD, path);                                 \
     double start_s = files_are_observed() ? clock_s() : 0;                                         \
     FILE *stream = NEXT(NAME)(path, mode);                                                         \
     if (start_s > 0)                                                                               \
-      WITH_ERRNO_KEPT(note_opened(path, mode, stream, __builtin_return_address(0), start_s));      \
+      WITH_ERRNO_KEPT(                                                                             \
+          note_opened(path, mode, stream, __builtin_return_address(0), start_s, bytes_before));    \
     return stream;                                                                                 \
   }
 
@@ -322,22 +335,23 @@ int fclose(FILE *stream) {
     int before;                                                                                    \
     WITH_ERRNO_KEPT(before = fileno_unlocked(stream));                                             \
     struct file *file = observe_close(before);                                                     \
+    int64_t bytes_before = trace_size_before_open(AT_FDCWD, path);                                 \
     double start_s = files_are_observed() ? clock_s() : 0;                                         \
     FILE *opened = NEXT(NAME)(path, mode, stream);                                                 \
-    WITH_ERRNO_KEPT(                                                                               \
-        note_reopened(file, path, mode, opened, __builtin_return_address(0), start_s));            \
+    WITH_ERRNO_KEPT(note_reopened(file, path, mode, opened, __builtin_return_address(0), start_s,  \
+                                  bytes_before));                                                  \
     return opened;                                                                                 \
   }
 
 static void note_reopened(struct file *before, const char *path, const char *mode, FILE *stream,
-                          const void *caller, double start_s) {
+                          const void *caller, double start_s, int64_t bytes_before) {
   if (path == NULL && before != NULL && stream != NULL) {
     descriptors_set(fileno_unlocked(stream), before);
     return;
   }
   observe_closed(before, start_s, start_s);
   if (path != NULL && start_s > 0)
-    note_opened(path, mode, stream, caller, start_s);
+    note_opened(path, mode, stream, caller, start_s, bytes_before);
 }
 
 FREOPEN_HOOK(freopen)

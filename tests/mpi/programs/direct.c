@@ -342,6 +342,14 @@ static void lines(const char *path) {
   fclose(stream);
 }
 
+/* As C++ uses the streams that it opens. */
+static void lent(const char *path) {
+  FILE *stream = fopen(path, "w");
+  check(write(fileno(stream), block, 100) == 100, "write");
+  check(lseek(fileno(stream), 10, SEEK_SET) == 10, "lseek");
+  check(fclose(stream) == 0, "fclose");
+}
+
 static void full(const char *path) {
   FILE *stream = fopen("/dev/full", "w");
   check(fwrite(block, 1, 100, stream) == 100, "fwrite");
@@ -413,6 +421,7 @@ int main(int argc, char **argv) {
       {"appended", appended},
       {"turned", turned},
       {"lines", lines},
+      {"lent", lent},
       {"full", full},
       {"slow", slow},
       {"cost", cost},
