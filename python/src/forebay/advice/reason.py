@@ -147,7 +147,7 @@ def _where_data_lie(job: Job) -> str:
     more = f" (and {count(len(job.failures) - 1)} more)" if len(job.failures) > 1 else ""
     where = f" Nothing was deleted: the data lie in {job.kept}." if job.kept else ""
     if job.kept and not job.left:
-        where = " What was kept of them has been cleaned up since."
+        where = " `forebay clean` has staged the rest out or discarded it since."
     return f"Not all data were staged out{first}{more}.{where}"
 
 
