@@ -188,6 +188,16 @@ def test_killed_running_and_cleaned(why, tmp_path):
     assert "has been cleaned up" in why("3") and "forebay clean" not in why("3")
 
 
+def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    process = recorded.process(child.pid)
+    running = recorded.job_json(state="running", outcome=None, process=process)
+    recorded.record(tmp_path, running)
+    assert "was killed" in why()
+    child.wait()
+
+
 def test_ended_well_tells_what_it_waited_for(why, tmp_path):
     write = {
         "calls": {"collective": 20},

@@ -196,11 +196,12 @@ def _is_gone(process: wire.Process) -> bool | None:
     if process.boot_id != Path("/proc/sys/kernel/random/boot_id").read_text().strip():
         return True
     try:
-        # The name, in brackets, may hold blanks; the start is the 20th field behind it.
-        ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        # The name, in brackets, may hold blanks; state and start are the 1st and 20th field behind it.
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return True
-    return ticks != process.start_ticks
+    # Its parent may not have looked at its remains yet.
+    return fields[0] in "ZX" or int(fields[19]) != process.start_ticks
 
 
 def _staging(staged: wire.Staged | None) -> Staging | None:
