@@ -18,9 +18,14 @@ def log(name):
 
 def own_process():
     """The `process` of this very process, as job.json tells it."""
-    stat = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    return process(os.getpid())
+
+
+def process(pid):
+    """That of any process."""
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return {
-        "pid": os.getpid(),
+        "pid": pid,
         "start_ticks": int(stat[19]),
         "boot_id": pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
         "host": os.uname().nodename,

@@ -1,5 +1,6 @@
 """Advice: right where something is wrong, silent where nothing is."""
 
+import copy
 import re
 
 import pytest
@@ -120,6 +121,14 @@ def test_small_random_calls():
         and "MPI_File_read_at_all" in found.action
     )
     assert found.lines == ("#DW jobdw type=scratch access_mode=striped capacity=1GiB",)
+    assert "burst buffer" in found.action
+
+
+def test_a_job_in_a_burst_buffer_is_not_told_to_use_one():
+    profile = copy.deepcopy(recorded.log("small_random"))
+    profile.job.store = "memory"
+    found = only(profile, "small-independent")
+    assert "burst buffer" not in found.action and found.lines == ()
 
 
 def test_nothing_is_said_of_a_good_file_per_process():

@@ -192,3 +192,17 @@ def test_unknown_stays_unknown():
     assert derived.io_share(nothing).slowest is None
     assert derived.slowest_files(nothing, 5) == []
     assert derived.file_counts(nothing, "POSIX")[0].largest_bytes is None
+
+
+def test_programs_at_the_same_time_share_the_time():
+    def program(started, wall, spent):
+        return Program(files=[], ranks=1, started_unix_s=started, wall_s=wall, io_s=spent, io_slowest_rank_s=spent)
+
+    def slowest_s(*programs):
+        profile = Profile(source="forebay", path="x", job=Job(wall_s=20.0), programs=list(programs))
+        return derived.io_share(profile).slowest_s
+
+    first, later, beside = program(100.0, 10.0, 2.0), program(120.0, 4.0, 3.0), program(105.0, 10.0, 5.0)
+    assert slowest_s(first, later) == 5.0
+    assert slowest_s(first, beside) == pytest.approx(6.0)  # 5 s at 0.2, 10 s at 0.5
+    assert slowest_s(*[first] * 3) == pytest.approx(2.0)

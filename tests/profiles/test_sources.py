@@ -22,8 +22,8 @@ def refused(state, *arguments):
 
 
 def test_the_last_record_is_the_default(tmp_path):
-    recorded.record(tmp_path, recorded.job_json("11", started_unix_s=20.0))
-    recorded.record(tmp_path, recorded.job_json("12", started_unix_s=10.0))
+    recorded.record(tmp_path, recorded.job_json("11", started_unix_s=20.0, ended_unix_s=None))
+    recorded.record(tmp_path, recorded.job_json("12", started_unix_s=10.0, ended_unix_s=15.0))
     assert opened(tmp_path)[0].job.id == "11"
 
 

@@ -71,7 +71,7 @@ def test_refused(why, tmp_path):
 
 @pytest.mark.parametrize(
     "status, name",
-    [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 99, "signal 99")],
+    [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")],
 )
 def test_ended_by_a_signal(why, tmp_path, status, name):
     recorded.record(
@@ -84,6 +84,40 @@ def test_ended_by_a_signal(why, tmp_path, status, name):
         f"was ended by {name}" in said and "wrf.exe ended without MPI_Finalize" in said
     )
     assert ("memory ran out" in said) == (status - 128 == signal.SIGKILL)
+
+
+def test_a_status_beyond_all_signals_is_none(why, tmp_path):
+    recorded.record(tmp_path, recorded.job_json(outcome=ended(255)))
+    assert "ended with status 255." in why() and "signal" not in why()
+
+
+def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
+    for number, more in enumerate([{}, {"aborted": {"rank": 1, "code": 0}}]):
+        recorded.record(
+            tmp_path,
+            recorded.job_json(str(number)),
+            recorded.step(finished=False, wall_s=None, **more),
+        )
+        said = why(str(number))
+        assert "ended with status 0, but not all of its programs ended well" in said
+        assert "ended well. I/O" not in said and "forebay why" not in said
+        assert next_step(said).startswith("look at the job's own output")
+    assert "Rank 1 of wrf.exe called MPI_Abort with code 0" in said
+
+
+def test_a_damaged_record_is_said_to_be_one(why, tmp_path):
+    directory = recorded.record(tmp_path, recorded.job_json("5"))
+    (directory / "job.json").write_text("{")
+    assert "How job 5 ended is not known" in why("5")
+
+
+def test_of_a_job_within_a_job_the_outer_one_is_the_last(why, tmp_path):
+    recorded.record(tmp_path, recorded.job_json("1", outcome=ended(3)))
+    recorded.record(
+        tmp_path,
+        recorded.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0),
+    )
+    assert "Job 1 (wrf.sh) ended with status 3" in why()
 
 
 def test_time_limit(why, tmp_path):
@@ -114,10 +148,17 @@ def test_undelivered_data_are_named(why, tmp_path):
         0, 123, stage_out=stage_out, kept="/mnt/forebay/1", undelivered=True
     )
     recorded.record(tmp_path, recorded.job_json("1700000000001", outcome=outcome))
+    assert "or discarded it since" in why() and "Next: " not in why()
+    left_behind(tmp_path, "1700000000001")
     said = why()
     assert "/bb/a: No space left on device (and 1 more)" in said
     assert "the data lie in /mnt/forebay/1" in said
     assert next_step(said) == "forebay clean 1700000000001"
+
+
+def left_behind(state, identity):
+    """What a job has as long as it holds anything."""
+    (state / f"{identity}-77@here.json").write_text("{}")
 
 
 def test_killed_running_and_cleaned(why, tmp_path):
@@ -129,13 +170,32 @@ def test_killed_running_and_cleaned(why, tmp_path):
         process=recorded.own_process(),
     )
     recorded.record(tmp_path, running, recorded.step(finished=False, wall_s=None))
+    recorded.record(tmp_path, running | {"id": "5"}, recorded.step(), recorded.step(finished=False))
+    assert "is still running" in why("5") and "nothing to gain" not in why("5")
     said = why("1")
     assert "is still running" in said and "wrf.exe is running" in said
     killed = running | {"id": "2", "process": running["process"] | {"start_ticks": 1}}
-    recorded.record(tmp_path, killed)
-    assert "was killed" in why("2") and next_step(why("2")) == "forebay clean 2"
+    recorded.record(tmp_path, killed, recorded.step(finished=False, wall_s=None))
+    assert "was killed" in why("2") and "forebay clean" not in why("2")
+    left_behind(tmp_path, "2")
+    assert next_step(why("2")) == "forebay clean 2" and "is running, or ended" in why("2")
+    elsewhere = running | {"id": "4", "process": running["process"] | {"host": "n7"}}
+    recorded.record(tmp_path, elsewhere | {"host": "n7"})
+    said = why("4")
+    assert "still runs on n7, or was killed there" in said
+    assert next_step(said) == "forebay status on n7"
     recorded.record(tmp_path, running | {"id": "3", "state": "ended", "killed": True})
     assert "has been cleaned up" in why("3") and "forebay clean" not in why("3")
+
+
+def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    process = recorded.process(child.pid)
+    running = recorded.job_json(state="running", outcome=None, process=process)
+    recorded.record(tmp_path, running)
+    assert "was killed" in why()
+    child.wait()
 
 
 def test_ended_well_tells_what_it_waited_for(why, tmp_path):
@@ -184,7 +244,7 @@ def test_json_and_other_sources(why, tmp_path):
 def test_what_cannot_be_read(why, tmp_path):
     (tmp_path / "x.darshan").touch()
     assert "empty file" in why(str(tmp_path / "x.darshan"), status=1)
-    assert "Usage" in why("--no-such-option", status=2)
+    assert why("--no-such-option", status=2).startswith("Usage: forebay why ")
 
 
 def test_help_has_an_example_and_loads_nothing_heavy():

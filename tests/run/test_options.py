@@ -61,7 +61,7 @@ def test_a_dry_run_finds_what_a_run_would_find(job, lines, message):
     for options in (["--dry-run"], []):
         done = job.run("--json", *options)
         refusal = json.loads(done.stdout)
-        assert sorted(refusal) == ["error", "exit_code", "hint"] and refusal["exit_code"] == done.returncode == 125
+        assert sorted(refusal) == ["error", "exit_code", "hint", "profile"] and refusal["exit_code"] == done.returncode == 125
         assert message in refusal["error"] and refusal["error"] in done.stderr
     job.leaves_nothing()
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from btio_deck import write_deck  # noqa: E402
 GRID, DUMPS = (12, 12, 12), 3
 BTIO_BYTES = 40 * 12**3 * DUMPS
 TERMINATE = 15
+DAY_S = 86400
 ONLY_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be both")
 
 
@@ -208,6 +210,28 @@ def test_a_job_refused_before_it_had_an_id_is_recorded_too(job):
     assert job.run().returncode == 125 and len(job.records()) == 1
 
 
+def test_the_account_of_a_refused_job_names_its_record(job):
+    job.script("true", DW, "#DW stage_in type=file source=/no/such destination=$DW_JOB_STRIPED/x")
+    account, (record,) = json.loads(job.run("--json").stdout), job.records()
+    assert account["profile"] == str(record) and account["error"] == job.record()["error"]
+    done = job.command("profile", "--json", "--", "no-such-command")
+    assert json.loads(done.stdout)["profile"] == str(job.records()[-1])
+    assert json.loads(job.run("--no-profile", "--json").stdout)["profile"] is None
+
+
+def test_the_user_has_a_name_where_the_environment_has_none(job):
+    job.script("true")
+    words = ["env", "-u", "USER", "-u", "LOGNAME", job.forebay, "run", *job.where, "job.sh"]
+    subprocess.run(words, cwd=job.directory, env=job.environment(), check=True, capture_output=True)
+    assert job.record()["user"] == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_the_end_of_a_job_that_failed_leads_to_why(job):
+    job.script("dd if=/dev/zero of=x bs=1M count=2 2>/dev/null; exit 3")
+    done = job.run()
+    assert done.stderr.rstrip().endswith(f": forebay why {job.records()[0].name}")
+
+
 def test_a_dry_run_records_nothing(job):
     job.script("true", DW)
     assert job.run("--dry-run").returncode == 0 and job.records() == []
@@ -251,6 +275,16 @@ def fill(path):
                 pass
         except OSError:
             pass
+
+
+def test_a_record_does_not_take_the_last_room_of_the_state_directory(small):
+    job = small
+    fill(job.state / "fill")
+    os.truncate(job.state / "fill", (job.state / "fill").stat().st_size - 8192)
+    job.script("echo ran; exit 3")
+    done = job.run()
+    assert (done.returncode, done.stdout) == (3, "ran\n") and job.records() == [], done.stderr
+    assert done.stderr.count("warning: the job's I/O is not recorded") == done.stderr.count("warning: ") == 1
 
 
 def test_a_state_directory_that_fills_while_the_job_runs_is_said_once(small):
@@ -384,12 +418,14 @@ def test_the_newest_two_hundred_records_are_kept_and_those_of_running_jobs(job):
         old_record(job, number)
     alive = old_record(job, 1, state="running", process=ours_alive())
     killed = old_record(job, 2, state="running")
-    elsewhere = old_record(job, 3, state="running", process=ours_alive() | {"host": "other", "boot_id": "other"})
+    other = ours_alive() | {"host": "other", "boot_id": "other"}
+    elsewhere = old_record(job, 3, state="running", process=other, started_unix_s=time.time() - 29 * DAY_S)
+    forgotten = old_record(job, 4, state="running", process=other, started_unix_s=time.time() - 31 * DAY_S)
     (job.state / PROFILES / "notes").write_text("mine")
     job.script("true")
     assert job.run().returncode == 0
     kept = {path.name for path in (job.state / PROFILES).iterdir()}
-    assert {"notes", alive.name, elsewhere.name, "16", "214"} <= kept and not {killed.name, "10", "15"} & kept
+    assert {"notes", alive.name, elsewhere.name, "16", "214"} <= kept and not {killed.name, forgotten.name, "10", "15"} & kept
     assert len(kept) == 200 + 3
 
 

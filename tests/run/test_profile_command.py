@@ -67,7 +67,7 @@ def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
     account = json.loads(done.stdout)
     assert (account["exit_code"], account["profile"]) == (0, str(job.records()[-1])) and "said\n" in done.stderr
     done = profile(job, "--json", "--", "no-such-command")
-    assert sorted(json.loads(done.stdout)) == ["error", "exit_code", "hint"]
+    assert sorted(json.loads(done.stdout)) == ["error", "exit_code", "hint", "profile"]
 
 
 @pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])

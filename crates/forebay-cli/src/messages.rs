@@ -3,7 +3,9 @@
 //! A reader may be gone (a closed terminal, `| head`). That must not end a job half way, so what
 //! cannot be written to standard error is dropped.
 
+use std::borrow::Cow;
 use std::io::Write;
+use std::path::Path;
 
 use forebay_control::Failure;
 
@@ -77,14 +79,16 @@ pub fn data(text: &str, exit_code: i32) -> i32 {
 struct Refusal<'a> {
     error: &'a str,
     hint: Option<&'a str>,
+    profile: Option<Cow<'a, str>>,
     exit_code: i32,
 }
 
 /// Writes as JSON why a command was not carried out; returns as [`json`].
-pub fn refusal(error: &str, hint: Option<&str>, exit_code: i32) -> i32 {
+pub fn refusal(error: &str, hint: Option<&str>, profile: Option<&Path>, exit_code: i32) -> i32 {
     let refusal = Refusal {
         error,
         hint,
+        profile: profile.map(Path::to_string_lossy),
         exit_code,
     };
     json(&refusal, exit_code)

@@ -26,7 +26,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
     match caught.and_then(|caught| command.run(caught, &watcher)) {
         Ok(done) => {
             if let Some(directory) = &done.profile {
-                tell(directory, done.job_s, "command");
+                tell(directory, done.job_s, "command", done.exit_code);
             }
             if arguments.json {
                 return messages::json(&done, done.exit_code);
@@ -38,15 +38,15 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
             let message = error.to_string();
             fail(&message, hint.as_deref(), exit_code);
             if arguments.json {
-                return messages::refusal(&message, hint.as_deref(), exit_code);
+                return messages::refusal(&message, hint.as_deref(), watcher.record(), exit_code);
             }
             exit_code
         }
     }
 }
 
-/// Says how to look at what was recorded; nothing if nothing was.
-pub fn tell(directory: &Path, job_s: f64, what: &str) {
+/// Says how to look at what was recorded, or why it failed; nothing if nothing was recorded.
+pub fn tell(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
     let seen = seen(directory);
     if seen.programs == 0 {
         return;
@@ -54,9 +54,10 @@ pub fn tell(directory: &Path, job_s: f64, what: &str) {
     let id = directory.file_name().unwrap_or_default().to_string_lossy();
     let found = match seen.io_s {
         Some(io_s) if job_s > 0.0 => share(io_s / job_s, what),
-        _ => format!("the {what}'s I/O is recorded"),
+        _ => format!("not all of the {what}'s I/O is recorded"),
     };
-    say(&format!("{found}: forebay report {id}"));
+    let verb = if exit_code == 0 { "report" } else { "why" };
+    say(&format!("{found}: forebay {verb} {id}"));
 }
 
 fn share(share: f64, what: &str) -> String {

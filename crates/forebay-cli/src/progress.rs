@@ -1,6 +1,7 @@
 //! Progress of a job on the terminal.
 
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use forebay_control::{Direction, Staged, StoreUsed, Watcher};
 use forebay_host::process::Leftovers;
@@ -14,6 +15,7 @@ pub struct Progress {
     bar: Mutex<Option<ProgressBar>>,
     /// Tell the reasons too?
     explains: bool,
+    record: OnceLock<PathBuf>,
 }
 
 fn name(direction: Direction) -> &'static str {
@@ -38,6 +40,11 @@ impl Progress {
         }
     }
 
+    /// The record of I/O that was begun.
+    pub fn record(&self) -> Option<&Path> {
+        self.record.get().map(PathBuf::as_path)
+    }
+
     fn with_bar(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
         // A poisoned lock holds a bar as good as any.
         act(&mut self
@@ -48,6 +55,10 @@ impl Progress {
 }
 
 impl Watcher for Progress {
+    fn recorded(&self, directory: &Path) {
+        self.record.set(directory.to_owned()).ok(); // a job has one
+    }
+
     fn allocated(&self, used: &StoreUsed) {
         let kind = if used.in_memory {
             ": lost if this machine goes down"

@@ -32,20 +32,21 @@ enum Done {
 type Refused = (String, Option<String>, i32);
 
 pub fn run(arguments: &RunArguments) -> i32 {
-    match carry_out(arguments) {
+    let progress = Progress::explaining(arguments.explain);
+    match carry_out(arguments, &progress) {
         Ok(Done::Ran(ran)) => account(arguments, &ran.0, ran.1.as_ref()),
         Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments.json),
         Err((message, hint, exit_code)) => {
             fail(&message, hint.as_deref(), exit_code);
             if arguments.json {
-                return messages::refusal(&message, hint.as_deref(), exit_code);
+                return messages::refusal(&message, hint.as_deref(), progress.record(), exit_code);
             }
             exit_code
         }
     }
 }
 
-fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
+fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refused> {
     let refused = |(message, hint)| (message, hint, FAILED_BEFORE_THE_JOB);
     let site_store = site_store();
     let wishes = arguments
@@ -91,15 +92,14 @@ fn carry_out(arguments: &RunArguments) -> Result<Done, Refused> {
         emulation: emulation.as_ref().map(Emulation::state_path),
         recording: (!arguments.no_profile).then_some(recording),
     };
-    let progress = Progress::explaining(arguments.explain);
     if arguments.dry_run {
         return order
-            .preview(&progress)
+            .preview(progress)
             .map(|preview| Done::Foreseen(Box::new(preview)))
             .map_err(refused);
     }
     status::warn_of_leftovers();
-    let outcome = forebay_control::run(&order, caught, &progress).map_err(refused)?;
+    let outcome = forebay_control::run(&order, caught, progress).map_err(refused)?;
     Ok(Done::Ran(Box::new((outcome, emulation))))
 }
 
@@ -121,7 +121,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         ));
     }
     if let Some(directory) = &outcome.profile {
-        profile::tell(directory, outcome.job_s, "job");
+        profile::tell(directory, outcome.job_s, "job", outcome.exit_code);
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);

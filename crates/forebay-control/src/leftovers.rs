@@ -268,6 +268,10 @@ impl Recorded {
         }
         if let Some(keeper) = record.keeper {
             keeper.kill();
+            let began = clock::now();
+            while keeper.is_alive() && began.elapsed() < GRACE {
+                clock::sleep(STEP);
+            }
         }
         gone(files::remove_tree(&record.job_directory))?;
         if let Some(state) = &record.emulation {

@@ -63,6 +63,8 @@ pub enum Direction {
 
 /// Told of what happens, as it happens.
 pub trait Watcher: Sync {
+    /// A record of its I/O was begun there.
+    fn recorded(&self, directory: &Path);
     /// The allocation was made.
     fn allocated(&self, used: &StoreUsed);
     /// Staging begins: so many files and bytes.

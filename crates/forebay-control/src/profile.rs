@@ -28,6 +28,9 @@ pub use programs::{Seen, seen};
 
 /// Below a state directory.
 pub(crate) const PROFILES: &str = "profiles";
+/// What is free behind a record that was begun, so that it does not take the room of what is written about
+/// the job itself.
+const FREE_BYTES: usize = 16 << 10;
 /// Names the record, for the library.
 const PROFILE_VARIABLE: &str = "FOREBAY_PROFILE";
 /// Asks the library for traces.
@@ -145,11 +148,21 @@ impl Profile {
             job,
             library: OnceCell::new(),
         };
-        if let Err(error) = profile.job.write(&profile.directory) {
+        let written = profile.job.write(&profile.directory);
+        if let Err(error) = written.and_then(|()| profile.leaves_room()) {
             files::remove_tree(&profile.directory)?;
             return Err(error);
         }
         Ok(profile)
+    }
+
+    fn leaves_room(&self) -> Result<(), Error> {
+        let (room, fresh) = (
+            self.directory.join("room"),
+            self.directory.join("room.fresh"),
+        );
+        files::write_whole(&room, &fresh, &[0; FREE_BYTES])?;
+        Ok(files::remove_file(&room)?)
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -232,6 +245,7 @@ fn begun(made: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile>
             if let Some(Err(error)) = profile.directory.parent().map(retention::retain) {
                 watcher.warning(&format!("old records of I/O are not removed: {error}"));
             }
+            watcher.recorded(&profile.directory);
             Some(profile)
         }
         Err(error) => {

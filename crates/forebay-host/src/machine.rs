@@ -99,11 +99,26 @@ pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Name of the user: `$USER`, else `$LOGNAME`, else the number.
+/// Name of the user: `$USER`, else `$LOGNAME`, else that in /etc/passwd, else the number.
 #[must_use]
 pub fn user_name() -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.unwrap_or_else(|_| user_id().to_string())
+    name.ok()
+        .or_else(listed_name)
+        .unwrap_or_else(|| user_id().to_string())
+}
+
+/// The name that /etc/passwd has, where the environment of a container has none.
+fn listed_name() -> Option<String> {
+    let (list, number) = (
+        files::read_lossy(Path::new("/etc/passwd")).ok()?,
+        user_id().to_string(),
+    );
+    let mut users = list.lines().map(|line| line.split(':'));
+    users.find_map(|mut fields| {
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    })
 }
 
 /// The current directory as the shell shows it: `$PWD` if that is right, else the real path.

@@ -17,6 +17,8 @@ const FORMAT: u32 = 1;
 const NAME: &str = "job.json";
 /// Its name while it is written.
 const FRESH: &str = "job.fresh";
+/// A job that cannot be seen from here is over after this time: 30 days, more than schedulers give.
+const UNSEEN_S_MAX: f64 = 30.0 * 86_400.0;
 /// Variables that bear on I/O: these, and those that begin so.
 const VARIABLES: [&str; 1] = ["PNETCDF_HINTS"];
 const PREFIXES: [&str; 5] = ["MPICH_", "ROMIO_", "OMPI_MCA_", "HDF5_", "FOREBAY_"];
@@ -80,6 +82,8 @@ struct Standing {
     id: String,
     state: State,
     process: Process,
+    #[serde(default)]
+    started_unix_s: f64,
 }
 
 impl JobFile {
@@ -200,7 +204,8 @@ impl Standing {
             return Ok(identity.is_alive());
         }
         // Another container's, or another machine's; this one's before it was started anew is over.
-        Ok(same_boot || process.host != machine::hostname())
+        let unseen = same_boot || process.host != machine::hostname();
+        Ok(unseen && now_unix_s() - self.started_unix_s < UNSEEN_S_MAX)
     }
 }
 

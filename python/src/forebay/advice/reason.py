@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -28,7 +29,9 @@ def reason(profile: Profile) -> Reason:
     """Why the job ended as it did; of one that ended well, what it waited for."""
     job = profile.job
     if profile.source != "forebay" or (job.kind is None and job.exit_code is None and not job.killed):
-        return _what_it_waited_for(profile, "")
+        of_record = profile.source == "forebay" and job.id is not None
+        unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
+        return _what_it_waited_for(profile, unknown if of_record else "")
     return next(tell(profile) for applies, tell in _CASES if applies(job))
 
 
@@ -51,7 +54,8 @@ def _refused(profile: Profile) -> Reason:
 def _killed(profile: Profile) -> Reason:
     job = profile.job
     text = (
-        f"{_named(job)} did not end by itself: the forebay that ran it was killed, or the machine went down.",
+        f"{_named(job)} did not end by itself: the forebay that ran it was killed, or the machine went down. "
+        "Or there was no room to write down how it ended.",
         _steps_told(profile),
     )
     if job.kind == "profile":
@@ -62,7 +66,11 @@ def _killed(profile: Profile) -> Reason:
             paragraph=_joined(*text, "What it had left has been cleaned up."),
             next_step="submit it again",
         )
-    left = "Data that were to be staged out may still lie in its allocation."
+    if not job.left:
+        return Reason(
+            state="killed", paragraph=_joined(*text, "It has left nothing."), next_step="submit it again"
+        )
+    left = "What it has left is still there: processes, perhaps, or data that were to be staged out."
     return Reason(state="killed", paragraph=_joined(*text, left), next_step=f"forebay clean {job.id}")
 
 
@@ -71,12 +79,16 @@ def _joined(*sentences: str) -> str:
 
 
 def _running(profile: Profile) -> Reason:
-    found = findings(profile)
-    so_far = paragraph(profile, found) if any(program.finished for program in profile.programs) else ""
+    job, worth = profile.job, _worth(findings(profile))
+    text = f"{_named(job)} is still running."
+    where = f" on {job.host}" if job.unseen and job.host else ""
+    if job.unseen:
+        text = f"{_named(job)} still runs{where}, or was killed there: that cannot be seen from here."
+    so_far = f"So far: {worth[0].title}. {worth[0].action}" if worth else ""
     return Reason(
         state="running",
-        paragraph=_joined(f"{_named(profile.job)} is still running.", _steps_told(profile), so_far),
-        next_step=_first_line(found) or "forebay status",
+        paragraph=_joined(text, _steps_told(profile), so_far),
+        next_step=_next(profile, worth) or f"forebay status{where}",
     )
 
 
@@ -93,9 +105,12 @@ def _signal(profile: Profile) -> Reason:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    text = f"{_named(profile.job)} was ended by {name}. "
+    status = profile.job.job_status
+    text = f"{_named(profile.job)} ended with status {status}: it, or a program in it, was ended by {name}. "
     if number == signal.SIGKILL:
         text += "Nobody but the system, the scheduler or a user sends it: often memory ran out. "
+    elif number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        text += "A user, the scheduler or a terminal that was closed sends it. "
     elif number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL):
         text += "The program itself went wrong. "
     return _went_wrong(profile, "signal", text, "look at the end of the job's own output")
@@ -116,20 +131,23 @@ def _went_wrong(profile: Profile, state: State, text: str, step: str) -> Reason:
     return Reason(
         state=state,
         paragraph=_joined(text, _steps_told(profile), _where_data_lie(job)),
-        next_step=f"forebay clean {job.id}" if job.kept else step,
+        next_step=f"forebay clean {job.id}" if job.kept and job.left else step,
     )
 
 
 def _undelivered(profile: Profile) -> Reason:
     job = profile.job
     text = f"{_named(job)} itself succeeded. {_where_data_lie(job)}"
-    return Reason(state="undelivered", paragraph=text, next_step=f"forebay clean {job.id}")
+    step = f"forebay clean {job.id}" if job.left else None
+    return Reason(state="undelivered", paragraph=text, next_step=step)
 
 
 def _where_data_lie(job: Job) -> str:
     first = f": {job.failures[0]}" if job.failures else ""
     more = f" (and {count(len(job.failures) - 1)} more)" if len(job.failures) > 1 else ""
     where = f" Nothing was deleted: the data lie in {job.kept}." if job.kept else ""
+    if job.kept and not job.left:
+        where = " `forebay clean` has staged the rest out or discarded it since."
     return f"Not all data were staged out{first}{more}.{where}"
 
 
@@ -143,22 +161,41 @@ def _steps_told(profile: Profile) -> str:
                 f"Rank {program.aborted_rank} of {name} called MPI_Abort with code {program.aborted_code}."
             )
         elif not program.finished:
-            verb = "is running" if profile.job.running else "ended without MPI_Finalize"
+            verb = "ended without MPI_Finalize"
+            if profile.job.running and not profile.job.unseen:
+                verb = "is running"
+            elif profile.job.unseen or (profile.job.killed and profile.job.left):
+                verb = "is running, or ended without MPI_Finalize"
             told.append(f"{name} {verb}.")
     return " ".join(told)
 
 
 def _ended(profile: Profile) -> Reason:
+    if not all(program.finished for program in profile.programs):
+        text = f"{_named(profile.job)} ended with status 0, but not all of its programs ended well."
+        step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
+        return Reason(state="failed", paragraph=_joined(text, _steps_told(profile)), next_step=step)
     return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ")
 
 
 def _what_it_waited_for(profile: Profile, before: str) -> Reason:
     found = findings(profile)
-    return Reason(state="ended", paragraph=before + paragraph(profile, found), next_step=_first_line(found))
+    return Reason(
+        state="ended",
+        paragraph=before + paragraph(profile, found),
+        next_step=_next(profile, _worth(found)),
+    )
 
 
-def _first_line(found: Sequence[Finding]) -> str | None:
-    return next((finding.lines[0] for finding in found if finding.lines and finding.level != "note"), None)
+def _worth(found: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in found if finding.level != "note"]
+
+
+def _next(profile: Profile, worth: Sequence[Finding]) -> str | None:
+    """The line of the finding that is told, not of another one."""
+    if worth and worth[0].lines:
+        return worth[0].lines[0]
+    return f"forebay report {profile.job.id or shlex.quote(profile.path)}" if len(worth) > 1 else None
 
 
 #: The first that applies tells.

@@ -63,9 +63,8 @@ def small_independent(view: FileView) -> Iterator[Draft]:
         "itself, and "
         "collective buffering cannot join them.",
         source="Drishti (thresholds of 1,000 calls, 1 MiB, 20 % random); ROMIO Users Guide",
-        action=f"Call {' and '.join(COLLECTIVE_CALLS[way] for way in found)} in the program. Unchanged, "
-        "it gains "
-        "from a burst buffer near the node, where a small call is cheap.",
+        action=f"Call {' and '.join(COLLECTIVE_CALLS[way] for way in found)} in the program."
+        + _near_the_node(view),
         lines=_buffer_lines(view),
         seconds=view.seconds,
     )
@@ -78,6 +77,12 @@ def _is_small_independent(view: FileView, way: Way) -> bool:
     if independent < thresholds.SMALL_CALLS_MIN or not view.is_shared or mean is None:
         return False
     return mean < thresholds.SMALL_CALL_BYTES and independent > (asked.collective or 0)
+
+
+def _near_the_node(view: FileView) -> str:
+    if view.job.profile.job.store:
+        return ""
+    return " Unchanged, it gains from a burst buffer near the node, where a small call is cheap."
 
 
 def _buffer_lines(view: FileView) -> tuple[str, ...]:

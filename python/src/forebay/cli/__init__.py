@@ -41,6 +41,14 @@ class _Verbs(click.Group):
             return None
         return importlib.import_module(VERBS[cmd_name][0]).command
 
+    def make_context(self, info_name: str | None, *arguments: Any, **more: Any) -> click.Context:
+        """Usage is told as the user types it, who knows `forebay` only."""
+        return super().make_context("forebay", *arguments, **more)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name, verb, rest = super().resolve_command(ctx, args)
+        return "profile export" if name == "export" else name, verb, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(verb, about) for verb, (_, about) in VERBS.items()])

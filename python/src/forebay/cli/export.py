@@ -18,6 +18,8 @@ from forebay.profiles.model import Profile, Program
 MOUNT_TABLE = Path("/proc/self/mounts")
 #: Of the executable's name in the name of a log.
 NAME_CHARACTERS_MAX = 100
+#: So many steps an error message names.
+NAMED_MAX = 10
 
 
 @click.command(
@@ -85,7 +87,7 @@ def _targets(profile: Profile, chosen: dict[int, Program], output: Path | None) 
         directory = output or Path()
         return [directory / _log_name(profile, number, program) for number, program in chosen.items()]
     if len(chosen) > 1:
-        steps = ", ".join(map(str, chosen))
+        steps = ", ".join(map(str, list(chosen)[:NAMED_MAX])) + (", ..." if len(chosen) > NAMED_MAX else "")
         message = f"{output}: one file for {len(chosen)} programs"
         raise ProfileError(message, f"choose one with --step ({steps}), or give a directory")
     return [output]

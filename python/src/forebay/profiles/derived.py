@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -242,18 +243,37 @@ def io_slowest_s(program: Program) -> float | None:
     return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
 
 
+def _io_average_s(program: Program) -> float | None:
+    spent_s = io_s(program)
+    return None if spent_s is None or not program.ranks else spent_s / program.ranks
+
+
+def _over_time(programs: list[Program], spent: Callable[[Program], float | None]) -> float | None:
+    """Seconds of all programs. Of those that run at the same time the largest share counts at each moment."""
+    known = [(program, spent_s) for program in programs if (spent_s := spent(program)) is not None]
+    spans = sorted(
+        (program.started_unix_s, program.started_unix_s + program.wall_s, spent_s / program.wall_s)
+        for program, spent_s in known
+        if program.started_unix_s is not None and program.wall_s
+    )
+    in_turn = all(before[1] <= after[0] for before, after in pairwise(spans))
+    if in_turn or len(spans) < len(known):
+        return known_sum(spent_s for _, spent_s in known)
+    moments = sorted({moment for begin, end, _ in spans for moment in (begin, end)})
+    return sum(
+        (later - moment) * max((share for begin, end, share in spans if begin <= moment < end), default=0.0)
+        for moment, later in pairwise(moments)
+    )
+
+
 def io_share(profile: Profile) -> IoShare | None:
     """I/O of all programs against the time of the job; None if that time is not known, or 0."""
     walls_s = known_sum(program.wall_s for program in profile.programs)
     run_s = profile.job.wall_s or walls_s
     if not run_s:
         return None
-    average_s = known_sum(
-        spent_s / program.ranks
-        for program in profile.programs
-        if program.ranks and (spent_s := io_s(program)) is not None
-    )
-    slowest_s = known_sum(io_slowest_s(program) for program in profile.programs)
+    average_s = _over_time(profile.programs, _io_average_s)
+    slowest_s = _over_time(profile.programs, io_slowest_s)
     if slowest_s is not None and average_s is not None:
         slowest_s = max(slowest_s, average_s)
 

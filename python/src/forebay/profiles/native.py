@@ -5,6 +5,7 @@ What is damaged, half-written or newer than this reader is named in the notes; t
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ HEAT_CELLS_MAX = 256 * 128
 EXIT_CODE_REFUSED = 125
 EXIT_CODE_TIME_LIMIT = 124
 EXIT_CODE_SIGNAL = 128
+#: Statuses beyond are no signal's: `exit -1` is 255.
+SIGNAL_MAX = 64
 
 Form = TypeVar("Form")
 
@@ -123,22 +126,30 @@ def _read_job(directory: Path, notes: list[str]) -> Job:
     except ProfileError as error:
         notes.append(f"{error}; nothing is known of the job but its programs")
         return Job(id=directory.name)
+    job.id = job.id or directory.name
     if job.forebay_job > wire.JOB_FORMAT:
         notes.append(
             f"job.json has format {job.forebay_job}; {wire.JOB_FORMAT} is known here, the rest is left out."
         )
-    return _job(job)
+    return _job(job, _is_left(directory, job.id))
 
 
-def _job(job: wire.WireJob) -> Job:
+def _is_left(directory: Path, identity: str) -> bool:
+    """A job that holds anything has a file beside the records, named after it."""
+    return any(directory.absolute().parent.parent.glob(f"{glob.escape(identity)}-*@*.json"))
+
+
+def _job(job: wire.WireJob, left: bool) -> Job:
     outcome = job.outcome or wire.Outcome()
     running = job.state == "running" and not job.killed
-    killed = job.killed or (running and job.process is not None and _is_gone(job.process))
+    gone = _is_gone(job.process) if running and job.process is not None else None
+    killed = job.killed or gone is True
     exit_code = (
         EXIT_CODE_REFUSED if job.error is not None and outcome.exit_code is None else outcome.exit_code
     )
     status = outcome.job_status
-    ended_by = status - EXIT_CODE_SIGNAL if status is not None and status > EXIT_CODE_SIGNAL else None
+    signal = (status or 0) - EXIT_CODE_SIGNAL
+    ended_by = signal if 0 < signal <= SIGNAL_MAX else None
     staged = [part for part in (outcome.stage_in, outcome.stage_out) if part is not None]
     return Job(
         id=job.id,
@@ -167,6 +178,8 @@ def _job(job: wire.WireJob) -> Job:
         script=job.script,
         killed=killed,
         cleaned=job.killed,
+        unseen=running and gone is None,
+        left=left,
         ended_by_signal=ended_by,
         over_time_limit=outcome.exit_code == EXIT_CODE_TIME_LIMIT,
         failures=[f"{path}: {reason}" for part in staged for path, reason in part.failures],
@@ -174,20 +187,21 @@ def _job(job: wire.WireJob) -> Job:
     )
 
 
-def _is_gone(process: wire.Process) -> bool:
-    """Whether the process surely runs no more. What another machine or container runs cannot be seen."""
+def _is_gone(process: wire.Process) -> bool | None:
+    """Whether the process runs no more. None: another machine or container has it, which cannot be seen."""
     if process.host != os.uname().nodename:
-        return False
+        return None
     if process.pid_namespace not in (None, os.readlink("/proc/self/ns/pid")):
-        return False
+        return None
     if process.boot_id != Path("/proc/sys/kernel/random/boot_id").read_text().strip():
         return True
     try:
-        # The name, in brackets, may hold blanks; the start is the 20th field behind it.
-        ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        # The name, in brackets, may hold blanks; state and start are the 1st and 20th field behind it.
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return True
-    return ticks != process.start_ticks
+    # Its parent may not have looked at its remains yet.
+    return fields[0] in "ZX" or int(fields[19]) != process.start_ticks
 
 
 def _staging(staged: wire.Staged | None) -> Staging | None:

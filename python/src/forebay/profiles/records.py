@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     id: str
     scheduler_id: str | None
-    started_unix_s: float
+    last_unix_s: float
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:
@@ -33,7 +33,10 @@ def state_directory(environment: Mapping[str, str]) -> Path:
 
 
 def records(state: Path) -> list[Record]:
-    """All records, the newest first. No record, and no state directory, are an empty list."""
+    """All records, the newest first: by their end, as long as they run by their begin.
+
+    No record, and no state directory, are an empty list.
+    """
     folder = state / "profiles"
     try:
         paths = [path for path in folder.iterdir() if path.is_dir()]
@@ -43,7 +46,7 @@ def records(state: Path) -> list[Record]:
         raise ProfileError(
             f"{folder}: {error.strerror}", "FOREBAY_STATE names the state directory"
         ) from error
-    return sorted(map(_record, paths), key=lambda record: (record.started_unix_s, record.id), reverse=True)
+    return sorted(map(_record, paths), key=lambda record: (record.last_unix_s, record.id), reverse=True)
 
 
 def _record(path: Path) -> Record:
@@ -53,17 +56,18 @@ def _record(path: Path) -> Record:
     except (OSError, ValueError):
         job = {}
     job = job if isinstance(job, dict) else {}
-    scheduler_id, started = job.get("scheduler_job"), job.get("started_unix_s")
+    scheduler_id = job.get("scheduler_job")
+    last = job.get("ended_unix_s") or job.get("started_unix_s")
     return Record(
         path=path,
         id=path.name,
         scheduler_id=None if scheduler_id is None else str(scheduler_id),
-        started_unix_s=float(started) if isinstance(started, int | float) else path.stat().st_mtime,
+        last_unix_s=float(last) if isinstance(last, int | float) else path.stat().st_mtime,
     )
 
 
 def last_record(state: Path) -> Path:
-    """The record of the job that began last."""
+    """The record of the job that ended last: of a job within a job that of the outer one."""
     found = records(state)
     if not found:
         raise ProfileError(
