@@ -2,6 +2,7 @@
 #include "files.h"
 
 #include "arena.h"
+#include "characters.h"
 #include "path.h"
 #include "positions.h"
 #include "section.h"
@@ -29,7 +30,10 @@ static bool is_child, is_observed;                /* atomic */
 static double origin_s;
 static pid_t process;
 
-void file_lock(struct file *file) { section_lock(&file->lock); }
+void file_lock(struct file *file) {
+  section_lock(&file->lock);
+  characters_settle(file);
+}
 
 void file_unlock(struct file *file) { section_unlock(&file->lock); }
 

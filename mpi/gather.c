@@ -2,6 +2,7 @@
 #include "gather.h"
 
 #include "arena.h"
+#include "characters.h"
 #include "library.h"
 #include "message.h"
 #include "path.h"
@@ -119,6 +120,7 @@ static void pack(struct text *out) {
   files_stop();
   text_add_bytes(out, &head, sizeof head);
   for (int i = 0; files_at(i) != NULL; i++) {
+    characters_settle(files_at(i));
     if (file_is_empty(files_at(i)))
       continue;
     add_to_head(&head, files_at(i));

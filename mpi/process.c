@@ -5,6 +5,7 @@
 #include "process.h"
 
 #include "arena.h"
+#include "characters.h"
 #include "clock.h"
 #include "files.h"
 #include "json.h"
@@ -65,11 +66,13 @@ __attribute__((constructor)) static void begin(void) {
 
 static bool is_worth_telling(void) {
   int64_t calls = 0, bytes = 0;
-  for (int i = 0; files_at(i) != NULL; i++)
+  for (int i = 0; files_at(i) != NULL; i++) {
+    characters_settle(files_at(i));
     for (int direction = 0; direction < DIRECTIONS; direction++) {
       calls += files_at(i)->counters.traffic[direction].system_calls;
       bytes += files_at(i)->counters.traffic[direction].system_bytes;
     }
+  }
   return calls >= TOLD_CALLS_MIN || bytes >= TOLD_BYTES_MIN;
 }
 

@@ -1,6 +1,7 @@
 /* Hooks on the streams of C. Their calls are counted as the program makes them; what libc does
  * below them with its buffers is not seen. */
 #define _GNU_SOURCE
+#include "characters.h"
 #include "clock.h"
 #include "next.h"
 #include "observe.h"
@@ -196,9 +197,11 @@ static bool reaches_system(FILE *stream, enum direction direction) {
 static void note_character(struct file *file, int descriptor, enum direction direction, int result,
                            double start_s) {
   ssize_t moved = result != EOF ? 1 : direction == READING ? 0 : -1;
+  off_t offset = began(file, direction, descriptor, moved);
+  if (start_s == 0 && result != EOF && characters_join(file, direction, offset))
+    return;
   double known_s = start_s > 0 ? start_s : clock_s();
   double elapsed_s = start_s > 0 ? clock_s() - start_s : 0;
-  off_t offset = began(file, direction, descriptor, moved);
   struct transfer transfer = {direction, offset, 1, moved, known_s};
   observe_data(file, transfer, elapsed_s);
 }

@@ -35,6 +35,19 @@ def test_lines_however_long(mpi, direct, tmp_path):
     assert picked(file["read"], *names) == [2007, 24013, 0, 1, 2005], "one character was pushed back"
 
 
+def test_characters_by_the_thousand(mpi, direct, tmp_path):
+    report, run = mpi.report(1, direct, "characters", tmp_path / "f")
+    file = only_file(report, "stdio")
+    assert run.stdout == "" and (tmp_path / "f.0").stat().st_size == 20010
+    names = ("system_calls", "system_bytes", "gaps", "gap_bytes", "steps_back", "consecutive")
+    assert picked(file["write"], *names) == [10061, 10160, 1, 9850, 0, 10059]
+    assert picked(file["read"], *names) == [7000, 7000, 0, 0, 0, 6999]
+    assert file["write"]["common_sizes"] == [[1, 10060], [100, 1]]
+    assert file["write"]["system_sizes"][0] == 10061 and file["seeks"] == 2
+    aligned = sum(1 for at in [*range(10000), *range(10100, 10150), *range(20000, 20010), *range(7000)] if at % 4096 == 0)
+    assert (file["alignment_bytes"], file["not_aligned"]) == (4096, 17061 - aligned)
+
+
 def test_appending_begins_at_the_end(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "appended", tmp_path / "f")
     file = only_file(report, "stdio")

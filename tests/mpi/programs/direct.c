@@ -342,6 +342,23 @@ static void lines(const char *path) {
   fclose(stream);
 }
 
+/* Many single characters, with other calls in between. */
+static void characters(const char *path) {
+  FILE *stream = fopen(path, "w+");
+  for (int i = 0; i < 10000; i++)
+    check(fputc('x', stream) == 'x', "fputc"); /* 10000 */
+  check(fwrite(block, 1, 100, stream) == 100, "fwrite");
+  for (int i = 0; i < 50; i++)
+    check(putc('y', stream) == 'y', "putc");           /* 10150 */
+  check(fseek(stream, 20000, SEEK_SET) == 0, "fseek"); /* a gap of 9850 */
+  for (int i = 0; i < 10; i++)
+    check(fputc('z', stream) == 'z', "fputc");
+  rewind(stream);
+  for (int i = 0; i < 7000; i++)
+    check(fgetc(stream) == 'x', "fgetc");
+  check(fclose(stream) == 0, "fclose");
+}
+
 /* As C++ uses the streams that it opens. */
 static void lent(const char *path) {
   FILE *stream = fopen(path, "w");
@@ -421,6 +438,7 @@ int main(int argc, char **argv) {
       {"appended", appended},
       {"turned", turned},
       {"lines", lines},
+      {"characters", characters},
       {"lent", lent},
       {"full", full},
       {"slow", slow},
