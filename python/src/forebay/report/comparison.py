@@ -19,6 +19,9 @@ COUNTERS_MAX = 24
 #: Counters that differ by less are counted, not listed.
 LISTED_RATIO_MIN = 1.02
 
+#: Variables that Forebay sets anew for each job: no difference that anybody made.
+OF_EACH_JOB = frozenset({"FOREBAY_PFS_STATE", "FOREBAY_PROFILE"})
+
 
 @dataclass
 class Comparison:
@@ -133,7 +136,8 @@ def _settings(profiles: list[Profile]) -> Iterator[Difference]:
     yield text("file system", lambda p: p.job.emulated and f"emulated: {p.job.emulated}")
     yield text("store", lambda p: p.job.store)
     yield text("recorded by", lambda p: job.SOURCES[p.source])
-    for key in sorted({key for profile in profiles for key in profile.job.environment}):
+    names = {key for profile in profiles for key in profile.job.environment} - OF_EACH_JOB
+    for key in sorted(names):
         yield text(key, lambda p, key=key: p.job.environment.get(key))
     yield from _settings_of_files(profiles)
 
