@@ -1,5 +1,6 @@
 """`forebay-py report` as a person types it."""
 
+import io
 import json
 import os
 import pathlib
@@ -10,11 +11,14 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 import recorded
-from making import LOG_NAMES, LOGS, log
+from making import LOG_NAMES, LOGS, advised, log
+from rich.console import Console
 
 from forebay.profiles import derived
+from forebay.report.terminal import print_summary
 
 FOREBAY_PY = pathlib.Path(sys.executable).parent / "forebay-py"
 DEFAULT = LOGS / "mpiio_shared_default.darshan"
@@ -47,6 +51,20 @@ def test_narrow_terminal(report):
     assert copied == [
         "  export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'"
     ]
+
+
+def test_narrow_terminal_has_the_lines_to_add_whatever_else_it_lacks():
+    one = advised(log("mpiio_shared_default"))
+    long = "more than fits on a screen of forty columns, " * 9
+    others = [
+        msgspec.structs.replace(one.findings[0], title=long, lines=()) for _ in "ab"
+    ]
+    one.findings += others
+    screen = io.StringIO()
+    print_summary(Console(file=screen, width=40), one, advice=True)
+    told = screen.getvalue()
+    assert "the page (--html) has the rest" in told
+    assert f"\n  {one.findings[0].lines[0]}\n" in told
 
 
 def test_bar_is_told_by_letters(report):

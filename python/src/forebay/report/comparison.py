@@ -81,13 +81,13 @@ def compare(profiles: list[Profile]) -> Comparison:
     left_out = len(moved) - COUNTERS_MAX
     if left_out > 0:
         tables[-1].rest = f"and {left_out} more, which differ less; `forebay report --json` has them."
-    names = {job.name_of(profile) for profile in profiles}
+    names = {_programs(profile) for profile in profiles}
     notes = [
         f"These are different programs ({', '.join(sorted(names))}): "
         "what differs need not come from a setting."
     ]
     return Comparison(
-        verdict=_verdict(profiles),
+        verdict=_verdict(profiles) if len(names) == 1 else _times(profiles),
         tables=[table for table in tables if table.rows],
         notes=notes if len(names) > 1 else [],
         differences=[*settings, *outcomes, *counters],
@@ -108,6 +108,21 @@ def _verdict(profiles: list[Profile]) -> str:
     quick, slow = ("B", "A") if second < first else ("A", "B")
     times = f"{quantities.time(min(walls_s))} against {quantities.time(max(walls_s))}"
     return f"{quick} was {_digits(max(walls_s) / min(walls_s))} times as fast as {slow}: {times}."
+
+
+def _programs(profile: Profile) -> str:
+    """What ran, whatever the job or its script is called."""
+    names = dict.fromkeys(job.last_part(program.name) for program in profile.programs if program.name)
+    return ", ".join(names) or job.name_of(profile)
+
+
+def _times(profiles: list[Profile]) -> str:
+    """Of different programs none is faster than the other."""
+    times = (
+        f"{label} ran for {quantities.time(_run_s(profile))}"
+        for label, profile in zip(LABELS, profiles, strict=False)
+    )
+    return f"Different programs: {', '.join(times)}."
 
 
 def _digits(ratio: float) -> str:

@@ -91,10 +91,11 @@ def _print(console: Console, parts: list[RenderableType]) -> None:
 
 
 def _program(profile: Profile, program: Program, several: bool, width: int) -> RenderableType:
-    rows: list[RenderableType] = [""]
+    shares = time_spent.slowest_rank(profile, program)
+    rows: list[RenderableType] = [""] if several or shares else []
     if several:
         rows.append(Text(shown(job.told_program(program)), style="bold"))
-    if shares := time_spent.slowest_rank(profile, program):
+    if shares:
         cells = min(BAR_CELLS, width - len(BAR_NAME))
         rows += [
             Text.assemble(BAR_NAME, _bar(shares, cells)),
@@ -117,7 +118,7 @@ def _figures(scene: Scene) -> RenderableType:
         if best
         else []
     )
-    return Group("", layers, *speed)
+    return Group("", layers, *speed) if scene.layers else Group()
 
 
 def _bar(shares: dict[str, float], cells: int) -> Text:
@@ -145,17 +146,18 @@ def _way(name: str, traffic: derived.TrafficTotals) -> Text:
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
+    """The first with what to do, then all lines, so that a small terminal has room for them; the others."""
     lines = dict.fromkeys(line for finding in findings[:FINDINGS_MAX] for line in finding.lines)
     for at, finding in enumerate(findings[:FINDINGS_MAX]):
         mark, colour = LEVELS[finding.level]
         action = f". {finding.action}" if at == 0 and finding.level != "note" else ""
         title = shown(finding.title + action)
         yield Text.assemble("\n", (f"{mark} {finding.level}: ", f"bold {colour}"), title)
+        if at == 0 and lines:
+            yield Text("\nadd to the job script:")
+            yield from (ToCopy(shown(line)) for line in lines)
     if len(findings) > FINDINGS_MAX:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
-    if lines:
-        yield Text("\nadd to the job script:")
-        yield from (ToCopy(shown(line)) for line in lines)
 
 
 def _grid(table: Table) -> Grid:
