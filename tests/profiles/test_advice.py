@@ -7,6 +7,7 @@ import pytest
 
 import recorded
 import wrf_chem
+from forebay.advice.phrases import size
 from forebay.advice import findings, paragraph
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.profiles import native, sources
@@ -720,3 +721,54 @@ def test_names_that_are_not_fit_to_print():
     (found,) = findings(profile_of(file))
     assert found.title.isprintable() and all(line.isprintable() for line in found.lines)
     assert found.file == "/s/\x1b[31mred\n.nc"
+
+
+def test_one_stripe_of_an_emulated_file_system():
+    """The record tells that it is emulated, and one stripe: no machine file has to be named."""
+    file = shared(
+        write=GOOD | {"bytes": 100 << 20},
+        system=GOOD_SYSTEM | {"bytes": 100 << 20, "end_bytes": 100 << 20},
+        stripe_count=1,
+        ranks=4,
+        path="/l/out/a.nc",
+    )
+    found = only(profile_of(file, job=Job(emulated="lustre-small")), "one-stripe")
+    assert (found.level, found.lines) == ("chance", ("lfs setstripe -c 4 /l/out",))
+    assert "one-stripe" not in codes(profile_of(file))
+
+
+@pytest.mark.parametrize(
+    ("collective", "mean"), [(0, 181 << 10), (0, 1280), (12960, 305)]
+)
+def test_stripe_units_are_for_aggregators_with_calls_near_a_unit(collective, mean):
+    """Independent calls are as long as the program makes them, and no unit is near 305 bytes."""
+    calls = 12960
+    file = shared(
+        write={
+            "calls": calls,
+            "collective": collective,
+            "independent": calls - collective,
+            "bytes": calls * mean,
+        },
+        system={"calls": calls, "bytes": calls * mean, "stripe_sized": 0},
+        stripe_bytes=1 << 20,
+    )
+    assert "stripe-unit" not in codes(profile_of(file))
+
+
+def test_a_few_bytes_read_to_write_are_nothing():
+    collective = Collective(aggregators_write=2, rmw_calls=9, rmw_bytes=300 << 10)
+    file = shared(
+        write=GOOD | {"bytes": 1 << 20},
+        system={"calls": 20, "bytes": 1 << 20},
+        collective=collective,
+    )
+    assert "data-sieving" not in codes(profile_of(file))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1010 << 10, "1010 KiB"), (999, "999 B"), (5 << 20, "5 MiB"), (1536, "1.5 KiB")],
+)
+def test_sizes_have_no_powers_of_ten(number, said):
+    assert size(number) == said

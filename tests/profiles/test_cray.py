@@ -204,3 +204,10 @@ def test_text_cut_off_in_a_box(tmp_path):
     assert only_file(found).layers["POSIX"].write.calls is None
     assert derived.totals(found, "POSIX").write.calls is None
     assert any("system writes" in note for note in found.notes)
+
+
+def test_a_number_beyond_all_measure_is_unknown(tmp_path):
+    path = tmp_path / "job.out"
+    path.write_text(BTIO_BOX.replace("= 51211", "= 99999999999999999999999"))
+    (file,) = cray.read(path).programs[0].files
+    assert file.layers["POSIX"].write.calls is None

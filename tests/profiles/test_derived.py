@@ -206,3 +206,61 @@ def test_programs_at_the_same_time_share_the_time():
     assert slowest_s(first, later) == 5.0
     assert slowest_s(first, beside) == pytest.approx(6.0)  # 5 s at 0.2, 10 s at 0.5
     assert slowest_s(*[first] * 3) == pytest.approx(2.0)
+
+
+def test_the_slowest_rank_waits_for_what_the_writer_waits_for():
+    """One of four ranks writes for 3 s while the others wait for it: 3 s of writing, not of exchange."""
+    file = file_of("/a", 3.0, 100, ranks=4)
+    file.layers["MPI-IO"] = Layer(
+        read=Traffic(),
+        write=Traffic(
+            seconds=16.0,
+            slowest_rank_s=4.0,
+            data_s=3.0,
+            rest_s=12.0,
+            other_system_s=1.0,
+            slowest_rank_data_s=3.0,
+            slowest_rank_other_s=0.5,
+        ),
+        metadata_s=2.0,
+        metadata_slowest_rank_s=1.0,
+        sync_s=1.0,
+        sync_slowest_rank_s=1.0,
+    )
+    profile = profile_of(file, io_s=19.0, io_slowest_rank_s=6.0)
+    parts = derived.slowest_rank_parts(profile.programs[0])
+    told = (parts.write, parts.read, parts.waiting, parts.metadata, parts.sync)
+    assert told == pytest.approx((3.0, 0.0, 0.5, 1.5, 1.0))
+    mean = derived.time_split(profile.programs[0])[0].parts
+    assert (mean.write, mean.waiting, mean.metadata) == pytest.approx((0.75, 3.0, 0.75))
+    assert derived.performance(profile.programs[0], "MPI-IO") is None
+
+
+def test_exchange_of_a_darshan_log_is_the_time_above_the_system_calls():
+    program = recorded.log("mpiio_shared_default").programs[0]
+    upper = derived.time_split(program)[0]
+    below = next(file for file in program.files if "MPI-IO" in file.layers).layers[
+        "POSIX"
+    ]
+    assert upper.exchange_s == pytest.approx(
+        upper.write_s - below.write.seconds / program.ranks
+    )
+    parts = derived.slowest_rank_parts(program)
+    assert parts.sum() == pytest.approx(derived.io_slowest_s(program))
+    # The aggregator's 8.2 ms in system calls are the others' waiting.
+    assert parts.write == pytest.approx(below.slowest_rank_s, rel=0.01)
+
+
+def test_throughput_counts_no_more_time_than_any_rank_spent():
+    shared = [file_of(f"/s{n}", 8.0, 1000, ranks=4, slowest_s=2.5) for n in range(2)]
+    found = derived.performance(
+        profile_of(*shared, io_slowest_rank_s=4.0).programs[0], "POSIX"
+    )
+    assert found.seconds == 4.0
+
+
+def test_syncing_is_part_of_the_slowest_rank():
+    file = file_of("/a", 4.0, 100, ranks=4)
+    layer = file.layers["POSIX"]
+    layer.write.slowest_rank_s, layer.sync_slowest_rank_s = 1.0, 2.0
+    assert derived.slowest_rank_s(file, layer) == 3.0

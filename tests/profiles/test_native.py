@@ -178,10 +178,10 @@ def test_wrong_types_are_damage(tmp_path):
     assert len(profile.programs) == 1 and "not as documented" in profile.notes[0]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"id": 3}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 3}', b'{"id": "\xd7da"}'])
 def test_damaged_job_file(tmp_path, content):
     directory = recorded.record(tmp_path, recorded.job_json(), recorded.step())
-    (directory / "job.json").write_text(content)
+    (directory / "job.json").write_bytes(content)
     profile = native.read_record(directory)
     assert profile.job.id == directory.name and len(profile.programs) == 1
     assert any("nothing is known of the job" in note for note in profile.notes)

@@ -1,5 +1,6 @@
 """`forebay-py report` as a person types it."""
 
+import io
 import json
 import os
 import pathlib
@@ -10,11 +11,14 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 import recorded
-from making import LOG_NAMES, LOGS, log
+from making import LOG_NAMES, LOGS, advised, log
+from rich.console import Console
 
 from forebay.profiles import derived
+from forebay.report.terminal import print_summary
 
 FOREBAY_PY = pathlib.Path(sys.executable).parent / "forebay-py"
 DEFAULT = LOGS / "mpiio_shared_default.darshan"
@@ -42,11 +46,29 @@ def test_summary_of_two_fits_a_screen(report):
 def test_narrow_terminal(report):
     told = report(DEFAULT, COLUMNS="40")
     assert len(told.stdout.splitlines()) <= 40
-    assert max(len(line.rstrip()) for line in told.stdout.splitlines()) <= 40
+    # A line to be copied is left whole: half of it would be another command.
+    copied = [line for line in told.stdout.splitlines() if len(line) > 40]
+    assert copied == [
+        "  export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'"
+    ]
+
+
+def test_narrow_terminal_has_the_lines_to_add_whatever_else_it_lacks():
+    one = advised(log("mpiio_shared_default"))
+    long = "more than fits on a screen of forty columns, " * 9
+    others = [
+        msgspec.structs.replace(one.findings[0], title=long, lines=()) for _ in "ab"
+    ]
+    one.findings += others
+    screen = io.StringIO()
+    print_summary(Console(file=screen, width=40), one, advice=True)
+    told = screen.getvalue()
+    assert "the page (--html) has the rest" in told
+    assert f"\n  {one.findings[0].lines[0]}\n" in told
 
 
 def test_bar_is_told_by_letters(report):
-    assert re.search(r"MPI-IO  W+x+M*\.+", report(DEFAULT).stdout)
+    assert re.search(r"slowest rank  W+x+M*\.+", report(DEFAULT).stdout)
 
 
 def test_colour_only_where_a_person_looks(report):

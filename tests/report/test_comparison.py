@@ -71,8 +71,23 @@ def test_different_programs_are_told_apart_and_shown():
     first, second = log("posix_fpp"), log("small_random")
     text = html(first, second)
     assert "These are different programs (iopat.ompi, pfpp.ompi)" in text
+    assert "times as fast" not in text and "Different programs: A ran for" in text
     assert "No file was shared" in text
     assert "MPI-IO" in text
+
+
+def test_one_program_in_two_scripts_is_one_program():
+    file = file_of("/a", written=1, calls=1, seconds=1.0)
+    pair = [profile_of(file, name=name, wall_s=wall_s) for name, wall_s in (("old.sh", 9.0), ("new.sh", 3.0))]  # fmt: skip
+    compared = compare(pair)
+    assert compared.notes == [] and "B was 3.0 times as fast as A" in compared.verdict
+
+
+def test_what_forebay_sets_for_each_job_is_no_difference():
+    first, second = (
+        profile_of(environment={"FOREBAY_PFS_STATE": name}) for name in "ab"
+    )
+    assert [one for one in compare([first, second]).differences if one.kind == "setting"] == []
 
 
 def test_axes_are_equal():

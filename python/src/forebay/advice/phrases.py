@@ -12,7 +12,7 @@ def size(number_bytes: float) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:
         value /= 1024
         unit += 1
-    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 999.5 else f"{value:.3g} {_UNITS[unit]}"
 
 
 def printable(text: str) -> str:

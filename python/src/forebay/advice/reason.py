@@ -25,14 +25,15 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str | None
 
 
-def reason(profile: Profile) -> Reason:
-    """Why the job ended as it did; of one that ended well, what it waited for."""
+def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
+    """Why the job ended as it did; of one that ended well, what it waited for. `found`: its findings."""
     job = profile.job
+    found = findings(profile) if found is None else found
     if profile.source != "forebay" or (job.kind is None and job.exit_code is None and not job.killed):
         of_record = profile.source == "forebay" and job.id is not None
         unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
-        return _what_it_waited_for(profile, unknown if of_record else "")
-    return next(tell(profile) for applies, tell in _CASES if applies(job))
+        return _what_it_waited_for(profile, unknown if of_record else "", found)
+    return next(tell(profile, found) for applies, tell in _CASES if applies(job))
 
 
 def _named(job: Job) -> str:
@@ -40,7 +41,7 @@ def _named(job: Job) -> str:
     return f"Job {job.id}" + (f" ({what})" if what else "")
 
 
-def _refused(profile: Profile) -> Reason:
+def _refused(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
     error, _, advice = (job.error or "").partition("\n")
     hint = job.hint or advice.strip().removeprefix("hint:").strip()
@@ -51,7 +52,7 @@ def _refused(profile: Profile) -> Reason:
     )
 
 
-def _killed(profile: Profile) -> Reason:
+def _killed(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
     text = (
         f"{_named(job)} did not end by itself: the forebay that ran it was killed, or the machine went down. "
@@ -78,8 +79,8 @@ def _joined(*sentences: str) -> str:
     return " ".join(sentence.strip() for sentence in sentences if sentence.strip())
 
 
-def _running(profile: Profile) -> Reason:
-    job, worth = profile.job, _worth(findings(profile))
+def _running(profile: Profile, found: Sequence[Finding]) -> Reason:
+    job, worth = profile.job, _worth(found)
     text = f"{_named(job)} is still running."
     where = f" on {job.host}" if job.unseen and job.host else ""
     if job.unseen:
@@ -92,14 +93,14 @@ def _running(profile: Profile) -> Reason:
     )
 
 
-def _time_limit(profile: Profile) -> Reason:
+def _time_limit(profile: Profile, _found: Sequence[Finding]) -> Reason:
     text = f"{_named(profile.job)} was ended at its time limit"
     ran_s = profile.job.wall_s
     text += f" after {seconds(ran_s)}. " if ran_s is not None else ". "
     return _went_wrong(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
 
 
-def _signal(profile: Profile) -> Reason:
+def _signal(profile: Profile, _found: Sequence[Finding]) -> Reason:
     number = profile.job.ended_by_signal or 0
     try:
         name = signal.Signals(number).name
@@ -116,7 +117,7 @@ def _signal(profile: Profile) -> Reason:
     return _went_wrong(profile, "signal", text, "look at the end of the job's own output")
 
 
-def _failed(profile: Profile) -> Reason:
+def _failed(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
     status = job.job_status if job.job_status is not None else job.exit_code
     text = f"{_named(job)} ended with status {status}. "
@@ -135,7 +136,7 @@ def _went_wrong(profile: Profile, state: State, text: str, step: str) -> Reason:
     )
 
 
-def _undelivered(profile: Profile) -> Reason:
+def _undelivered(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
     text = f"{_named(job)} itself succeeded. {_where_data_lie(job)}"
     step = f"forebay clean {job.id}" if job.left else None
@@ -170,16 +171,15 @@ def _steps_told(profile: Profile) -> str:
     return " ".join(told)
 
 
-def _ended(profile: Profile) -> Reason:
+def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
     if not all(program.finished for program in profile.programs):
         text = f"{_named(profile.job)} ended with status 0, but not all of its programs ended well."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
         return Reason(state="failed", paragraph=_joined(text, _steps_told(profile)), next_step=step)
-    return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ")
+    return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ", found)
 
 
-def _what_it_waited_for(profile: Profile, before: str) -> Reason:
-    found = findings(profile)
+def _what_it_waited_for(profile: Profile, before: str, found: Sequence[Finding]) -> Reason:
     return Reason(
         state="ended",
         paragraph=before + paragraph(profile, found),
@@ -199,7 +199,7 @@ def _next(profile: Profile, worth: Sequence[Finding]) -> str | None:
 
 
 #: The first that applies tells.
-_CASES: tuple[tuple[Callable[[Job], bool], Callable[[Profile], Reason]], ...] = (
+_CASES: tuple[tuple[Callable[[Job], bool], Callable[[Profile, Sequence[Finding]], Reason]], ...] = (
     (lambda job: job.error is not None, _refused),
     (lambda job: job.killed, _killed),
     (lambda job: job.running, _running),

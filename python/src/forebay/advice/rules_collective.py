@@ -72,7 +72,9 @@ def data_sieving(view: FileView) -> Iterator[Draft]:
     """Reads that were made in order to write."""
     collective, system = view.file.collective, view.system("write")
     rmw_bytes = collective.rmw_bytes if collective else None
-    if not rmw_bytes or not system.bytes or rmw_bytes < thresholds.RMW_SHARE_MIN * system.bytes:
+    if not rmw_bytes or not system.bytes or rmw_bytes < thresholds.RMW_BYTES_MIN:
+        return
+    if rmw_bytes < thresholds.RMW_SHARE_MIN * system.bytes:
         return
     asked = view.asked("write")
     if asked.collective and is_buffered(view, "write") is not False:

@@ -16,11 +16,6 @@ from forebay.advice.views import FileView, is_buffered, mean_bytes
 from forebay.profiles import derived
 
 
-def near_unit_bytes(mean: float) -> int:
-    """The power of two nearest to the mean system call, at least Lustre's smallest stripe unit."""
-    return max(thresholds.STRIPE_UNIT_BYTES_MIN, 1 << round(math.log2(mean)))
-
-
 @file_rule
 def stripe_unit(view: FileView) -> Iterator[Draft]:
     """A stripe unit far above the mean system call."""
@@ -34,15 +29,15 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
     system, unit, mean = view.system(way), view.file.stripe_bytes, mean_bytes(view.system(way))
     if not unit or not mean or (system.calls or 0) < thresholds.STRIPE_CALLS_MIN:
         return None
-    if is_buffered(view, way) is False or view.mpiio is None:
-        return None  # small calls of another cause
+    if not is_buffered(view, way):
+        return None  # small calls of another cause; only aggregators cut their work at stripe units
     share = derived.stripe_share(system)
     if mean > thresholds.STRIPE_MEAN_RATIO_MAX * unit or (
         share is not None and share >= thresholds.STRIPE_SHARE_MAX
     ):
         return None
-    proposed = near_unit_bytes(mean)
-    if proposed >= unit:
+    proposed = 1 << round(math.log2(mean))
+    if not thresholds.STRIPE_UNIT_BYTES_MIN <= proposed < unit:
         return None
     hints = {"striping_unit": str(proposed)}
     aggregators = more_aggregators(view, way) if view.asked(way).collective else None
@@ -78,24 +73,26 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
 @file_rule
 def one_stripe(view: FileView) -> Iterator[Draft]:
     """A large shared file on one storage target of a Lustre with many."""
-    large = (derived.file_bytes(view.file) or 0) >= thresholds.GIB
+    size_bytes = derived.file_bytes(view.file) or 0
+    large = size_bytes >= thresholds.ONE_STRIPE_BYTES_MIN
     if view.file.stripe_count != 1 or not large or not view.is_shared or not view.ranks or view.ranks < 2:
         return
-    if (view.file.file_system or "").lower() != "lustre" and view.job.machine is None:
+    emulated = view.job.profile.job.emulated is not None
+    if (view.file.file_system or "").lower() != "lustre" and view.job.machine is None and not emulated:
         return
     targets = view.job.machine.targets if view.job.machine else None
-    stripes = min(view.ranks, targets) if targets else -1
+    stripes = min(view.ranks, size_bytes // thresholds.STRIPE_BYTES_MIN, targets or thresholds.STRIPES_MAX)
     if stripes == 1:
         return
     folder = view.file.path.rpartition("/")[0] or "/"
     yield Draft(
         code="one-stripe",
-        level="problem",
+        level="problem" if size_bytes >= thresholds.GIB else "chance",
         file=view.file.path,
         title=f"{view.name} is shared by {count(view.ranks)} ranks and lies on one storage target",
         evidence=(
             evidence(view.source, "stripe count", 1, "targets"),
-            evidence(view.source, "end", derived.file_bytes(view.file), "bytes"),
+            evidence(view.source, "end", size_bytes, "bytes"),
         ),
         rule="One shared file: as many stripes as storage targets, or as ranks if those are fewer.",
         source="Cray's course on parallel I/O (2012)",

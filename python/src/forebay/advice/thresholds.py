@@ -46,14 +46,20 @@ IDLE_AGGREGATORS_MIN = 4
 UNEVEN_RATIO_MIN = 2.0
 
 #: KAUST18: stripe units near the mean system call. Ours: speak when so few calls are one unit and the mean is
-#: so much smaller, for so many calls; propose units of at least Lustre's smallest.
+#: so much smaller, for so many calls; propose no units below Lustre's smallest.
 STRIPE_SHARE_MAX = 0.5
 STRIPE_MEAN_RATIO_MAX = 0.75
 STRIPE_CALLS_MIN = 100
 STRIPE_UNIT_BYTES_MIN = 64 * KIB
+#: A file of so many bytes has work for several targets; from 1 GiB on, one target is a problem. Ours.
+ONE_STRIPE_BYTES_MIN = 32 * MIB
+#: Of the file on each target; targets, where their number is not known. Ours.
+STRIPE_BYTES_MIN = 4 * MIB
+STRIPES_MAX = 64
 
 #: Bytes read to write, of the bytes written. Ours.
 RMW_SHARE_MIN = 0.1
+RMW_BYTES_MIN = MIB
 #: A file read so many times over, and so many bytes more than it has. Ours.
 REREAD_RATIO_MIN = 2.0
 REREAD_BYTES_MIN = 16 * MIB

@@ -109,7 +109,8 @@ def _advice(profile: Profile, machine: Machine | None):
     from forebay.advice.advise import findings
     from forebay.advice.reason import reason
 
-    return reason(profile).paragraph, findings(profile, machine)
+    found = findings(profile, machine)
+    return reason(profile, found).paragraph, found
 
 
 def _print(jobs: list, comparison, advice: bool) -> None:

@@ -54,6 +54,8 @@ _EXCHANGE = (
     "data send",
     "data receive",
 )
+#: Of a number; a longer one is no figure of this world, but damage.
+DIGITS_MAX = 18
 
 
 class _Box(msgspec.Struct):
@@ -154,7 +156,8 @@ def _take_box_line(box: _Box, line: str) -> None:
     numbers = _INTEGERS.findall(match[2])
     if name == "aggregators active":
         box.active = [int(number) for number in numbers[:4]] if len(numbers) >= 4 else None
-    box.lines[name] = int(numbers[0]) if numbers and not match[2].startswith("NA") else None
+    known = numbers and not match[2].startswith("NA") and len(numbers[0]) <= DIGITS_MAX
+    box.lines[name] = int(numbers[0]) if known else None
 
 
 def _take_phase_line(phases: _Phases, line: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Literal
 
 import msgspec
 
@@ -113,7 +114,12 @@ def slowest_rank_s(file: File, layer: Layer) -> float | None:
     if layer.slowest_rank_s is not None:
         return layer.slowest_rank_s
     return known_sum(
-        (layer.read.slowest_rank_s, layer.write.slowest_rank_s, layer.metadata_slowest_rank_s),
+        (
+            layer.read.slowest_rank_s,
+            layer.write.slowest_rank_s,
+            layer.metadata_slowest_rank_s,
+            layer.sync_slowest_rank_s,
+        ),
     )
 
 
@@ -145,7 +151,8 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     """Bytes over the time of the slowest rank: Darshan's `agg_perf_by_slowest`.
 
     That time is the slowest rank's over the files it alone opened, and, added to it, for each shared file
-    that of the file's slowest rank. None if no byte was moved or no time is known.
+    that of the file's slowest rank; no more than any rank spent in I/O, where that is told. None if no byte
+    was moved or no time is known.
     """
     found = list(layers_of([program], layer))
     moved = known_sum(part.bytes for _, layer in found for part in (layer.read, layer.write))
@@ -153,6 +160,8 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     own = [(file, layer) for file, layer in found if file.ranks == 1]
     own_s, is_exact = _own_files_s(program, own)
     seconds = (shared_s or 0.0) + own_s
+    if program.io_slowest_rank_s:
+        seconds = min(seconds, program.io_slowest_rank_s)
     if not moved or seconds <= 0:
         return None
     how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
@@ -174,10 +183,38 @@ class LayerTime(msgspec.Struct, kw_only=True):
     # Of read_s and write_s together, where the source tells (MPI-IO)
     data_s: float | None  # in system calls that move data
     exchange_s: float | None  # between ranks: sending, waiting, copying
+    parts: Parts
 
     def share(self, seconds: float) -> float:
         """Share of the program's time."""
         return seconds / self.wall_s
+
+
+class Parts(msgspec.Struct, kw_only=True):
+    """Seconds of a rank in I/O, by what they were spent in; nothing counts twice."""
+
+    write: float = 0.0  # moving data
+    read: float = 0.0
+    waiting: float = 0.0  # MPI-IO: exchange between ranks, waiting for them, copying
+    metadata: float = 0.0  # opening, closing, asking, file views; locks and seeks of MPI-IO
+    sync: float = 0.0
+
+    def sum(self) -> float:
+        """All of them."""
+        return self.write + self.read + self.waiting + self.metadata + self.sync
+
+    def add(
+        self, way: Literal["read", "write"], calls_s: float, data_s: float | None, locks_s: float
+    ) -> None:
+        """Adds calls of one direction: what is neither data nor locks is exchange; data None: not told."""
+        moving_s = calls_s if data_s is None else min(calls_s, data_s)
+        locks_s = min(locks_s, calls_s - moving_s)
+        setattr(self, way, getattr(self, way) + moving_s)
+        self.metadata += locks_s
+        self.waiting += calls_s - moving_s - locks_s
+
+
+WAYS: tuple[Literal["read", "write"], ...] = ("read", "write")
 
 
 def time_split(program: Program) -> list[LayerTime]:
@@ -187,29 +224,89 @@ def time_split(program: Program) -> list[LayerTime]:
     """
     if not program.wall_s or not program.ranks:
         return []
-    named = ((name, [layer for _, layer in layers_of([program], name)]) for name in LAYERS)
-    return [_layer_time(program, name, layers) for name, layers in named if layers]
+    named = ((name, list(layers_of([program], name))) for name in LAYERS)
+    return [_layer_time(program, name, found) for name, found in named if found]
 
 
-def _layer_time(program: Program, name: LayerName, layers: list[Layer]) -> LayerTime:
+def _layer_time(program: Program, name: LayerName, found: list[tuple[File, Layer]]) -> LayerTime:
     def mean(value: Callable[[Layer], float | None]) -> float | None:
-        total = known_sum(value(layer) for layer in layers)
+        total = known_sum(value(layer) for _, layer in found)
         return None if total is None else total / program.ranks
 
-    parts = {
+    whole = {
         "read_s": mean(lambda layer: layer.read.seconds) or 0.0,
         "write_s": mean(lambda layer: layer.write.seconds) or 0.0,
         "metadata_s": mean(lambda layer: layer.metadata_s) or 0.0,
         "sync_s": mean(lambda layer: layer.sync_s) or 0.0,
     }
+    parts = Parts(metadata=whole["metadata_s"], sync=whole["sync_s"])
+    is_told = False
+    for (file, layer), way in product(found, WAYS):
+        data_s, locks_s = _in_calls(file, layer, way) if name == "MPI-IO" else (None, 0.0)
+        is_told = is_told or data_s is not None
+        data_s = None if data_s is None else data_s / program.ranks
+        parts.add(way, (getattr(layer, way).seconds or 0.0) / program.ranks, data_s, locks_s / program.ranks)
     return LayerTime(
         layer=name,
         wall_s=program.wall_s,
-        other_s=max(0.0, program.wall_s - sum(parts.values())),
-        data_s=mean(lambda layer: known_sum((layer.read.data_s, layer.write.data_s))),
-        exchange_s=mean(lambda layer: known_sum((layer.read.rest_s, layer.write.rest_s))),
-        **parts,
+        other_s=max(0.0, program.wall_s - sum(whole.values())),
+        data_s=parts.read + parts.write if is_told else None,
+        exchange_s=parts.waiting if is_told else None,
+        parts=parts,
+        **whole,
     )
+
+
+def _in_calls(file: File, layer: Layer, way: str) -> tuple[float | None, float]:
+    """Of the calls of MPI-IO, the seconds in system calls that move data, and in locks; summed over ranks.
+
+    Where the source does not tell, those of the POSIX layer of the same file.
+    """
+    traffic: Traffic = getattr(layer, way)
+    if traffic.data_s is not None:
+        return traffic.data_s, traffic.other_system_s or 0.0
+    below = file.layers.get("POSIX")
+    return (getattr(below, way).seconds if below else None), 0.0
+
+
+def slowest_rank_parts(program: Program) -> Parts | None:
+    """Where the slowest rank's time in I/O went, each file at the layer the application called.
+
+    Its sum is `io_slowest_s`. Of a shared file the slowest rank of each part counts: while the one that
+    writes for others is in a system call, these wait for the storage, not for it.
+    """
+    spent_s = io_slowest_s(program)
+    if spent_s is None:
+        return None
+    parts = Parts()
+    for file in program.files:
+        if (top := top_layer(file)) is not None:
+            _add_slowest(parts, file, *top)
+    scale = spent_s / total_s if (total_s := parts.sum()) else 0.0
+    return Parts(**{name: getattr(parts, name) * scale for name in Parts.__struct_fields__})
+
+
+def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> None:
+    def of_one(told_s: float | None, sum_s: float | None, of: Layer) -> float:
+        """The slowest rank's; else its part of the layer's slowest rank, else the mean."""
+        whole_s = layer_s(of)
+        if told_s is not None or not sum_s or not whole_s:
+            return told_s or 0.0
+        slowest_s = of.slowest_rank_s
+        return sum_s / max(1, file.ranks or 1) if slowest_s is None else slowest_s * sum_s / whole_s
+
+    parts.metadata += of_one(layer.metadata_slowest_rank_s, layer.metadata_s, layer)
+    parts.sync += of_one(layer.sync_slowest_rank_s, layer.sync_s, layer)
+    below = file.layers.get("POSIX")
+    for way in WAYS:
+        traffic: Traffic = getattr(layer, way)
+        data_s = None
+        if name == "MPI-IO" and traffic.data_s is not None:
+            data_s = of_one(traffic.slowest_rank_data_s, traffic.data_s, layer)
+        elif name == "MPI-IO" and below is not None:
+            data_s = of_one(getattr(below, way).slowest_rank_s, getattr(below, way).seconds, below)
+        locks_s = of_one(traffic.slowest_rank_other_s, traffic.other_system_s, layer)
+        parts.add(way, of_one(traffic.slowest_rank_s, traffic.seconds, layer), data_s, locks_s)
 
 
 class IoShare(msgspec.Struct, kw_only=True):

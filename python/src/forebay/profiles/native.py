@@ -97,7 +97,7 @@ def _json(path: Path) -> object:
         raise ProfileError(f"{path}: empty file", "its writer was killed, or the disk is full")
     try:
         return msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProfileError(
             f"{path}: damaged or half-written: {error}", "its writer was killed, or the disk is full"
         ) from error
@@ -293,6 +293,7 @@ def _called_layer(file: wire.WireFile) -> Layer:
         metadata_s=known_sum((total.open, total.close, total.metadata)),
         metadata_slowest_rank_s=known_sum((slowest.open, slowest.close, slowest.metadata)),
         sync_s=total.sync,
+        sync_slowest_rank_s=slowest.sync,
         opened_s=file.moments.open,
         closed_s=file.moments.close,
     )
@@ -321,6 +322,8 @@ def _called(
         split=calls.split_collective,
         data_s=total.data,
         other_system_s=total.other_system,
+        slowest_rank_data_s=slowest.data,
+        slowest_rank_other_s=slowest.other_system,
         rest_s=total.rest,
     )
 
@@ -339,7 +342,7 @@ def _system_layer(file: wire.WireFile, *, with_opens: bool) -> Layer:
         layer.opens, layer.seeks, layer.stats = file.opens, file.seeks, file.stats
         layer.metadata_s = known_sum((total.open, total.close, total.metadata))
         layer.metadata_slowest_rank_s = known_sum((slowest.open, slowest.close, slowest.metadata))
-        layer.sync_s = total.sync
+        layer.sync_s, layer.sync_slowest_rank_s = total.sync, slowest.sync
         layer.opened_s, layer.closed_s = file.moments.open, file.moments.close
     return layer
 

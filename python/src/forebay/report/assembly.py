@@ -72,23 +72,23 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
 
 
 def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
-    """The chart to be seen first: of the only program its layers, of several each one's uppermost layer."""
+    """The chart to be seen first: the slowest rank, of each program; of an only one each layer's mean too."""
     rows = []
     for at, scene in enumerate(scenes, 1):
-        split = [
-            (layer, _as_shares(parts, scene.program)) for layer, parts in time_spent.split_of_layers(scene)
-        ]
+        parts = time_spent.slowest_rank(scene.profile, scene.program)
         name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
-        rows += split if len(scenes) == 1 else [(name, parts) for _, parts in split[:1]]
+        rows += [("slowest rank" if len(scenes) == 1 else name, parts)] if parts else []
+    if len(scenes) == 1 and (share := derived.io_share(scenes[0].profile)):
+        for time in derived.time_split(scenes[0].program):
+            parts = time_spent.by_ink(time.parts, share.run_s)
+            rows.append(
+                (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})
+            )
     return [time_spent.chart(rows, 1.0, width_px)] if rows else []
 
 
-def _as_shares(parts: dict[str, float], program: Program) -> dict[str, float]:
-    return {ink: seconds / program.wall_s for ink, seconds in parts.items()}
-
-
 def _program_name(program: Program) -> str:
-    name = job.last_part(program.name) or "program"
+    name = job.told_program(program)
     ranks = f", {quantities.count(program.ranks)} ranks" if (program.ranks or 0) > 1 else ""
     return f"{name}{ranks}, {quantities.time(program.wall_s)}"
 

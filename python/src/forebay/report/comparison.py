@@ -19,6 +19,9 @@ COUNTERS_MAX = 24
 #: Counters that differ by less are counted, not listed.
 LISTED_RATIO_MIN = 1.02
 
+#: Variables that Forebay sets anew for each job: no difference that anybody made.
+OF_EACH_JOB = frozenset({"FOREBAY_PFS_STATE", "FOREBAY_PROFILE"})
+
 
 @dataclass
 class Comparison:
@@ -78,13 +81,13 @@ def compare(profiles: list[Profile]) -> Comparison:
     left_out = len(moved) - COUNTERS_MAX
     if left_out > 0:
         tables[-1].rest = f"and {left_out} more, which differ less; `forebay report --json` has them."
-    names = {job.name_of(profile) for profile in profiles}
+    names = {_programs(profile) for profile in profiles}
     notes = [
         f"These are different programs ({', '.join(sorted(names))}): "
         "what differs need not come from a setting."
     ]
     return Comparison(
-        verdict=_verdict(profiles),
+        verdict=_verdict(profiles) if len(names) == 1 else _times(profiles),
         tables=[table for table in tables if table.rows],
         notes=notes if len(names) > 1 else [],
         differences=[*settings, *outcomes, *counters],
@@ -105,6 +108,21 @@ def _verdict(profiles: list[Profile]) -> str:
     quick, slow = ("B", "A") if second < first else ("A", "B")
     times = f"{quantities.time(min(walls_s))} against {quantities.time(max(walls_s))}"
     return f"{quick} was {_digits(max(walls_s) / min(walls_s))} times as fast as {slow}: {times}."
+
+
+def _programs(profile: Profile) -> str:
+    """What ran, whatever the job or its script is called."""
+    names = dict.fromkeys(job.last_part(program.name) for program in profile.programs if program.name)
+    return ", ".join(names) or job.name_of(profile)
+
+
+def _times(profiles: list[Profile]) -> str:
+    """Of different programs none is faster than the other."""
+    times = (
+        f"{label} ran for {quantities.time(_run_s(profile))}"
+        for label, profile in zip(LABELS, profiles, strict=False)
+    )
+    return f"Different programs: {', '.join(times)}."
 
 
 def _digits(ratio: float) -> str:
@@ -133,7 +151,8 @@ def _settings(profiles: list[Profile]) -> Iterator[Difference]:
     yield text("file system", lambda p: p.job.emulated and f"emulated: {p.job.emulated}")
     yield text("store", lambda p: p.job.store)
     yield text("recorded by", lambda p: job.SOURCES[p.source])
-    for key in sorted({key for profile in profiles for key in profile.job.environment}):
+    names = {key for profile in profiles for key in profile.job.environment} - OF_EACH_JOB
+    for key in sorted(names):
         yield text(key, lambda p, key=key: p.job.environment.get(key))
     yield from _settings_of_files(profiles)
 

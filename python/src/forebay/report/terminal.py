@@ -11,12 +11,12 @@ from rich.text import Text
 
 from forebay.advice.model import Finding
 from forebay.profiles import derived
-from forebay.profiles.model import Program
+from forebay.profiles.model import Profile, Program
 from forebay.report import quantities
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
-from forebay.report.sections import time_spent
+from forebay.report.sections import job, time_spent
 from forebay.report.sections._base import Scene
 
 LINES_MAX = 40
@@ -24,6 +24,7 @@ FINDINGS_MAX = 3
 PROGRAMS_MAX = 4
 COUNTERS_MAX = 10
 BAR_CELLS = 48
+BAR_NAME = "slowest rank  "
 LEVELS = {"problem": ("!", "red"), "chance": ("+", "green"), "note": ("-", "none")}
 #: A letter for each part of a bar: it is told apart without colour.
 LETTERS = {"write": "W", "read": "R", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
@@ -37,21 +38,27 @@ STYLES = {
 }
 
 
+class ToCopy(str):
+    """A line that is never broken: half of it would be another command."""
+
+
 def print_summary(console: Console, one: Advised, advice: bool) -> None:
     """The summary of one job."""
     parts: list[RenderableType] = [
         Text(shown(headline(one.profile)), style="bold"),
         Text(shown(one.verdict), style="bold"),
     ]
-    if advice and one.paragraph:
+    worth = [finding for finding in one.findings if finding.level != "note"]
+    if advice and one.paragraph and (job.state(one.profile.job) or not worth):
         parts.append(Text(shown(one.paragraph)))
     programs = sorted(one.profile.programs, key=lambda program: derived.io_s(program) or 0.0, reverse=True)
     for program in programs[:PROGRAMS_MAX]:
-        parts.append(_program(Scene(one.profile, program), several=len(programs) > 1))
+        parts.append(_program(one.profile, program, several=len(programs) > 1, width=console.width))
     if len(programs) > PROGRAMS_MAX:
         parts.append(Text(f"and {len(programs) - PROGRAMS_MAX} more programs with less I/O"))
     if advice:
         parts += _findings(one.findings)
+    parts += [_figures(Scene(one.profile, program)) for program in programs[:1]]
     parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
     _print(console, parts)
 
@@ -69,20 +76,36 @@ def print_comparison(console: Console, jobs: list[Advised], comparison: Comparis
 
 def _print(console: Console, parts: list[RenderableType]) -> None:
     """Prints what goes into the lines there are, and says so if that is not all."""
-    lines = console.render_lines(Group(*parts), pad=False)
+    lines: list[Text] = []
+    for part in parts:
+        if isinstance(part, ToCopy):
+            lines.append(Text(f"  {part}", style="bold"))
+            continue
+        for line in console.render_lines(part, pad=False):
+            lines.append(Text.assemble(*((piece.text, piece.style or "") for piece in line)))
+            lines[-1].rstrip()
     for line in lines[: LINES_MAX - 2]:
-        console.print(Text.assemble(*((part.text, part.style or "") for part in line)), soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if len(lines) > LINES_MAX - 2:
         console.print("... the page (--html) has the rest")
 
 
-def _program(scene: Scene, several: bool) -> RenderableType:
-    rows: list[RenderableType] = [""]
+def _program(profile: Profile, program: Program, several: bool, width: int) -> RenderableType:
+    shares = time_spent.slowest_rank(profile, program)
+    rows: list[RenderableType] = [""] if several or shares else []
     if several:
-        rows.append(Text(shown(scene.program.name or "a program"), style="bold"))
-    for layer, parts in time_spent.split_of_layers(scene)[:1]:
-        bar = Text.assemble(f"{layer}  ", _bar(parts, scene.program))
-        rows += [bar, Padding(_told_parts(parts, scene.program), (0, 0, 0, len(layer) + 2))]
+        rows.append(Text(shown(job.told_program(program)), style="bold"))
+    if shares:
+        cells = min(BAR_CELLS, width - len(BAR_NAME))
+        rows += [
+            Text.assemble(BAR_NAME, _bar(shares, cells)),
+            Padding(_told_parts(shares), (0, 0, 0, len(BAR_NAME))),
+        ]
+    return Group(*rows)
+
+
+def _figures(scene: Scene) -> RenderableType:
+    """Bytes, calls and speed."""
     layers = Grid.grid(padding=(0, 2, 0, 0))
     for layer in scene.layers[:2]:
         sums = scene.totals(layer)
@@ -95,19 +118,17 @@ def _program(scene: Scene, several: bool) -> RenderableType:
         if best
         else []
     )
-    return Group(*rows, layers, *speed)
+    return Group("", layers, *speed) if scene.layers else Group()
 
 
-def _bar(parts: dict[str, float], program: Program) -> Text:
+def _bar(shares: dict[str, float], cells: int) -> Text:
     text = Text()
-    for ink, seconds in parts.items():
-        cells = round(BAR_CELLS * seconds / program.wall_s)
-        text.append(LETTERS[ink] * min(cells, BAR_CELLS - len(text)), style=STYLES[ink])
+    for ink, share in shares.items():
+        text.append(LETTERS[ink] * min(round(cells * share), cells - len(text)), style=STYLES[ink])
     return text
 
 
-def _told_parts(parts: dict[str, float], program: Program) -> Text:
-    shares = {ink: seconds / program.wall_s for ink, seconds in parts.items()}
+def _told_parts(shares: dict[str, float]) -> Text:
     named = [
         f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.share(share)}"
         for ink, share in shares.items()
@@ -125,15 +146,18 @@ def _way(name: str, traffic: derived.TrafficTotals) -> Text:
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
+    """The first with what to do, then all lines, so that a small terminal has room for them; the others."""
     lines = dict.fromkeys(line for finding in findings[:FINDINGS_MAX] for line in finding.lines)
-    for finding in findings[:FINDINGS_MAX]:
+    for at, finding in enumerate(findings[:FINDINGS_MAX]):
         mark, colour = LEVELS[finding.level]
-        yield Text.assemble("\n", (f"{mark} {finding.level}: ", f"bold {colour}"), shown(finding.title))
+        action = f". {finding.action}" if at == 0 and finding.level != "note" else ""
+        title = shown(finding.title + action)
+        yield Text.assemble("\n", (f"{mark} {finding.level}: ", f"bold {colour}"), title)
+        if at == 0 and lines:
+            yield Text("\nadd to the job script:")
+            yield from (ToCopy(shown(line)) for line in lines)
     if len(findings) > FINDINGS_MAX:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
-    if lines:
-        yield Text("\nadd to the job script:")
-        yield from (Padding(Text(shown(line), style="bold"), (0, 0, 0, 2)) for line in lines)
 
 
 def _grid(table: Table) -> Grid:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from forebay.profiles import derived
 from forebay.profiles.model import Profile
 from forebay.report import quantities
-from forebay.report.sections import job, time_spent
-from forebay.report.sections._base import Scene
+from forebay.report.sections import job
 
 #: Below this share of the run time, storage does not hold a job back.
 IO_SHARE_MIN = 0.05
+#: The mean of the ranks against the slowest one: below this, few ranks do most of the I/O.
+FEW_RANKS = 0.5
 WAITED_FOR = {
     "write": "Writing",
     "read": "Reading",
     "waiting": "Exchange between ranks and waiting for them",
-    "metadata": "Opening, closing and other metadata",
+    "metadata": "Metadata (open, close, file views) and locks",
     "sync": "Syncing",
 }
 
@@ -46,16 +47,19 @@ def _of_io(profile: Profile) -> str:
         return f"I/O took {quantities.share(whole)} of the run time."
     ink = max(parts, key=parts.__getitem__)
     part = quantities.share(min(1.0, parts[ink] / share.run_s))
-    who = "of the slowest rank" if share.slowest is not None else "of the ranks' mean"
-    of_all = f"all I/O {who} {quantities.share(whole)}"
-    return f"{WAITED_FOR[ink]} took {part} of the run time; {of_all}."
+    who = "slowest rank" if share.slowest is not None else "mean rank"
+    few = (
+        share.slowest is not None and share.average is not None and share.average < FEW_RANKS * share.slowest
+    )
+    others = (
+        f" The mean rank spent {quantities.share(share.average)}: few ranks do most of it." if few else ""
+    )
+    of_all = f"all its I/O {quantities.share(whole)}"
+    return f"{WAITED_FOR[ink]} took {part} of the run time of the {who}, {of_all}.{others}"
 
 
 def _parts(profile: Profile) -> dict[str, float]:
-    """Seconds of a rank, on average, by what they were spent in, at the layer the application called."""
-    parts = dict.fromkeys(WAITED_FOR, 0.0)
-    for program in profile.programs:
-        for _, split in time_spent.split_of_layers(Scene(profile, program))[:1]:
-            for ink in parts:
-                parts[ink] += split[ink]
-    return parts if any(parts.values()) else {}
+    """Seconds of the slowest rank of each program, by what they were spent in; empty if none are known."""
+    found = [parts for program in profile.programs if (parts := derived.slowest_rank_parts(program))]
+    sums = {ink: sum(getattr(parts, ink) for parts in found) for ink in WAITED_FOR}
+    return sums if any(sums.values()) else {}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from forebay.profiles.model import Job, Profile, Staging
+import shlex
+
+from forebay.profiles.model import Job, Profile, Program, Staging
 from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table, told
 
+#: Letters of a program's arguments that are told beside its name.
+ARGUMENTS_MAX = 40
 SOURCES = {"forebay": "Forebay's record", "darshan": "Darshan log", "cray": "statistics of Cray's MPI"}
 
 
@@ -37,8 +41,24 @@ def name_of(profile: Profile) -> str:
     """A name for people: the job's, its script's, its program's, else where it was read from."""
     job = profile.job
     programs = [program.name for program in profile.programs if program.name]
-    named = job.name or last_part(job.script) or (last_part(programs[0]) if programs else None)
-    return named or last_part(job.command and job.command.split()[0]) or last_part(profile.path) or "job"
+    program = last_part(programs[0]) if programs else None
+    if job.kind == "profile":  # named for the launcher that it begins with
+        return program or job.name or "job"
+    return (
+        job.name
+        or last_part(job.script)
+        or program
+        or last_part(job.command and job.command.split()[0])
+        or last_part(profile.path)
+        or "job"
+    )
+
+
+def told_program(program: Program) -> str:
+    """The program and its first arguments, which tell two runs of one program apart."""
+    name = last_part(program.name) or "a program"
+    arguments = shlex.join(program.arguments)
+    return f"{name} {arguments[:ARGUMENTS_MAX]}{'...' if len(arguments) > ARGUMENTS_MAX else ''}".rstrip()
 
 
 def last_part(path: str | None) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from forebay.profiles import derived
-from forebay.profiles.model import LayerName, Program
+from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report import quantities
 from forebay.report.charts.canvas import Chart
 from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
@@ -44,42 +46,20 @@ def section(scene: Scene) -> Section:
 
 def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
     """For each layer the seconds of a rank, on average, by ink; together the run time."""
-    return [(time.layer, _parts(scene, time)) for time in derived.time_split(scene.program)]
+    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in derived.time_split(scene.program)]
 
 
-def _parts(scene: Scene, time: derived.LayerTime) -> dict[str, float]:
-    parts = {
-        "write": time.write_s,
-        "read": time.read_s,
-        "waiting": 0.0,
-        "metadata": time.metadata_s,
-        "sync": time.sync_s,
-        "still": time.other_s,
-    }
-    if time.layer == "MPI-IO":
-        for way in ("write", "read"):
-            data_s, locks_s = _system_s(scene, way)
-            if data_s is not None:
-                parts["metadata"] += locks_s
-                parts["waiting"] += max(0.0, parts[way] - data_s - locks_s)
-                parts[way] = min(parts[way], data_s)
-    return parts
+def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
+    """What the slowest rank spent its time in, as shares of the job's run time, by ink."""
+    parts, share = derived.slowest_rank_parts(program), derived.io_share(profile)
+    if parts is None or share is None:
+        return None
+    return {ink: seconds / share.run_s for ink, seconds in by_ink(parts, share.run_s).items()}
 
 
-def _system_s(scene: Scene, way: str) -> tuple[float | None, float]:
-    """Of a rank's calls of MPI-IO, the seconds in system calls that move data, and in locks and seeks.
-
-    Where the source does not tell, those of the POSIX layer of the same files.
-    """
-    ranks = scene.program.ranks
-    traffic = getattr(scene.totals("MPI-IO"), way)
-    if traffic.data_s is not None:
-        return traffic.data_s / ranks, (traffic.other_system_s or 0.0) / ranks
-    below = [
-        file.layers["POSIX"] for file in scene.program.files if {"MPI-IO", "POSIX"} <= file.layers.keys()
-    ]
-    data_s = derived.known_sum(getattr(layer, way).seconds for layer in below)
-    return (None if data_s is None else data_s / ranks), 0.0
+def by_ink(parts: derived.Parts, run_s: float) -> dict[str, float]:
+    """Seconds by ink, and those of the run that are left."""
+    return msgspec.structs.asdict(parts) | {"still": max(0.0, run_s - parts.sum())}
 
 
 def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: int = WIDTH_PX) -> Chart:
@@ -92,9 +72,7 @@ def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: in
     about = "; ".join(
         f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows
     )
-    return bar_of_shares(
-        rows, "Where the time went: share of the run time, mean of the ranks", about, width_px
-    )
+    return bar_of_shares(rows, "Where the time went: share of the run time", about, width_px)
 
 
 def _told(part: Part) -> str:
