@@ -107,7 +107,8 @@ def _verdict(profiles: list[Profile]) -> str:
         return f"No clear difference: A took {quantities.time(first)}, B {quantities.time(second)}."
     quick, slow = ("B", "A") if second < first else ("A", "B")
     times = f"{quantities.time(min(walls_s))} against {quantities.time(max(walls_s))}"
-    return f"{quick} was {_digits(max(walls_s) / min(walls_s))} times as fast as {slow}: {times}, one run of each."
+    ratio = _digits(max(walls_s) / min(walls_s))
+    return f"{quick} was {ratio} times as fast as {slow}: {times}, one run of each."
 
 
 def _programs(profile: Profile) -> str:
