@@ -17,7 +17,7 @@ use forebay_host::{clock, files, machine};
 use serde::Serialize;
 
 use crate::launcher::Flavour;
-use crate::record::{Recorded, made_state_directories, state_directories};
+use crate::record::{PROFILES, Recorded, made_state_directories, state_directories};
 use crate::{Error, Order, Outcome, Watcher};
 
 use job_file::JobFile;
@@ -26,8 +26,6 @@ pub use job_file::complete_abandoned;
 pub(crate) use job_file::complete_killed;
 pub use programs::{Seen, seen};
 
-/// Below a state directory.
-pub(crate) const PROFILES: &str = "profiles";
 /// What is free behind a record that was begun, so that it does not take the room of what is written about
 /// the job itself.
 const FREE_BYTES: usize = 16 << 10;

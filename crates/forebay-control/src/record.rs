@@ -13,7 +13,9 @@ use forebay_host::{clock, files, machine};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::profile::PROFILES;
+
+/// Where records of I/O lie, below a state directory (docs/profiles.md).
+pub(crate) const PROFILES: &str = "profiles";
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use forebay_host::{clock, files, machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{PROFILES, retention};
-use crate::record::{Records, state_directories};
+use super::retention;
+use crate::record::{PROFILES, Records, state_directories};
 use crate::{Error, Order, environment};
 
 const FORMAT: u32 = 1;
