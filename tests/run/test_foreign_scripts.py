@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import pwd
 import shutil
 
 import pytest
@@ -117,7 +118,7 @@ def test_where_nobody_has_set_user_the_scripts_path_is_the_one_shown(anyone, bui
     """As in containers."""
     job = anyone
     btio(job, build, job.directory)
-    make(job, job.pfs / "scratch" / str(os.getuid() if job.user is None else job.user))
+    make(job, job.pfs / "scratch" / pwd.getpwuid(os.getuid() if job.user is None else job.user).pw_name)
     environment = job.environment()
     del environment["USER"]
     environment.pop("LOGNAME", None)
