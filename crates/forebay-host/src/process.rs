@@ -445,6 +445,9 @@ mod tests {
     // One test: the events of a process are shared by all its threads.
     #[test]
     fn a_job_is_waited_for_and_what_it_leaves_behind_is_ended() {
+        // A shell starts what it runs in the background with SIGINT ignored, and it would stay so.
+        // SAFETY: the default action is set; no handler of ours runs.
+        unsafe { libc::signal(SIGINT, libc::SIG_DFL) };
         let events = Caught::listen().expect("listen").watch(None);
         let grace = Duration::from_secs(20);
         for (script, ended) in [
