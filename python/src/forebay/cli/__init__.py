@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from forebay.profiles.errors import ProfileError
+from forebay.errors import ForebayError
 
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
 VERBS: dict[str, tuple[str, str]] = {
@@ -19,10 +19,10 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
-class _Unreadable(click.ClickException):
-    """A ProfileError as the command line tells it."""
+class _Told(click.ClickException):
+    """An error as the command line tells it."""
 
-    def __init__(self, error: ProfileError) -> None:
+    def __init__(self, error: ForebayError) -> None:
         super().__init__(str(error))
         self.hint = error.hint
 
@@ -56,8 +56,8 @@ class _Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except ProfileError as error:
-            raise _Unreadable(error) from error
+        except ForebayError as error:
+            raise _Told(error) from error
 
 
 @click.command(cls=_Verbs)

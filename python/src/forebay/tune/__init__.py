@@ -1,0 +1,1 @@
+"""From a job script to a measured, better job script. docs/tune.md says what it does and why."""
