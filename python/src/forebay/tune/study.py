@@ -13,6 +13,7 @@ from typing import IO, Literal
 
 import msgspec
 
+from forebay.tune.budget import Budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import Place, Plan, Run, Verdict
 
@@ -41,6 +42,8 @@ class Head(msgspec.Struct, kw_only=True):
     seed: int
     places: list[Place] = []
     strategy: str = "tpe"
+    budget: Budget = Budget()  # of the study as a whole
+    time_factor: float = 5.0  # a trial may take so many times as long as the default
     options: list[str] = []  # of `forebay run`, that each run had
     exclude: list[str] = []  # what is not copied to the directory of the runs
     output: str | None = None  # the tuned script's path
