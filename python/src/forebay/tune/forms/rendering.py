@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from forebay.tune.errors import TuneError
-from forebay.tune.forms import cray, library, lustre, pnetcdf, romio_file
+from forebay.tune.forms import cray, forwarding, library, lustre, pnetcdf, romio_file
 from forebay.tune.forms._base import Change, Hints, Job, Line
 from forebay.tune.model import Configuration, Parameter, Plan
 from forebay.tune.script import JobScript
@@ -34,6 +34,7 @@ def block(script: JobScript, plan: Plan, configuration: Configuration, form: str
     lines = _hint_lines(job, hints, form)
     if alignment:
         lines += pnetcdf.lines(job, {one.setting: value for one, value in alignment}, _names(alignment))
+    lines += forwarding.lines(job, [line.variable for line in lines if line.variable])
     changes: list[Change] = []
     for directory in dict.fromkeys(one.pattern for one, _ in striping):
         own = [(one, value) for one, value in striping if one.pattern == directory]
