@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 
+import msgspec
 import pytest
 
 from mpijob import LAUNCHING
@@ -367,6 +368,34 @@ def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
     assert (
         tmp_path / "lfs.out"
     ).read_text() == f"setstripe -c 2 out dir\nsetstripe -c 1 {tmp_path / 'sub'}\n"
+
+
+def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
+    job = read(tmp_path, "#!/bin/bash\ntrue\n")
+    plan = plan_of("lfs_stripe_count", "lfs_stripe_size")
+    known = [
+        msgspec.structs.replace(
+            one, default=None if one.setting.endswith("size") else "1"
+        )
+        for one in plan.parameters
+    ]
+    plan = msgspec.structs.replace(plan, parameters=tuple(known))
+    for asked, said in (({"lfs_stripe_count": "8"}, "-c 8 -S 0"), ({}, "-c 1 -S 0")):
+        run(
+            forms.trial_script(job, plan, asked, "library"),
+            tmp_path,
+            **with_lfs(tmp_path),
+        )
+        assert (
+            (tmp_path / "lfs.out")
+            .read_text()
+            .endswith(f"setstripe {said} {tmp_path}\n")
+        )
+    assert forms.added_lines(job, plan, {}, "library") == []
+    own = read(tmp_path, "#!/bin/bash\nlfs setstripe -c 3 .\n")
+    assert forms.trial_script(own, plan, {}, "library") == own.text, (
+        "its own line does so"
+    )
 
 
 @pytest.mark.parametrize(

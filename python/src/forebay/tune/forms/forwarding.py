@@ -1,7 +1,8 @@
 """Variables on other nodes. Open MPI's mpiexec takes only its own there; all other launchers take all.
 
 Where a rank lacks libforebay_mpi the others would wait for it, and PnetCDF's ranks must have the same hints.
-Measured with Open MPI 4.1.4 and 5.0.11; the former refuses to start where -x is given as well.
+With Open MPI 4.1.4 and 5.0.11 variables that are named without their value arrive only if it has no `=`, and
+a `;` ends any; the former does not start where -x is given as well (measured).
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def lines(job: Job, variables: Iterable[str]) -> list[Line]:
         if "-x" in launch.options:
             raise TuneError(
                 f"{job.script.path}: line {launch.line} hands variables to other nodes by -x, others are not",
-                f"put `export {_VARIABLE}='NAME;NAME'` in place of -x NAME -x NAME",
+                f"put `export {_VARIABLE}='NAME=VALUE;NAME=VALUE'` in place of -x NAME -x NAME",
             )
-    return [Line(text=text) for text in syntax.behind(job.script.syntax, _VARIABLE, ";".join(names), ";")]
+    told = ";".join(f"{name}=${name}" for name in names)
+    if job.script.syntax == "csh":
+        texts = [*syntax.unset_is("csh", _VARIABLE, ""), f'setenv {_VARIABLE} "${_VARIABLE};{told}"']
+    else:
+        texts = [f'export {_VARIABLE}="${{{_VARIABLE}:+${_VARIABLE};}}{told}"']
+    return [Line(text=text) for text in texts]
