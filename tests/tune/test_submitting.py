@@ -231,7 +231,11 @@ def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_pa
     assert told.output.read_text() == f"{directory}\na  b $x\n"
     assert told.output.with_suffix(".err").read_text() == "bad\n"
     assert (study / "submitted" / executor / "4711.ec").read_text() == "3\n"
-    assert "#!/bin/bash" in told.script
+    sentinel = SENTINELS[executor]
+    before = submit(
+        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600, render_only=True
+    )
+    assert directives(told.script, sentinel) == directives(before.script, sentinel)
 
 
 def test_a_refused_job_leaves_nothing_and_the_scheduler_is_quoted(study, commands):

@@ -289,25 +289,30 @@ def _resources(executor: str, script: Script) -> psij.ResourceSpecV1 | None:
 
 
 class _WithHeader:
-    """A generator of PSI/J's scripts that puts lines behind the first: PSI/J's own follow, and count."""
+    """A generator of PSI/J's scripts that puts lines behind the first: PSI/J's own follow, and count.
 
-    def __init__(self, generator: Any, header: list[str]) -> None:
+    To a job without resources PSI/J gives one task on one node before it comes here, against those lines.
+    """
+
+    def __init__(self, generator: Any, header: list[str], resources: psij.ResourceSpecV1 | None) -> None:
         self.generator = generator
         self.header = header
+        self.resources = resources
 
     def generate_submit_script(self, job: psij.Job, context: dict[str, object], out: IO[str]) -> None:
         whole = io.StringIO()
+        job.spec.resources = self.resources
         self.generator.generate_submit_script(job, context, whole)
         first, _, rest = whole.getvalue().partition("\n")
         out.write("\n".join([first, *self.header, rest]))
 
 
-def _executor(name: str, header: list[str], files: Path) -> Any:
+def _executor(name: str, spec: psij.JobSpec, header: list[str], files: Path) -> Any:
     import psij
 
     executor = psij.JobExecutor.get_instance(name, config=psij.JobExecutorConfig(work_directory=files))
     if name in _OPTIONS:
-        executor.generator = _WithHeader(executor.generator, header)
+        executor.generator = _WithHeader(executor.generator, header, spec.resources)
     return executor
 
 
@@ -316,7 +321,7 @@ def _rendered(name: str, spec: psij.JobSpec, header: list[str], files: Path) -> 
     import psij
 
     with tempfile.TemporaryDirectory(prefix="forebay-") as scratch:
-        executor = _executor(name, header, Path(scratch))
+        executor = _executor(name, spec, header, Path(scratch))
         job = psij.Job(spec)
         text = io.StringIO()
         executor.generate_submit_script(job, executor._create_script_context(job), text)
@@ -333,7 +338,7 @@ def _submitted(
     job = psij.Job(spec)
     written = files / name / f"{job.id}.job"
     try:
-        _executor(name, header, files).submit(job)
+        _executor(name, spec, header, files).submit(job)
         if name == "flux":  # its number comes later
             job.wait(target_states=[psij.JobState.QUEUED])
     except (psij.SubmitException, psij.InvalidJobException) as error:
