@@ -38,6 +38,8 @@ COMMANDS: dict[str, str | None] = {
 MARGIN_S = 300
 #: A job may begin elsewhere, PBS's in the user's home, and PSI/J loses a directory with blanks.
 _IN_DIRECTORY = ["/bin/sh", "-c", 'cd "$0" && exec "$@"']
+#: The queue is not asked what became of a job: nobody here waits for it.
+_NEVER_S = 10**6
 _BURST_BUFFER_LINE = re.compile(r"#(DW|BB)\b")
 
 
@@ -309,8 +311,10 @@ class _WithHeader:
 
 def _executor(name: str, spec: psij.JobSpec, header: list[str], files: Path) -> Any:
     import psij
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 
-    executor = psij.JobExecutor.get_instance(name, config=psij.JobExecutorConfig(work_directory=files))
+    config = BatchSchedulerExecutorConfig(work_directory=files, initial_queue_polling_delay=_NEVER_S)
+    executor = psij.JobExecutor.get_instance(name, config=config)
     if name in _OPTIONS:
         executor.generator = _WithHeader(executor.generator, header, spec.resources)
     return executor
@@ -345,7 +349,9 @@ def _submitted(
         written.unlink(missing_ok=True)
         if new is not None:
             shutil.rmtree(new)
-        raise TuneError(f"--submit {name}: the job was refused: {error.message}", _hint(name)) from error
+        raise TuneError(
+            f"--submit {name}: the job was refused: {error.message.strip()}", _hint(name)
+        ) from error
     status = _end(job) if name == "local" else None
     return Submitted(
         id=str(job.native_id),
