@@ -86,7 +86,11 @@ def rendered(executor, script, study, **options):
 
 
 def directives(text, sentinel):
-    return [line.removeprefix(sentinel).strip() for line in text.splitlines() if line.startswith(sentinel)]
+    return [
+        line.removeprefix(sentinel).strip()
+        for line in text.splitlines()
+        if line.startswith(sentinel)
+    ]
 
 
 @pytest.fixture
@@ -134,12 +138,16 @@ def study(tmp_path):
         ),
     ],
 )
-def test_what_the_script_asks_for_is_asked_for_the_tuner(study, executor, expected, left_out):
+def test_what_the_script_asks_for_is_asked_for_the_tuner(
+    study, executor, expected, left_out
+):
     told = rendered(executor, SCRIPTS[executor], study)
     found = directives(told.script, SENTINELS[executor])
     psij_own = {"-e /dev/null", "-o /dev/null", "--export=ALL", "-env all", "-V"}
     assert sorted(set(found) - psij_own) == sorted(expected)
-    assert [note.split(": ")[1] for note in told.notes if note.startswith("left out")] == left_out
+    assert [
+        note.split(": ")[1] for note in told.notes if note.startswith("left out")
+    ] == left_out
     assert told.notes[0] == "the job may take 90 min"
 
 
@@ -152,7 +160,9 @@ def test_the_users_lines_come_before_the_limit_of_time(study):
 @pytest.mark.parametrize("executor", SCRIPTS)
 def test_a_rendered_script_is_one_of_bash_and_nothing_is_made(study, executor):
     told = rendered(executor, SCRIPTS[executor], study)
-    checked = subprocess.run(["bash", "-n"], input=told.script, capture_output=True, text=True)
+    checked = subprocess.run(
+        ["bash", "-n"], input=told.script, capture_output=True, text=True
+    )
     assert (checked.returncode, checked.stderr) == (0, "")
     assert told.script.startswith("#!/bin/bash\n#")
     assert f"{study}/submitted/" in told.script and "/tmp/forebay-" not in told.script
@@ -174,23 +184,38 @@ def test_burst_buffer_lines_are_not_repeated_and_that_is_said(study):
         ("pbs", ["-l select=2:ncpus=4:mpiprocs=4"]),
     ],
 )
-def test_of_another_schedulers_script_nodes_and_ranks_are_taken(study, executor, expected):
-    told = rendered(executor, dataclasses.replace(SLURM, scheduler="flux", text="#flux: -N2\n"), study)
+def test_of_another_schedulers_script_nodes_and_ranks_are_taken(
+    study, executor, expected
+):
+    told = rendered(
+        executor,
+        dataclasses.replace(SLURM, scheduler="flux", text="#flux: -N2\n"),
+        study,
+    )
     assert set(expected) <= set(directives(told.script, SENTINELS[executor]))
-    assert any(f"has no lines for {executor}: 2 node(s) and 8 rank(s)" in note for note in told.notes)
+    assert any(
+        f"has no lines for {executor}: 2 node(s) and 8 rank(s)" in note
+        for note in told.notes
+    )
 
 
 def test_names_that_a_scheduler_refuses_are_changed(study):
     script = dataclasses.replace(PBS, name="north sea: a model")
-    assert '-N "tune-north_sea_"' in directives(rendered("pbs", script, study).script, "#PBS")
+    assert '-N "tune-north_sea_"' in directives(
+        rendered("pbs", script, study).script, "#PBS"
+    )
 
 
 def test_flux_gets_one_instance_with_the_command_in_it(study):
     """PSI/J renders nothing for it; what it would be given is told."""
-    script = dataclasses.replace(SLURM, text="#!/bin/sh\n# flux: -N2 -n8 --queue=pdebug\n", scheduler="flux")
+    script = dataclasses.replace(
+        SLURM, text="#!/bin/sh\n# flux: -N2 -n8 --queue=pdebug\n", scheduler="flux"
+    )
     told = rendered("flux", script, study)
     assert told.script is None
-    assert any("queue, bank and other options are left out" in note for note in told.notes)
+    assert any(
+        "queue, bank and other options are left out" in note for note in told.notes
+    )
     assert told.notes[-1].endswith(
         "it would run: flux start /bin/sh -c 'cd \"$0\" && exec \"$@\"' '/jobs/my runs' forebay tune --budget 2h job.sh 'a b' '$x'"
     )
@@ -219,28 +244,42 @@ def commands(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("executor", SCRIPTS)
-def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_path, commands, executor):
+def test_a_submitted_script_runs_the_command_once_in_the_directory(
+    study, tmp_path, commands, executor
+):
     name, variable, answer = STAND_INS[executor]
     commands("scontrol", "echo this-node")
     commands(name, f'{variable}=4711 bash "$1" || exit\necho "{answer}"')
     directory = tmp_path / "my runs"
     directory.mkdir()
     command = ["sh", "-c", 'pwd; echo "$@"; echo bad >&2; exit 3', "sh", "a  b", "$x"]
-    told = submit(executor, SCRIPTS[executor], command, directory, study=study, wall_s=600)
+    told = submit(
+        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600
+    )
     assert told.id == "4711"
     assert told.output.read_text() == f"{directory}\na  b $x\n"
     assert told.output.with_suffix(".err").read_text() == "bad\n"
     assert (study / "submitted" / executor / "4711.ec").read_text() == "3\n"
     sentinel = SENTINELS[executor]
     before = submit(
-        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600, render_only=True
+        executor,
+        SCRIPTS[executor],
+        command,
+        directory,
+        study=study,
+        wall_s=600,
+        render_only=True,
     )
     assert directives(told.script, sentinel) == directives(before.script, sentinel)
 
 
 def test_a_refused_job_leaves_nothing_and_the_scheduler_is_quoted(study, commands):
-    commands("sbatch", "echo 'sbatch: error: invalid partition specified: debug' >&2; exit 1")
-    with pytest.raises(TuneError, match="the job was refused: .*invalid partition specified: debug"):
+    commands(
+        "sbatch", "echo 'sbatch: error: invalid partition specified: debug' >&2; exit 1"
+    )
+    with pytest.raises(
+        TuneError, match="the job was refused: .*invalid partition specified: debug"
+    ):
         submit("slurm", SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
     assert not study.exists()
 
@@ -255,11 +294,14 @@ def test_a_refused_job_leaves_the_study_alone(study, commands):
 
 
 @pytest.mark.parametrize(
-    ("executor", "command"), [("slurm", "sbatch"), ("lsf", "bsub"), ("pbs", "qsub"), ("flux", "flux")]
+    ("executor", "command"),
+    [("slurm", "sbatch"), ("lsf", "bsub"), ("pbs", "qsub"), ("flux", "flux")],
 )
 def test_a_missing_scheduler_is_named(study, monkeypatch, tmp_path, executor, command):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TuneError, match=f"the command {command} is not in PATH") as refused:
+    with pytest.raises(
+        TuneError, match=f"the command {command} is not in PATH"
+    ) as refused:
         submit(executor, SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
     assert "without --submit" in refused.value.hint
     assert not study.exists()
@@ -277,7 +319,14 @@ def test_local_runs_the_command_and_waits(study, tmp_path, status):
 
 def test_a_study_that_psij_cannot_write_to_is_refused(tmp_path):
     with pytest.raises(TuneError, match="blanks or other special characters"):
-        submit("local", SLURM, COMMAND, tmp_path, study=tmp_path / "my job.tune", wall_s=600)
+        submit(
+            "local",
+            SLURM,
+            COMMAND,
+            tmp_path,
+            study=tmp_path / "my job.tune",
+            wall_s=600,
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, kw_only=True):
     over_time_limit: bool = False
     ended_by_signal: int | None = None
     leftover_processes: int = 0
-    unended_processes: int = 0
+    unended_processes: list[int] = []
     error: str | None = None
     hint: str | None = None
 

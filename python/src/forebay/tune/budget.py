@@ -71,21 +71,14 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 class Clock:
-    """How much of the time is left; what earlier tuners of the study ran counts as well."""
+    """How much of a time is left, from now on."""
 
-    def __init__(self, limit_s: float | None, spent_s: float) -> None:
-        self._ends_s = None if limit_s is None else time.monotonic() + limit_s - spent_s
+    def __init__(self, limit_s: float | None) -> None:
+        self._ends_s = None if limit_s is None else time.monotonic() + limit_s
 
     def left_s(self) -> float | None:
         """None: no limit."""
         return None if self._ends_s is None else max(0.0, self._ends_s - time.monotonic())
-
-    def runs_left(self, run_s: float) -> int | None:
-        """So many runs, each with room, as long as the longest of the default."""
-        left_s = self.left_s()
-        if left_s is None:
-            return None
-        return int(left_s // run_s) if left_s >= ROOM * run_s else 0
 
 
 class Share(msgspec.Struct, frozen=True):

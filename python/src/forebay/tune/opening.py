@@ -19,8 +19,6 @@ from forebay.tune.script import JobScript
 from forebay.tune.study import FILE_NAME, Head, Objective, Study
 
 
-
-
 class Wanted(msgspec.Struct, kw_only=True):
     """What the user asks for. None: as the study has it, or the default."""
 
@@ -101,7 +99,9 @@ def _check_same(study: Study, wanted: Wanted, script: JobScript) -> None:
     for name in _FIXED:
         asked, was = getattr(wanted, name), getattr(head, name)
         if asked is not None and asked != was:
-            message = f"{study.directory}: this study was begun with {name} {_shown(was)}, not {_shown(asked)}"
+            message = (
+                f"{study.directory}: this study was begun with {name} {_shown(was)}, not {_shown(asked)}"
+            )
             raise TuneError(message, "leave the option out to go on with it, or begin a new one: --study DIR")
 
 

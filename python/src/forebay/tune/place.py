@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -52,17 +54,32 @@ class PlaceTuning:
 
     def go(self) -> None:
         """Until the place has a verdict. TuneError if the job cannot be tuned; BudgetOver."""
-        self.listener.place_begins(self.place)
-        log = self.study.directory / "forebay.log"
-        options = series_options(self.study, self.place, self.workplace, self.job)
-        with Series(options, self.job.path, log=log, arguments=self.study.head.arguments) as series:
-            self.runner = Runner(self.study, self.place, series, self.workplace, self.job)
+        with self._series():
             self._run_default()
             verdict = self._first_verdict()
             if verdict is None:
                 self._plan()
                 verdict = self._search()
         self.study.append_verdict(self.place, verdict)
+
+    def look(self) -> tuple[Verdict | None, Plan | None]:
+        """What the default run alone tells: a verdict, or what would be tried."""
+        with self._series():
+            self._run_default()
+            verdict = self._first_verdict()
+            return verdict, None if verdict else self._new_plan()
+
+    @contextmanager
+    def _series(self) -> Iterator[None]:
+        self.listener.place_begins(self.place)
+        log = self.study.directory / "forebay.log"
+        options = series_options(self.study, self.place, self.workplace, self.job)
+        with Series(options, self.job.path, log=log, arguments=self.study.head.arguments) as series:
+            self.runner = Runner(self.study, self.place, series, self.workplace, self.job)
+            try:
+                yield
+            finally:
+                self.runner.close()
 
     def _runs(self) -> list[Run]:
         return self.study.runs_in(self.place)
@@ -100,7 +117,8 @@ class PlaceTuning:
             message = "not every MPI program of the job tells its I/O time"
             raise TuneError(message, "--objective job compares run times")
         self.runner.form = forms.choose(self.runner.default)
-        for warning in worth.warnings(self.runner.default, self.workplace.directory, self.job):
+        variables = self.runner.series.ready.variables
+        for warning in worth.warnings(self.runner.default, self.runner.directory, variables):
             self.listener.says(warning)
 
     def _default(self, *, replayed: bool = False) -> Run | None:
@@ -152,7 +170,7 @@ class PlaceTuning:
             self.runner.default,
             self.job,
             self.place,
-            layout_may_change=self.runner.knows_contents and not head.replay,
+            layout_may_change=self.runner.judge.knows_contents and not head.replay,
             stripe_targets=emulated.targets if emulated else None,
             head_of=self.runner.head_of,
         )
@@ -169,6 +187,11 @@ class PlaceTuning:
 
     def _prepare_replay(self) -> None:
         """The script that issues the default run's I/O again. An earlier tuner of the study wrote it, or we do."""
+        if self.runner.is_mapped:
+            raise TuneError(
+                f"{self.job.path}: a job that names its own directory cannot be replayed",
+                "write the script with paths relative to its directory, or do without --replay",
+            )
         path = self.study.directory / "trace" / f"{self.place}.sh"
         if not path.exists():
             assert self.runner.default is not None
@@ -176,7 +199,7 @@ class PlaceTuning:
             path.write_text(
                 replay.script_text(
                     self.runner.default,
-                    self.workplace.directory,
+                    self.runner.directory,
                     self.runner.series.ready.variables,
                     self.study.head.think,
                 )
@@ -241,17 +264,18 @@ class PlaceTuning:
 
     def _look_at_output(self, run: Run) -> None:
         """An output that differs from the default's is the setting's fault only if the default's is always the same."""
-        if run.output_differs is None:
-            return
-        if run.configuration:
-            if self.runner.is_reproducible or self._runs_left() == 0 or len(self._runs()) >= self.runs_max:
+        if run.configuration and self.runner.output_differs:
+            is_known = (
+                self.study.head.check or self.runner.judge.knows_contents or self.runner.is_reproducible
+            )
+            if is_known or self._runs_left() == 0 or len(self._runs()) >= self.runs_max:
                 return
             step = Step(configuration={}, phase="anchor", reason="does its output differ from run to run?")
             run = self._run(step)
-            if run.output_differs is None:
-                return
+        if run.configuration or not self.runner.judge.differs:
+            return
         raise TuneError(
-            f"the job's output differs from run to run: {run.output_differs}",
+            f"the job's output differs from run to run: {', '.join(self.runner.judge.differs)}",
             "--check COMMAND says by its exit status whether the output is right",
         )
 

@@ -55,5 +55,7 @@ def with_job_time(verdict: Verdict, runs: Sequence[Run], confidence: float) -> V
     if job.low > 1:
         said = f"the job as a whole {job.ratio:.2f} times ({interval})"
     else:
-        said = f"in the run time of the whole job that is lost in its noise: {job.ratio:.2f} times ({interval})"
+        said = (
+            f"in the run time of the whole job that is lost in its noise: {job.ratio:.2f} times ({interval})"
+        )
     return msgspec.structs.replace(verdict, reason=f"I/O is {verdict.reason}; {said}")

@@ -57,7 +57,9 @@ def script_text(
     if not traces:
         traces = [_trace_of(program) for program in programs]
     if len(traces) != len(programs):
-        raise TuneError(f"{len(traces)} trace(s) for {len(programs)} MPI program(s) of the job", "one for each")
+        raise TuneError(
+            f"{len(traces)} trace(s) for {len(programs)} MPI program(s) of the job", "one for each"
+        )
     maps = [f"{shlex.quote(str(directory))}=$PWD"]
     maps += [f'{shlex.quote(path.rstrip("/"))}="${{{name}%/}}"' for name, path in sorted(variables.items())]
     steps = [_step(one, trace, maps, think) for one, trace in zip(programs, traces, strict=True)]
@@ -85,7 +87,9 @@ def replay_program(program: Program) -> Path:
         raise TuneError("FOREBAY_LIBRARY does not name Forebay's libraries", "start it as `forebay tune`")
     path = Path(libraries) / family(program) / "forebay-replay"
     if not path.is_file():
-        raise TuneError(f"{path}: there is no replay for {program.mpi}", "`make build` with that MPI's compiler")
+        raise TuneError(
+            f"{path}: there is no replay for {program.mpi}", "`make build` with that MPI's compiler"
+        )
     return path
 
 
@@ -124,7 +128,9 @@ def _header(replayer: Path, trace: Path) -> tuple[str, int]:
         said = printing.stderr.read()
     found = re.fullmatch(r"# (.*), .*, (\d+) ranks?, .*\n", line)
     if found is None:
-        raise TuneError(f"{trace}: this is no trace: {said.strip().splitlines()[0] if said.strip() else line}")
+        raise TuneError(
+            f"{trace}: this is no trace: {said.strip().splitlines()[0] if said.strip() else line}"
+        )
     return found[1], int(found[2])
 
 
@@ -140,7 +146,7 @@ def issued(output: str) -> list[Issued]:
     return found
 
 
-def partial(output: str) -> str | None:
+def refusal(output: str) -> str | None:
     """Why forebay-replay refused the trace, if it did."""
     lines = [line for line in output.splitlines() if line.startswith("forebay-replay: ")]
     return lines[0].removeprefix("forebay-replay: ") if lines else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +16,10 @@ from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Profile
 from forebay.tune import effect, forms, processors, replay, worth
 from forebay.tune.model import Configuration, Place, Plan, Run, Step
-from forebay.tune.outputs import Judge
+from forebay.tune.outputs import Judge, Root
 from forebay.tune.script import JobScript
-from forebay.tune.study import Objective, Study
+from forebay.tune.settings._view import head_of
+from forebay.tune.study import Study
 from forebay.tune.workplace import Workplace
 
 SCRIPT = "script.sh"
@@ -28,23 +30,84 @@ LINES_TOLD_MAX = 5
 LIMIT_EXTRA_S = 10.0
 
 
+def limit_s(default_s: float, factor: float) -> float:
+    """How long a trial may take."""
+    return max(factor * default_s, default_s + LIMIT_EXTRA_S)
+
+
 class Runner:
     """Does the runs of one place, in its series."""
 
     def __init__(
-        self, study: Study, place: Place, series: Series, workplace: Workplace, judge: Judge, script: JobScript
+        self, study: Study, place: Place, series: Series, workplace: Workplace, script: JobScript
     ) -> None:
         self.study = study
         self.place = place
         self.series = series
         self.workplace = workplace
-        self.judge = judge
         self.script = script
+        is_mapped = workplace.is_named_in(script.text)
+        #: Where runs begin, by the name that the job knows it by.
+        self.directory = workplace.source if is_mapped else workplace.directory
+        #: With the map a study beside the script is hidden from the job: records are made here, and moved.
+        self._scratch = Path(tempfile.mkdtemp(prefix="forebay-tune-")) if is_mapped else None
+        self.judge = self._new_judge()
         self.replayed: JobScript | None = None  # the recorded I/O, once there is a replay
         self.plan: Plan | None = None  # from here on: once the default run is known
         self.form = "library"
         self.default: Profile | None = None
         self.default_replay: Profile | None = None
+        self.output_differs = False  # the last run's output was not the default's
+
+    def close(self) -> None:
+        """Removes what is not the study's."""
+        if self._scratch:
+            shutil.rmtree(self._scratch)
+
+    @property
+    def is_mapped(self) -> bool:
+        """The job sees the directory of runs under the name of its own."""
+        return self._scratch is not None
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Two runs of the default wrote the same."""
+        return len(self._defaults()) > 1 and not self.judge.differs
+
+    def _defaults(self) -> list[Run]:
+        runs = self.study.runs_in(self.place)
+        return [run for run in runs if not run.configuration and not run.replay and run.status != "failed"]
+
+    def _new_judge(self) -> Judge:
+        ready, defaults = self.series.ready, self._defaults()
+        roots = [Root(name="", seen=str(self.directory), real=self.workplace.directory)]
+        roots += [
+            Root(name=name, seen=path.rstrip("/"), real=Path(ready.root + path))
+            for name, path in ready.variables.items()
+        ]
+        return Judge(
+            roots,
+            check=self._check if self.study.head.check else None,
+            reference=self.study.run_directory(defaults[0].number) if defaults else None,
+            prefix=ready.root,
+        )
+
+    def _check(self) -> int:
+        """The user's command, in the place of the job that has just run."""
+        assert self.study.head.check is not None
+        request = Request(
+            run=0,
+            command=["/bin/sh", "-c", self.study.head.check],
+            fresh=False,
+            directory=str(self.directory),
+            output=str(self.study.directory / "check.txt"),
+        )
+        status = self.series.run(request).job_status
+        return 255 if status is None else status
+
+    def head_of(self, path: str) -> bytes:
+        """The first bytes of a file that the job sees."""
+        return head_of(self.series.ready.root + path)
 
     def run(self, step: Step, *, limit_s: float | None, trace: bool = False) -> Run:
         """Does the step; what it was is told by the Run, failures too. NativeError if it could not be begun.
@@ -52,9 +115,10 @@ class Runner:
         `limit_s`: it is ended after that.
         """
         number = max((run.number for run in self.study.runs), default=0) + 1
-        directory = self._directory(number)
+        directory = self._new_directory(number)
         self._write_script(directory, step)
         self.workplace.reset()
+        self.output_differs = False
         use = processors.Use(self.series.process_id)
         run = Run(
             number=number,
@@ -64,19 +128,24 @@ class Runner:
             status="ok",
             replay=step.replay,
             started_unix_s=time.time(),
-            record=str(directory.relative_to(self.study.directory)),
+            record=str(self.study.run_directory(number).relative_to(self.study.directory)),
         )
         answer = self.series.run(self._request(number, directory, limit_s, trace))
         foreign, busy = use.read()
         run.job_s, run.foreign_cpu = answer.job_s, round(foreign, 3)
+        if self._scratch:
+            directory = Path(shutil.move(directory, self.study.run_directory(number)))
         return self._judged(run, answer, directory, limit_s, busy)
 
-    def _directory(self, number: int) -> Path:
-        """What a killed tuner left of a run of this number goes."""
+    def _new_directory(self, number: int) -> Path:
+        """For the run's record. What a killed tuner left of a run of this number goes."""
         directory = self.study.run_directory(number)
         if directory.exists():
             shutil.rmtree(directory)
-        directory.mkdir(parents=True)
+        directory.parent.mkdir(exist_ok=True)
+        if self._scratch:
+            directory = self._scratch / directory.name
+        directory.mkdir()
         return directory
 
     def _write_script(self, directory: Path, step: Step) -> None:
@@ -95,16 +164,14 @@ class Runner:
             run=number,
             script=str(directory / SCRIPT),
             fresh=True,
-            directory=str(self.workplace.directory),
+            directory=str(self.directory),
             record=str(directory),
             trace=trace,
             output=str(directory / OUTPUT),
             time_limit_s=limit_s,
         )
 
-    def _judged(
-        self, run: Run, answer: Answer, directory: Path, limit_s: float | None, busy: float
-    ) -> Run:
+    def _judged(self, run: Run, answer: Answer, directory: Path, limit_s: float | None, busy: float) -> Run:
         failure = _failure(answer, directory / OUTPUT, limit_s)
         if failure:
             return _failed(run, failure)
@@ -114,7 +181,7 @@ class Runner:
             return _failed(run, f"its record cannot be read: {error}")
         run.io_s = self._io_s(run, profile, directory)
         run.seconds = run.io_s if self.study.head.objective == "io" else run.job_s
-        if run.seconds is None:
+        if run.seconds is None and (run.configuration or run.phase != "default"):
             return _failed(run, "its I/O was not recorded")
         if not run.replay:
             self._check_output(run, profile, directory)
@@ -139,9 +206,10 @@ class Runner:
     def _check_output(self, run: Run, profile: Profile, directory: Path) -> None:
         """Is what the job wrote what the default run wrote?"""
         found = self.judge.judge(run, profile, directory)
-        run.checked = found.checked
+        run.checked, run.reason = found.checked, found.reason
+        self.output_differs = not found.right or bool(self.judge.differs)
         if not found.right:
-            run.status, run.seconds, run.reason = "failed", None, found.reason
+            run.status, run.seconds = "failed", None
 
     def _look_for_effect(self, run: Run, profile: Profile) -> None:
         default = self.default_replay if run.replay else self.default
@@ -160,7 +228,7 @@ def _failure(answer: Answer, output: Path, limit_s: float | None) -> str | None:
     if answer.over_time_limit:
         return "it did not end in time" + (f": after {limit_s:.0f} s it was ended" if limit_s else "")
     if answer.unended_processes:
-        return f"{answer.unended_processes} of its processes could not be ended"
+        return f"{len(answer.unended_processes)} of its processes could not be ended"
     if answer.job_status == 0:
         return None
     last = last_lines(output, 1)

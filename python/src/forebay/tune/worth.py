@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
 from forebay.advice.thresholds import IO_SHARE_MIN
 from forebay.profiles.derived import io_share
 from forebay.profiles.model import Profile, Program
@@ -42,6 +46,26 @@ def nothing_to_gain(profile: Profile) -> str | None:
 
 def _percent(share: float) -> str:
     return f"{share * 100:.0f} %" if share >= 0.01 else "less than 1 %" if share > 0 else "0 %"
+
+
+def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
+    """What the user should know of files that no run makes anew, since they lie where nothing is restored."""
+    own = (f"{directory}/", *(f"{path.rstrip('/')}/" for path in variables.values()))
+    outside = sorted(
+        {
+            os.path.dirname(file.path)
+            for program in mpi_programs(profile)
+            for file in program.files
+            if any(layer.write.bytes for layer in file.layers.values()) and not file.path.startswith(own)
+        }
+    )
+    if not outside:
+        return []
+    more = ", ..." if len(outside) > 3 else ""
+    return [
+        f"the job writes to {', '.join(outside[:3])}{more}, outside of its own directory: "
+        " what is there is neither put back between runs nor kept from them"
+    ]
 
 
 def io_s(profile: Profile) -> float | None:
