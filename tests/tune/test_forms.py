@@ -511,7 +511,7 @@ def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     assert forms.choose(profile) == "romio-file"
     [file] = [f for p in profile.programs for f in p.files if "MPI-IO" in f.layers]
     assert file.hints.in_force["romio_cb_write"] == "disable"
-    assert file.opened_by == "mca_io_romio341.so" and file.collective.aggregators_write == 0
+    assert len(file.writers) == 4, "each rank for itself"
 
 
 def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):

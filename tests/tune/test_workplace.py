@@ -268,6 +268,15 @@ def test_scripts_that_need_the_map(source, text, named):
     assert Workplace(source, source / "job.tune").is_named_in(text.format(source=source)) == named
 
 
+def test_a_script_that_names_its_directory_can_be_made_to_name_the_copy(source):
+    workplace = prepared(source)
+    text = f"cd '{source}'\nls '{source}/data' '{source}.old' '{source}2'\n"
+    work = workplace.directory
+    assert workplace.renamed(text) == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
+    workplace.discard()
+    assert list(workplace.study.iterdir()) == []
+
+
 @pytest.mark.parametrize("emulated", [False, True])
 def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulated):
     (job.directory / "in").write_text("input")

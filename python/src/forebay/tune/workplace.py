@@ -81,6 +81,13 @@ class Workplace:
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
         return above is not None or str(self.source) in text
 
+    def renamed(self, text: str) -> str:
+        """The script with its directory's name turned into the copy's: for runs without the map.
+
+        Names in the job's input are not seen, nor what it takes from the directory above.
+        """
+        return re.sub(rf"{re.escape(str(self.source))}(?![\w.+-])", lambda _: str(self.directory), text)
+
     def prepare(self) -> None:
         """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
 
@@ -116,6 +123,11 @@ class Workplace:
             self._must_be_as_copied(changed)
             self._copy(changed, self.directory)
             self._states.update(self._seen(changed))
+
+    def discard(self) -> None:
+        """Removes the copy, and what the last run left in it."""
+        with _told("cannot be removed", "remove it by hand"):
+            remove(self.directory)
 
     def _is_left_out(self, name: str) -> bool:
         path = self.source / name
