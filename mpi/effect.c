@@ -1,5 +1,6 @@
 #include "effect.h"
 
+#include "hints.h"
 #include "info.h"
 
 #include <stdio.h>
@@ -42,6 +43,13 @@ static void say_writers(const struct joined *file, int seen, struct effect *effe
   snprintf(effect->seen, sizeof effect->seen, "%d rank(s) wrote in collective calls%s", seen, why);
 }
 
+/* HDF5 took it, or nobody did. */
+static bool is_unused(const struct joined *file, struct effect *effect) {
+  snprintf(effect->seen, sizeof effect->seen, "%s",
+           "no H5Fcreate of HDF5 1.10 or later made this file with an alignment");
+  return file->counters.hdf5_alignments == 0;
+}
+
 /* What the system calls show, whatever the MPI says. */
 static bool is_belied(const struct joined *file, struct effect *effect) {
   const struct traffic *writes = &file->counters.traffic[WRITING];
@@ -67,7 +75,10 @@ void effects_each(const struct joined *file, void (*then)(const struct effect *,
   while (info_next(&rest, &line)) {
     snprintf(effect.key, sizeof effect.key, "%.*s", line.key_bytes, line.key);
     snprintf(effect.asked, sizeof effect.asked, "%.*s", line.value_bytes, line.value);
-    if (is_belied(file, &effect) || is_contradicted(file, &effect))
+    bool had_none = hint_is_for_mpi(effect.key)
+                        ? is_belied(file, &effect) || is_contradicted(file, &effect)
+                        : is_unused(file, &effect);
+    if (had_none)
       then(&effect, context);
   }
 }

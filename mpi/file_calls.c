@@ -1,6 +1,7 @@
 /* The calls of MPI-IO that open and close files and do all else but move data. */
 #define _GNU_SOURCE
 #include "call.h"
+#include "hdf5.h"
 #include "info.h"
 #include "layout.h"
 #include "library.h"
@@ -105,6 +106,7 @@ static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
   note_hints_in_force(file, handle, rank == 0);
   file_lock(file);
   file->counters.opens++;
+  file->counters.hdf5_alignments += hdf5_is_aligning();
   file->tells_hints = file->tells_hints || rank == 0;
   file_unlock(file);
   handles_add(handle, file, rank == 0);
@@ -124,7 +126,7 @@ static int open_observed(open_function *next, MPI_Comm comm, const char *name, i
   struct file *file = files_for_name(name);
   const struct hint_rule *rule =
       hints_find(&settings.hints, name, file != NULL ? file->path : name);
-  MPI_Info used = rule != NULL ? info_merged(info, rule) : info;
+  MPI_Info used = rule != NULL && hints_are_for_mpi(rule) ? info_merged(info, rule) : info;
   if (file != NULL)
     note_hints_asked(file, info, rule);
   call_begin(&call, CALL_OPEN, file);

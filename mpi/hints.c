@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "hints.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -55,6 +56,14 @@ static bool has_control(const char *text) {
   return false;
 }
 
+/* A number of bytes above 0; else 0. */
+static unsigned long long bytes_of(const char *value) {
+  char *end;
+  errno = 0;
+  unsigned long long bytes = strtoull(value, &end, 10);
+  return value[strspn(value, "0123456789")] == '\0' && errno == 0 ? bytes : 0;
+}
+
 static const char *fault_of(const char *key, const char *value) {
   if (key[0] == '\0')
     return "has no name before '='";
@@ -70,6 +79,8 @@ static const char *fault_of(const char *key, const char *value) {
     return "holds a line end or another control character";
   if (strpbrk(value, "=;") != NULL)
     return "holds more than one '='; hints are separated by ':'";
+  if (!hint_is_for_mpi(key) && bytes_of(value) == 0)
+    return "is not a number of bytes above 0";
   return NULL;
 }
 
@@ -141,4 +152,36 @@ const struct hint_rule *hints_find(const struct hints *hints, const char *name,
     if (matches(hints->rules[i].pattern, name, absolute))
       return &hints->rules[i];
   return NULL;
+}
+
+bool hint_is_for_mpi(const char *key) {
+  return strcmp(key, HDF5_ALIGNMENT) != 0 && strcmp(key, HDF5_THRESHOLD) != 0;
+}
+
+bool hints_are_for_mpi(const struct hint_rule *rule) {
+  for (int i = 0; i < rule->count; i++)
+    if (hint_is_for_mpi(rule->hints[i].key))
+      return true;
+  return false;
+}
+
+bool hints_any_for_mpi(const struct hints *hints) {
+  for (int i = 0; i < hints->count; i++)
+    if (hints_are_for_mpi(&hints->rules[i]))
+      return true;
+  return false;
+}
+
+struct hint_alignment hints_alignment(const struct hint_rule *rule) {
+  struct hint_alignment asked = {0};
+  for (int i = 0; i < rule->count; i++) {
+    const struct hint *hint = &rule->hints[i];
+    if (strcmp(hint->key, HDF5_ALIGNMENT) == 0)
+      asked.bytes = bytes_of(hint->value);
+    else if (strcmp(hint->key, HDF5_THRESHOLD) == 0)
+      asked.threshold_bytes = bytes_of(hint->value);
+  }
+  if (asked.threshold_bytes == 0)
+    asked.threshold_bytes = asked.bytes / 2;
+  return asked;
 }

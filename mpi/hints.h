@@ -15,6 +15,11 @@
 
 enum { HINT_RULES_MAX = 256, HINTS_PER_RULE_MAX = 64 };
 
+/* Two keys are ours and reach no MPI. HDF5 aligns what is as long as the threshold or longer, by
+ * default half of the alignment, so that small metadata do not each take a block. */
+#define HDF5_ALIGNMENT "hdf5_alignment"
+#define HDF5_THRESHOLD "hdf5_alignment_threshold"
+
 struct hint {
   const char *key, *value;
 };
@@ -31,6 +36,10 @@ struct hints {
   struct hint_rule *rules;
 };
 
+struct hint_alignment {
+  unsigned long long bytes, threshold_bytes; /* 0 bytes: none is asked for */
+};
+
 /* Called with each item that cannot be used, and why; the rest is used all the same. */
 typedef void hints_complaint(const char *item, const char *why);
 
@@ -39,5 +48,13 @@ void hints_parse(const char *text, hints_complaint *complain, struct hints *hint
 /* The rule for a file, NULL if there is none. */
 const struct hint_rule *hints_find(const struct hints *hints, const char *name,
                                    const char *absolute);
+
+bool hint_is_for_mpi(const char *key);
+bool hints_are_for_mpi(const struct hint_rule *rule);
+
+/* At least one hint of any rule is. */
+bool hints_any_for_mpi(const struct hints *hints);
+
+struct hint_alignment hints_alignment(const struct hint_rule *rule);
 
 #endif

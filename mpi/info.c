@@ -12,7 +12,8 @@ MPI_Info info_merged(MPI_Info info, const struct hint_rule *rule) {
   else
     library.Info_dup(info, &merged);
   for (int i = 0; i < rule->count; i++)
-    library.Info_set(merged, rule->hints[i].key, rule->hints[i].value);
+    if (hint_is_for_mpi(rule->hints[i].key))
+      library.Info_set(merged, rule->hints[i].key, rule->hints[i].value);
   return merged;
 }
 

@@ -7,7 +7,7 @@
 
 #include <mpi.h>
 
-/* The program's info with the rule's hints on top of it; to be freed. */
+/* The program's info with the rule's hints for the MPI on top of it; to be freed. */
 MPI_Info info_merged(MPI_Info info, const struct hint_rule *rule);
 
 /* Adds a line KEY=VALUE for each key, with blanks for line ends within; an info that is none adds

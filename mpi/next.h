@@ -12,7 +12,11 @@
  * Python does. NULL if nobody has it. */
 void *next_find(const char *name);
 
-/* The same, kept in *cache. Threads that meet here find the same address. */
+/* For a caller that may have been loaded privately with what it depends on, as Python's extensions
+ * are: if next_find knows none, the one among the caller's own dependencies. */
+void *next_find_for(const void *caller, const char *name);
+
+/* What next_find finds, kept in *cache. Threads that meet here find the same address. */
 static inline void *next_cached(void **cache, const char *name) {
   void *known = __atomic_load_n(cache, __ATOMIC_RELAXED);
   if (known == 0) {

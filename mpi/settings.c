@@ -140,7 +140,7 @@ void settings_share(void) {
   memcpy(settings.step_id, wishes.step_id, sizeof wishes.step_id);
   if (wishes.hints_bytes > 0)
     share_hints(wishes.hints_bytes);
-  if (wishes.romio)
+  if (wishes.romio && hints_any_for_mpi(&settings.hints))
     choose_romio();
   settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0 ||
                        settings.wants_profile;

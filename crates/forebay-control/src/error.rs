@@ -161,6 +161,9 @@ pub enum Error {
         /// The allocation, which was kept.
         kept: Option<PathBuf>,
     },
+    /// A run of a series would add to what another one recorded.
+    #[error("there is a record of a run in {} already", .0.display())]
+    RecordExists(PathBuf),
     /// `forebay profile` without a command.
     #[error("there is no command to run")]
     NoCommand,
@@ -234,6 +237,7 @@ impl Error {
             Self::Hides { .. } => {
                 "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
             }
+            Self::RecordExists(_) => "name another directory, or remove that one",
             Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
             Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. })
                 if *usable_bytes < 1 << 20 =>
