@@ -62,9 +62,17 @@ class Interval(NamedTuple):
 
 
 def search_path(
-    marks: Sequence[Mark], proof: Interval | None, title: str, about: str, width_px: int = WIDTH_PX
+    marks: Sequence[Mark],
+    proof: Interval | None,
+    what: str,
+    title: str,
+    about: str,
+    width_px: int = WIDTH_PX,
 ) -> Chart:
-    """Runs in their order; a cross at the upper edge is one that failed. At the side the final round."""
+    """Runs in their order; a cross at the upper edge is one that failed. At the side the final round.
+
+    `what` is the time whose ratios are drawn: run time, or time in I/O.
+    """
     from matplotlib.ticker import MaxNLocator
 
     narrow = width_px <= NARROW_PX
@@ -84,7 +92,7 @@ def search_path(
         axes.set_xlim(first - margin, last + margin)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12, min_n_ticks=1))
         axes.set_xlabel("run")
-        axes.set_ylabel("time : default's", color=stand_in("muted"))
+        axes.set_ylabel(f"{what} / default's", color=stand_in("muted"))
         quiet(axes)
         if side:
             _proof(side, proof)
@@ -169,7 +177,7 @@ def _legend(figure, axes, columns: int) -> None:
         )
 
     handles = [mark(look) for look in LOOKS.values()]
-    handles.append(mark(Look("not counted", "o", "muted"), fillstyle="none"))
+    handles.append(mark(Look("disturbed, no effect", "o", "muted"), fillstyle="none"))
     handles.append(mark(FAILED, markeredgewidth=1.8))
     handles.append(Line2D([], [], color=stand_in("text"), linewidth=1.3, label="best so far"))
     figure.legend(
@@ -179,7 +187,7 @@ def _legend(figure, axes, columns: int) -> None:
 
 
 def strip(
-    rows: Sequence[tuple[str, Sequence[float]]], limits: Sequence[float], title: str, about: str
+    rows: Sequence[tuple[str, Sequence[float]]], limits: Sequence[float], what: str, title: str, about: str
 ) -> Chart:
     """A row for each value of a parameter: a dot for each of its runs, a bar at their median.
 
@@ -194,7 +202,7 @@ def strip(
             _row(axes, y, ratios)
         axes.set_yticks(range(len(rows)), [_shortened(name) for name, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel("time : default's", loc="right")
+        axes.set_xlabel(f"{what} / default's", loc="right")
         axes.spines["left"].set_color(stand_in("muted"))
         quiet(axes)
         return finished(figure, title, about)

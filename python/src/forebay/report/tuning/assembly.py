@@ -98,12 +98,11 @@ def _median_s(place: PlaceFigures, configuration: Configuration | None) -> float
 
 def _gain(study: StudyFigures) -> Tile:
     """The largest that is proven."""
-    proven = [place for place in study.places if place.recommended and place.verdict.pairing]
+    proven = [(proof.ratio, place.place, proof) for place in study.places if (proof := place.job_proof)]
     if not proven:
         return Tile("Times as fast", quantities.NOT_TOLD, "nothing is proven")
-    best = max(proven, key=lambda place: place.verdict.pairing.ratio)
-    pairing = best.verdict.pairing
-    interval = f"{pairing.low:.2f} to {pairing.high:.2f}, {PLACE_NAMES[best.place]}"
+    _, place, pairing = max(proven, key=lambda one: one[0])
+    interval = f"{pairing.low:.2f} to {pairing.high:.2f}, {PLACE_NAMES[place]}"
     return Tile("Times as fast", f"{pairing.ratio:.2f}", interval)
 
 
@@ -111,7 +110,7 @@ def _sections(study: StudyFigures, linked: bool) -> Iterator[Section]:
     yield _outcome(study)
     yield from _lines(study)
     for place in study.places:
-        yield from _search(place)
+        yield from _search(study, place)
     yield _cost(study)
     for place in study.places:
         yield from _compared(study, place, linked)
@@ -152,15 +151,15 @@ def _lines(study: StudyFigures) -> Iterator[Section]:
     yield Section("lines", "Lines added", title, facts=facts, listings=listings)
 
 
-def _search(place: PlaceFigures) -> Iterator[Section]:
+def _search(study: StudyFigures, place: PlaceFigures) -> Iterator[Section]:
     name = PLACE_NAMES[place.place]
-    broad, narrow = pictures.search(place)
+    broad, narrow = pictures.search(study, place)
     if not broad:
         return
     counted = sum(run.status == "ok" for run in place.runs)
     title = f"{sentences.told_runs(place.runs)}, of which {counted} count{'s' if counted == 1 else ''}."
     yield Section(f"search-{place.place}", f"Search, {name}", title, broad, charts_narrow=narrow)
-    strips, left_out = pictures.values(place)
+    strips, left_out = pictures.values(study, place)
     if strips:
         notes = ["Each dot is a run, the bar their median. The other settings of the runs differ as well."]
         if left_out:

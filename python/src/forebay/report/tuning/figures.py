@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 
-from forebay.tune.model import PLACES, Configuration, Parameter, Place, Plan, Run, Verdict, key
+from forebay.tune.model import PLACES, Configuration, Pairing, Parameter, Place, Plan, Run, Verdict, key
+from forebay.tune.proof import job_pairing
 from forebay.tune.search import ratios
 from forebay.tune.study import Study
 
@@ -80,15 +82,46 @@ class PlaceFigures:
         return [(median(known), one) for one, known in found.values()]
 
     def sample(self, configuration: Configuration) -> Sample:
-        """Its runs of the final round, which were made in turn with the other's; without them all."""
+        """Its runs of the last final round, made in turn with the other's; without one all that count."""
         wanted = key(configuration)
-        real = [
-            run
-            for run in self.runs
-            if key(run.configuration) == wanted and run.status == "ok" and not run.replay
+        last = [run for run in self._last_final() if key(run.configuration) == wanted and run.status == "ok"]
+        real = [run for run in self._real if key(run.configuration) == wanted and run.status == "ok"]
+        return Sample(configuration, last or real)
+
+    @property
+    def _real(self) -> list[Run]:
+        return [run for run in self.runs if not run.replay]
+
+    def _last_final(self) -> list[Run]:
+        """An extended study has more than one final round: the last one was judged."""
+        backwards = takewhile(lambda run: run.phase == "final", reversed(self._real))
+        return list(backwards)[::-1]
+
+    @cached_property
+    def job_proof(self) -> Pairing | None:
+        """The job's run time, default against what is recommended, in the pairs of the final round."""
+        if not (self.recommended and self.verdict and self.verdict.pairing):
+            return None
+        return job_pairing(self.runs, self.recommended, self.verdict.pairing.confidence)
+
+    @cached_property
+    def drawn_ratios(self) -> list[float | None]:
+        """`ratios`, with those of disturbed runs as well, against the default's time at the next run."""
+        found = list(self.ratios)
+        for at, run in enumerate(self.runs):
+            if found[at] is None and run.status == "contaminated" and run.seconds:
+                level_s = self._default_s(at, run.replay)
+                found[at] = run.seconds / level_s if level_s else None
+        return found
+
+    def _default_s(self, at: int, replay: bool) -> float | None:
+        """What the default took around run `at`, from the nearest run that was compared with it."""
+        known = [
+            (abs(other - at), run.seconds / ratio)
+            for other, (run, ratio) in enumerate(zip(self.runs, self.ratios, strict=True))
+            if ratio and run.seconds and run.replay == replay
         ]
-        final = [run for run in real if run.phase == "final"]
-        return Sample(configuration, final or real)
+        return min(known)[1] if known else None
 
     def bests(self) -> list[float | None]:
         """After each run: the least median ratio of a configuration so far; 1 is the default."""
@@ -142,6 +175,11 @@ class StudyFigures:
     def name(self) -> str:
         """The script's name."""
         return Path(self.study.head.script).name
+
+    @property
+    def compared(self) -> str:
+        """What the times are that a search compares."""
+        return "time in I/O" if self.study.head.objective == "io" else "run time"
 
     @property
     def label(self) -> str:

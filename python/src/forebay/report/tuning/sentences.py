@@ -34,8 +34,7 @@ def sentence(place: PlaceFigures) -> str:
     if place.recommended and place.verdict:
         return _recommended(place, where)
     if place.verdict:
-        proof = f" Paired: {told_pairing(place.verdict.pairing)}." if place.verdict.pairing else ""
-        return f"{where}: keep the default. {_closed(place.verdict.reason)}{proof}"
+        return f"{where}: keep the default. {_closed(place.verdict.reason)}"
     return f"{where}: {_unfinished(place)}"
 
 
@@ -47,16 +46,17 @@ def _recommended(place: PlaceFigures, where: str) -> str:
     times = f"{where} the job takes {quantities.time(tuned_s)} in place of {quantities.time(default_s)}"
     if proof is None:
         return f"{times}. {_closed(place.verdict.reason)}"
-    if _is_job_time(place):
-        return f"{times}: {told_pairing(proof)}."
-    lost = ", so that the job as a whole is not faster" if tuned_s >= default_s else ""
-    return f"{times}; its I/O is {told_pairing(proof)}{lost}."
+    job = proof if is_job_time(place) else place.job_proof
+    parts = [f"{told_pairing(job)}"] if job else []
+    if not is_job_time(place):
+        parts.append(f"its I/O is {told_pairing(proof)}")
+    noise = "" if job and job.low > 1 else " What the whole job gains is not told from noise."
+    return f"{times}: {'; '.join(parts)}.{noise}"
 
 
-def _is_job_time(place: PlaceFigures) -> bool:
+def is_job_time(place: PlaceFigures) -> bool:
     """Are the times that were compared in the final round those of the whole job?"""
-    runs = place.sample(place.recommended).runs
-    return all(run.seconds == run.job_s for run in runs)
+    return all(run.seconds == run.job_s for run in place.sample(place.recommended).runs)
 
 
 def told_pairing(pairing: Pairing) -> str:

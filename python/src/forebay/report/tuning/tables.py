@@ -169,7 +169,7 @@ def not_counted(study: StudyFigures) -> Table:
 def runs(study: StudyFigures, place: PlaceFigures) -> Table:
     """All runs, the best first; those that do not count last."""
     names = _columns("run", "for: word", "/ default", "job", "in I/O", "set: path", "remark: text")
-    found = sorted(zip(place.runs, place.ratios, strict=True), key=_rank)
+    found = sorted(zip(place.runs, place.drawn_ratios, strict=True), key=_rank)
     caption = f"All {len(found)} runs, {PLACE_NAMES[place.place]}, the best first"
     return Table(
         _captioned(study, caption),
