@@ -86,3 +86,11 @@ class Clock:
         if left_s is None:
             return None
         return int(left_s // run_s) if left_s >= ROOM * run_s else 0
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one place may use of the budget."""
+
+    runs: int | None  # more than there are
+    clock: Clock
+    is_extended: bool  # a plan that there is already gets as many more runs

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
+from forebay.profiles.machine import Machine, read_machine
 from forebay.tune.budget import RUNS_DEFAULT, Budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES, Place
 from forebay.tune.script import JobScript
 from forebay.tune.study import FILE_NAME, Head, Objective, Study
 
-#: Places -> as the user says them.
-PLACE_NAMES: dict[Place, str] = {"file-system": "the file system", "burst-buffer": "the burst buffer"}
+
 
 
 class Wanted(msgspec.Struct, kw_only=True):
@@ -122,8 +122,15 @@ def _head(wanted: Wanted, script: JobScript) -> Head:
         host=platform.node(),
         seed=random.SystemRandom().randrange(1 << 31) if wanted.seed is None else wanted.seed,
         output=str(output.absolute()),
+        emulated=machine.name if (machine := emulation(given.get("options", []))) else None,
         **{"budget": Budget(runs=RUNS_DEFAULT), "places": _places(wanted, script)} | given,
     )
+
+
+def emulation(options: list[str]) -> Machine | None:
+    """The model of the parallel file system that is emulated, if one is."""
+    values = dict(zip(options, options[1:], strict=False))
+    return read_machine(Path(values["--pfs-model"])) if "--pfs-model" in values else None
 
 
 def _places(wanted: Wanted, script: JobScript) -> list[Place]:

@@ -6,6 +6,9 @@ from typing import Protocol
 
 from forebay.tune.model import Place, Run, Step
 
+#: As one says it to the user.
+PLACE_NAMES: dict[Place, str] = {"file-system": "the file system", "burst-buffer": "the burst buffer"}
+
 
 class Listener(Protocol):
     """Hears how far the tuning is."""

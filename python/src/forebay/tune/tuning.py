@@ -1,0 +1,80 @@
+"""The phases of a tuning, in order: default run, space, search, proof, tuned script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from forebay.errors import ForebayError
+from forebay.tune import opening, result, script
+from forebay.tune.budget import Budget, Clock, Share
+from forebay.tune.opening import Wanted
+from forebay.tune.place import BudgetOver, PlaceTuning
+from forebay.tune.script import JobScript
+from forebay.tune.study import Reason, Study
+from forebay.tune.telling import Listener
+from forebay.tune.workplace import Workplace
+
+
+def tune(wanted: Wanted, listener: Listener) -> Study:
+    """Tunes the job, or goes on with it; the study as it is at the end, closed.
+
+    TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
+    that the next call goes on with it.
+    """
+    job = script.read(wanted.script, opening.known_options(wanted))
+    with opening.open_study(wanted, job) as study:
+        result.check_writable(study, wanted)
+        with _ending(study):
+            reason, message = _carry_out(study, job, wanted, listener)
+            study.append_end(reason, message)
+    return study
+
+
+@contextmanager
+def _ending(study: Study) -> Iterator[None]:
+    """However it ends, the study tells."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        study.append_end("interrupted", "by a signal")
+        raise
+    except ForebayError as error:
+        study.append_end("stopped", str(error))
+        raise
+
+
+def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener) -> tuple[Reason, str]:
+    open_places = [one for one in study.head.places if wanted.trials is not None or not study.settled(one)]
+    budget = _budget(study, wanted)
+    if open_places:
+        workplace = Workplace(job.path.parent, study.directory, study.head.exclude)
+        workplace.prepare()
+        try:
+            for number, place in enumerate(open_places):
+                share = _share(study, job, budget, wanted, len(open_places) - number)
+                PlaceTuning(study, job, workplace, place, share, listener).go()
+        except BudgetOver as over:
+            return "budget", str(over)
+    result.write(study, job, listener)
+    return "done", "each place has its verdict"
+
+
+def _budget(study: Study, wanted: Wanted) -> Budget:
+    """Of the whole study. So many trials more are a budget of their own, in which only a given time counts too."""
+    if wanted.trials is not None:
+        given = wanted.budget or Budget()
+        return msgspec.structs.replace(given, runs=len(study.runs) + wanted.trials)
+    return wanted.budget or study.head.budget
+
+
+def _share(study: Study, job: JobScript, budget: Budget, wanted: Wanted, places: int) -> Share:
+    """An equal share of what is left for each place that is still to come."""
+    runs = None if budget.runs is None else -((len(study.runs) - budget.runs) // places)
+    limit_s = budget.seconds_max(job.nodes)
+    spent_s = sum(run.job_s or 0.0 for run in study.runs)
+    left_s = None if limit_s is None else (limit_s - spent_s) / places
+    is_extended = wanted.trials is not None or wanted.budget is not None
+    return Share(runs=None if runs is None else max(0, runs), clock=Clock(left_s), is_extended=is_extended)
