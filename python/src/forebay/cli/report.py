@@ -92,9 +92,6 @@ def _is_study(source: str) -> bool:
 def _tell_study(
     source: str, sources_given: int, machine: Path | None, html: Path | None, pdf: Path | None, as_json: bool
 ) -> None:
-    from forebay.report import tuning
-    from forebay.tune.study import Study
-
     if sources_given > 1:
         raise ProfileError(
             f"{source} is the study of a tuning, which stands alone", "give one study, or jobs"
@@ -103,6 +100,9 @@ def _tell_study(
         raise ProfileError(
             f"{source} is the study of a tuning: --machine tells nothing of it", "leave it out"
         )
+    from forebay.report import tuning
+    from forebay.tune.study import Study
+
     study = Study.open(Path(source))
     if as_json:
         click.echo(tuning.as_json(study))

@@ -8,7 +8,7 @@ from forebay.report.charts.canvas import Chart
 from forebay.report.charts.search import NARROW_PX, WIDTH_PX, Interval, Mark, search_path, strip
 from forebay.report.document import shown
 from forebay.report.tuning.figures import PlaceFigures, StudyFigures
-from forebay.report.tuning.sentences import PLACE_NAMES, told_pairing, told_runs
+from forebay.report.tuning.sentences import told_pairing, told_runs
 from forebay.tune.model import Parameter, Run
 
 #: Parameters that are drawn: those whose values differ most. The table of runs has all.
