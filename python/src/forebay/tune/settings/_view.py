@@ -145,12 +145,13 @@ class Files:
     def default(self, key: str) -> str | None:
         """What the default run had in force; None where it is not known, as with ompio."""
         told = self.main.hint(key)
-        if told is not None or self.is_ompio or not self._is_romio:
+        if told is not None or self.is_ompio or not self.is_romio:
             return told
         return ROMIO_DEFAULTS.get(key)
 
     @property
-    def _is_romio(self) -> bool:
+    def is_romio(self) -> bool:
+        """Is it known that ROMIO, or Cray's MPI, had it?"""
         by, mpi = self.main.file.opened_by or "", self.main.program.mpi or ""
         return "romio" in by or "mpich" in by or "MPICH" in mpi.upper()
 
