@@ -154,7 +154,7 @@ def written(*, hints=None, **members):
     known = {
         "write": GOOD,
         "system": GOOD_SYSTEM,
-        "collective": Collective(aggregators_write=1),
+        "collective": Collective(aggregators_write=1, aggregators_read=0, rmw_calls=0),
         "stripe_count": 1,
         "stripe_bytes": MIB,
     }
@@ -236,3 +236,9 @@ def test_a_larger_alignment_moves_the_end():
     assert judged({"nc_var_align_size": str(MIB)}, written(), written()) == [
         "nc_var_align_size"
     ]
+
+
+def test_a_layout_that_nobody_tells_is_not_called_without_effect():
+    unknown = written(stripe_count=None, stripe_bytes=None)
+    given = {"lfs_stripe_count": "8", "lfs_stripe_size": str(MIB)}
+    assert judged(given, unknown, unknown) == []

@@ -270,15 +270,22 @@ def test_the_line_of_the_script_is_named(ran):
 
 
 def test_files_without_mpi_io_get_no_hints_but_a_layout(empty):
-    file = local("/scratch/log.txt", moved=64 * MIB, seconds=50.0)
-    file.stripe_count, file.stripe_bytes = 1, MIB
-    profile = profile_of(file, job=Job(emulated="m"))
-    made = built(profile, empty)
+    path = str(empty.path.parent / "log.txt")
+    made = built(
+        profile_of(local(path, moved=64 * MIB, seconds=50.0), job=Job(emulated="m")),
+        empty,
+    )
     assert "no hint reaches it" in refused(made, "hints of MPI-IO", "log.txt")
     assert {one.setting for one in made.parameters} == {
         "lfs_stripe_count",
         "lfs_stripe_size",
     }
+    # nobody told its layout
+    assert named(made)["lfs_stripe_count"].default is None
+    elsewhere = profile_of(
+        local("/elsewhere/log.txt", moved=64 * MIB, seconds=50.0), job=Job(emulated="m")
+    )
+    assert "not on Lustre" in refused(built(elsewhere, empty), "lfs_stripe_count")
 
 
 def test_files_that_take_no_time_are_left_out(empty):

@@ -19,6 +19,8 @@ from forebay.tune.script import JobScript
 STRIPED = frozenset({"lustre"})
 #: File systems without locks, where writing through data sieving loses data (UnifyFS, issue 547).
 LOCKLESS = frozenset({"unifyfs"})
+#: Bytes moved against those asked for: more are moved by data sieving only. Ours.
+SIEVED_RATIO_MIN = 1.25
 #: What ROMIO takes if nobody says otherwise (ROMIO Users Guide, section on hints).
 ROMIO_DEFAULTS = {
     "cb_buffer_size": "16777216",
@@ -67,7 +69,8 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
         """Independent calls, each of which falls into several pieces of the file."""
         if not self.independent or self.collective:
             return False
-        return self.rmw_calls > 0 or (self.system_calls or 0) >= 2 * self.independent
+        is_sieved = self.rmw_calls > 0 or (self.system_bytes or 0) > SIEVED_RATIO_MIN * self.asked_bytes
+        return is_sieved or (self.system_calls or 0) >= 2 * self.independent
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
