@@ -45,6 +45,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     launcher: str
     ranks: int | None = None
     program: str | None = None
+    options: tuple[str, ...] = ()  # of the launcher, with their values
 
 
 def launch_of(command: Command, line: int) -> Launch | None:
@@ -58,7 +59,8 @@ def launch_of(command: Command, line: int) -> Launch | None:
     if launcher not in _RANKS:
         return None
     options, program = _divided(launcher, rest)
-    return Launch(line=line, launcher=launcher, ranks=_ranks(launcher, options, rest), program=program)
+    ranks = _ranks(launcher, options, rest)
+    return Launch(line=line, launcher=launcher, ranks=ranks, program=program, options=tuple(options))
 
 
 def _divided(launcher: str, words: list[str]) -> tuple[list[str], str | None]:

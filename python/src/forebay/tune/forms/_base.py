@@ -47,3 +47,8 @@ def grouped(texts: list[str], carries: frozenset[str], variable: str) -> list[Li
         Line(text=text, carries=nothing if at else carries, variable=variable)
         for at, text in enumerate(texts)
     ]
+
+
+def is_open_mpi(mpi: str | None) -> bool:
+    """By what the MPI calls itself."""
+    return "open mpi" in (mpi or "").lower()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shlex
 
+from forebay.tune.errors import TuneError
 from forebay.tune.forms import syntax
-from forebay.tune.forms._base import Job, Line, grouped
+from forebay.tune.forms._base import Job, Line, grouped, is_open_mpi
 
 VARIABLE = "PNETCDF_HINTS"
 
 
 def lines(job: Job, settings: dict[str, str], carries: frozenset[str]) -> list[Line]:
-    """Ours stand behind the user's."""
+    """Ours stand behind the user's. Open MPI takes no `;` to other nodes (forwarding.py)."""
+    if len(settings) > 1 and job.machine.nodes > 1 and is_open_mpi(job.machine.mpi):
+        raise TuneError(
+            f"Open MPI cannot take {' and '.join(settings)} to other nodes together", "set one of them alone"
+        )
     value, shell = ";".join(f"{key}={value}" for key, value in settings.items()), job.script.syntax
     if job.sets(VARIABLE):
         texts = syntax.behind(shell, VARIABLE, value, ";")

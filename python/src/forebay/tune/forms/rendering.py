@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from forebay.tune.errors import TuneError
-from forebay.tune.forms import cray, library, lustre, pnetcdf, romio_file
+from forebay.tune.forms import cray, forwarding, library, lustre, pnetcdf, romio_file
 from forebay.tune.forms._base import Change, Hints, Job, Line
 from forebay.tune.model import Configuration, Parameter, Plan
 from forebay.tune.script import JobScript
@@ -24,23 +24,41 @@ class Block(msgspec.Struct, frozen=True):
     changes: list[Change]
 
 
-def block(script: JobScript, plan: Plan, configuration: Configuration, form: str) -> Block:
-    """Raises TuneError if the form cannot say it."""
+def block(
+    script: JobScript, plan: Plan, configuration: Configuration, form: str, *, undoing: bool = False
+) -> Block:
+    """`undoing`: what an earlier run may have left in the directory of runs is set to the default.
+
+    Raises TuneError if the form cannot say it.
+    """
     job = Job(script=script, machine=plan.machine)
     chosen = _parameters(plan, configuration)
     striping = _pick(chosen, lambda setting: setting.startswith("lfs_"))
     alignment = _pick(chosen, lambda setting: setting.startswith("nc_"))
-    hints = [pair for pair in chosen if pair not in striping and pair not in alignment]
-    lines = _hint_lines(job, hints, form)
+    lines = _hint_lines(
+        job, [pair for pair in chosen if pair not in striping and pair not in alignment], form
+    )
     if alignment:
-        lines += pnetcdf.lines(job, {one.setting: value for one, value in alignment}, _names(alignment))
+        lines += pnetcdf.lines(job, _settings(alignment), _names(alignment))
+    lines += forwarding.lines(job, [line.variable for line in lines if line.variable])
     changes: list[Change] = []
-    for directory in dict.fromkeys(one.pattern for one, _ in striping):
-        own = [(one, value) for one, value in striping if one.pattern == directory]
-        asked = (job, directory, {one.setting: value for one, value in own}, _names(own))
-        lines += lustre.lines(*asked)
-        changes += lustre.changes(*asked)
+    others = [
+        one for one in plan.parameters if one.setting.startswith("lfs_") and one.name not in configuration
+    ]
+    defaults = [(one, one.default or "0") for one in others] if undoing else []  # 0: the file system's
+    for directory in dict.fromkeys(one.pattern for one, _ in [*striping, *defaults]):
+        named = _in(directory, striping)
+        lines += lustre.lines(job, directory, _settings([*_in(directory, defaults), *named]), _names(named))
+        changes += lustre.changes(job, directory, _settings(named), _names(named)) if named else []
     return Block(lines, changes)
+
+
+def _in(directory: str | None, striping: Chosen) -> Chosen:
+    return [(one, value) for one, value in striping if one.pattern == directory]
+
+
+def _settings(chosen: Chosen) -> dict[str, str]:
+    return {one.setting: value for one, value in chosen}
 
 
 def _hint_lines(job: Job, chosen: Chosen, form: str) -> list[Line]:

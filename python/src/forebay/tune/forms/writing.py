@@ -18,8 +18,11 @@ _Said = dict[str, str]
 
 
 def trial_script(script: JobScript, plan: Plan, configuration: Configuration, form: str) -> str:
-    """The script with this configuration, to be run once. Raises TuneError if the form cannot say it."""
-    made = block(script, plan, configuration, form)
+    """The script with this configuration, to be run once. Raises TuneError if the form cannot say it.
+
+    Where the plan knows of striping, each run sets it: the directory of runs keeps that of the last one.
+    """
+    made = block(script, plan, configuration, form, undoing=True)
     return _written(script, [line.text for line in made.lines], [made], {})
 
 
