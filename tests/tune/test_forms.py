@@ -578,7 +578,9 @@ def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     job.script(f"{mpi.command('mpiexec')} -n 4 {mpi.btio()} deck")
     asked = {"*:romio_cb_write": "disable", "*:romio_ds_write": "disable"}
     found = script.read(job.directory / "job.sh")
-    text = forms.trial_script(found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file")
+    text = forms.trial_script(
+        found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file"
+    )
     (job.directory / "job.sh").write_text(text)
     tried = job.run(**LAUNCHING)
     assert tried.returncode == 0, tried.stderr
@@ -595,7 +597,9 @@ def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):
     found = script.read(job.directory / "job.sh")
     plan, seen = plan_of("lfs_stripe_count", "lfs_stripe_size"), []
     for asked in ({}, {"lfs_stripe_count": "4", "lfs_stripe_size": "65536"}, {}):
-        (job.directory / "job.sh").write_text(forms.trial_script(found, plan, asked, "library"))
+        (job.directory / "job.sh").write_text(
+            forms.trial_script(found, plan, asked, "library")
+        )
         done = job.run("--pfs-model", PROJECT / "machines" / "lustre-small.toml")
         assert done.returncode == 0, done.stderr
         profile = sources.open_path(job.records()[-1])

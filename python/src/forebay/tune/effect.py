@@ -42,10 +42,11 @@ def _has_effect(parameter: Parameter, value: str, default: Profile, trial: Profi
     before, after = _files(default, parameter), _files(trial, parameter)
     if not before or not after:
         return None
-    seen = named(parameter.setting).is_seen(value, before, after)
+    setting = named(parameter.setting)
+    seen = setting.is_seen(value, before, after)
     if seen is not None:
         return seen
-    if _is_denied(parameter, after) or _is_same(before, after):
+    if _is_denied(parameter, after) or (setting.is_in_calls and _is_same(before, after)):
         return False
     return None
 

@@ -61,6 +61,8 @@ class Setting:
     name: str
     #: Who says when it matters.
     source: str
+    #: Does it act on which system calls are made? The layout on storage targets does not.
+    is_in_calls = True
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
         """For the files of one pattern; None: nobody would expect it there."""

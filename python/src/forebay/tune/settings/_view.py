@@ -19,6 +19,8 @@ from forebay.tune.script import JobScript
 STRIPED = frozenset({"lustre"})
 #: File systems without locks, where writing through data sieving loses data (UnifyFS, issue 547).
 LOCKLESS = frozenset({"unifyfs"})
+#: Bytes moved against those asked for: more are moved by data sieving only. Ours.
+SIEVED_RATIO_MIN = 1.25
 #: What ROMIO takes if nobody says otherwise (ROMIO Users Guide, section on hints).
 ROMIO_DEFAULTS = {
     "cb_buffer_size": "16777216",
@@ -67,7 +69,8 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
         """Independent calls, each of which falls into several pieces of the file."""
         if not self.independent or self.collective:
             return False
-        return self.rmw_calls > 0 or (self.system_calls or 0) >= 2 * self.independent
+        is_sieved = self.rmw_calls > 0 or (self.system_bytes or 0) > SIEVED_RATIO_MIN * self.asked_bytes
+        return is_sieved or (self.system_calls or 0) >= 2 * self.independent
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,12 +148,13 @@ class Files:
     def default(self, key: str) -> str | None:
         """What the default run had in force; None where it is not known, as with ompio."""
         told = self.main.hint(key)
-        if told is not None or self.is_ompio or not self._is_romio:
+        if told is not None or self.is_ompio or not self.is_romio:
             return told
         return ROMIO_DEFAULTS.get(key)
 
     @property
-    def _is_romio(self) -> bool:
+    def is_romio(self) -> bool:
+        """Is it known that ROMIO, or Cray's MPI, had it?"""
         by, mpi = self.main.file.opened_by or "", self.main.program.mpi or ""
         return "romio" in by or "mpich" in by or "MPICH" in mpi.upper()
 

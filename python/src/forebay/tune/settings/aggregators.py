@@ -54,9 +54,10 @@ class CbNodes(Setting):
 
     def _default(self, files: Files) -> str | None:
         told = files.default(self.name)
-        if told is None or files.has_lustre_driver or files.main.hint("cb_config_list"):
-            return told
-        return str(min(int(told), files.hosts)) if told.isdecimal() else told
+        if told is None:
+            return str(files.hosts) if files.is_romio and not files.has_lustre_driver else None
+        is_capped = told.isdecimal() and not files.has_lustre_driver and not files.main.hint("cb_config_list")
+        return str(min(int(told), files.hosts)) if is_capped else told
 
     def is_idle(self, value: str, around: Around) -> bool:
         """Nobody aggregates if collective buffering is off for all that is moved."""
@@ -90,8 +91,8 @@ def aggregator_counts(ranks: int, hosts: int) -> list[int]:
     if not more or more[-1] != ranks:
         more.append(ranks)
     while len(fewer) + len(more) > VALUES_MAX and len(more) > 2:
-        steps = [(more[at + 1] / more[at - 1], at) for at in range(1, len(more) - 1)]
-        del more[min(steps)[1]]
+        steps = [(more[at + 1] / more[at - 1], -at) for at in range(1, len(more) - 1)]
+        del more[-min(steps)[1]]
     return [*fewer, *more]
 
 

@@ -56,5 +56,7 @@ class CbBufferSize(Setting):
 
 
 def sizes(round_bytes: int, default_bytes: int) -> list[int]:
-    """Smaller ones split what one collective call moves; larger ones matter if the default's splits it."""
-    return [one for one in SIZES_BYTES if one != default_bytes and min(one, default_bytes) < round_bytes]
+    """Those that split what one collective call moves; if the default does, the first that does not, too."""
+    whole = [one for one in SIZES_BYTES if one >= round_bytes][:1]
+    split = [one for one in SIZES_BYTES if one < round_bytes]
+    return [one for one in [*split, *(whole if default_bytes < round_bytes else [])] if one != default_bytes]

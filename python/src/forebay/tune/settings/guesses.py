@@ -129,7 +129,7 @@ def _bordered(offer: Offer) -> Values:
     return _wide(offer) | {one.setting: one.values[-1] for one in found if one}
 
 
-#: What is done for the files of each pattern, and with the layout. The surest first: it shows in the counters.
+#: What is done for the files of each pattern, and with the layout. The surest first: counters show it.
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
     (_plain, "ROMIO as it is", _wide, "most storage targets"),

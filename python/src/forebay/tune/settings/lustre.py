@@ -25,6 +25,7 @@ class LfsStripeCount(Setting):
 
     name = "lfs_stripe_count"
     source = "Cray's course on parallel I/O (2012)"
+    is_in_calls = False
 
     def for_job(
         self, job: Job, patterns: Sequence[Files], created: Sequence[File]
@@ -34,7 +35,8 @@ class LfsStripeCount(Setting):
         if isinstance(striped, str):
             return self.refusal(None, striped)
         largest = striped[0]
-        unit_bytes, now = largest.stripe_bytes or MIB, str(largest.stripe_count or 1)
+        unit_bytes = largest.stripe_bytes or MIB
+        now = str(largest.stripe_count) if largest.stripe_count else None
         file_size = file_bytes(largest) or 0
         units_in_file = max(2, -(-file_size // unit_bytes))
         own = next((line for line in job.script.stripe_lines if line.count is not None), None)
@@ -46,7 +48,7 @@ class LfsStripeCount(Setting):
             default=now,
             ordered=True,
             reason=f"{PurePath(largest.path).name}, {size(file_size)} written by "
-            f"{count(largest.ranks or 1)} rank(s), lies on {now}{targets} storage target(s){by}; "
+            f"{count(largest.ranks or 1)} rank(s), lies on {now or 'some'}{targets} storage target(s){by}; "
             "new files get another layout",
         )
 
@@ -62,6 +64,7 @@ class LfsStripeSize(Setting):
 
     name = "lfs_stripe_size"
     source = "KAUST's burst buffer talk (2018); Cray's course on parallel I/O (2012)"
+    is_in_calls = False
 
     def for_job(
         self, job: Job, patterns: Sequence[Files], created: Sequence[File]
@@ -86,7 +89,7 @@ class LfsStripeSize(Setting):
 
     def is_idle(self, value: str, around: Around) -> bool:
         """On one target the unit does not matter."""
-        return around.value("lfs_stripe_count") in (None, "1")
+        return around.value("lfs_stripe_count") == "1"
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
         """New files have it, or another than by default."""
@@ -97,7 +100,7 @@ class LfsStripeSize(Setting):
 
 def _laid_out(job: Job, patterns: Sequence[Files], created: Sequence[File]) -> list[File] | str:
     """Files that `lfs` can lay out, the largest first; else why there are none."""
-    striped = [file for file in created if is_striped(file, job.is_emulated)]
+    striped = [file for file in created if _is_striped(file, job)]
     if not created:
         return "no file that is worth a look is written, and the layout of a file that exists stays"
     if not striped:
@@ -112,10 +115,12 @@ def _laid_out(job: Job, patterns: Sequence[Files], created: Sequence[File]) -> l
     return sorted(striped, key=lambda file: -(file_bytes(file) or 0))
 
 
-def is_striped(file: File, is_emulated: bool) -> bool:
-    """Does it lie on Lustre, real or emulated?"""
-    if is_emulated and file.stripe_count is not None:
+def _is_striped(file: File, job: Job) -> bool:
+    """Does it lie on Lustre, real or emulated? Of files without MPI-IO the emulation tells no layout."""
+    if job.is_emulated and file.stripe_count is not None:
         return True
+    if job.is_emulated and job.place == "file-system":
+        return PurePath(file.path).is_relative_to(job.profile.job.directory or job.script.path.parent)
     return (file.file_system or mounted_as(file.path) or "").lower() in STRIPED
 
 

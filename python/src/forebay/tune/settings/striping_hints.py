@@ -68,6 +68,7 @@ class StripingFactor(Setting):
 
     name = "striping_factor"
     source = "Cray's course on parallel I/O (2012)"
+    is_in_calls = False
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
         """With ROMIO's driver for Lustre, or Cray's MPI; elsewhere nobody obeys it."""
