@@ -549,3 +549,46 @@ def test_tune_is_a_verb_in_python_that_can_call_forebay_back(job, build):
         str(top / "forebay"),
     ]
     job.forebay = build / "bin" / "forebay"
+
+
+REQUESTS = (
+    b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "command": ["true"], "fresh": true}\n'
+)
+# A job that was killed before it was recorded is taken for abandoned after two seconds.
+UNRECORDED_S = 2.2
+
+
+def killed_at(job, call, number) -> bool:
+    """A series of two runs whose main thread is killed when it makes that call for the n-th time."""
+    inject = f"inject={call}:signal=KILL:when={number}"
+    traced = ["strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject]
+    words = [*traced, job.forebay, "__series", *job.where, "job.sh"]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=job.directory, env=job.environment(), bufsize=0, **streams) as process:
+        try:
+            process.stdin.write(REQUESTS)
+            while (line := process.stdout.readline()) and json.loads(line).get("run") != 2:
+                pass
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it was killed before it had read them
+        return process.wait(timeout=60) != 0
+
+
+@pytest.mark.parametrize("call", ["mkdir", "rename", "unlink"])
+def test_killed_anywhere_a_series_is_taken_away_whole(job, call):
+    (job.directory / "input").mkdir()
+    (job.directory / "input" / "a").write_text("a\n")
+    job.script("", DW, STAGE_IN, STAGE_OUT)
+    job.in_memory()
+    number = 1
+    while killed_at(job, call, number):
+        done = job.command("clean", "--kill")
+        assert done.returncode == 0, (number, done.stderr)
+        if list(job.temporary.iterdir()) or list(job.state.iterdir()):
+            time.sleep(UNRECORDED_S)
+            job.command("clean")
+        job.leaves_nothing()
+        shutil.rmtree(job.directory / "record", ignore_errors=True)
+        number += 1
+    assert number > 1 and not (job.directory / "results").exists()
