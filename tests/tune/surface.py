@@ -12,11 +12,7 @@ from forebay.tune.model import Configuration, Guess, Machine, Parameter, key
 MIB = 1 << 20
 RANKS = 8
 FILE = "out"
-NODES, BUFFER, COLLECTIVE = (
-    f"{FILE}:cb_nodes",
-    f"{FILE}:cb_buffer_size",
-    f"{FILE}:romio_cb_write",
-)
+NODES, BUFFER, COLLECTIVE = f"{FILE}:cb_nodes", f"{FILE}:cb_buffer_size", f"{FILE}:romio_cb_write"
 SIEVING, COUNT, SIZE = f"{FILE}:romio_ds_write", "lfs_stripe_count", "lfs_stripe_size"
 VALUES = {
     COUNT: ("2", "4", "8"),
@@ -65,10 +61,7 @@ def acting(configuration: Configuration) -> Configuration:
 def configurations() -> list[Configuration]:
     """All that differ in effect."""
     rows = itertools.product(*((None, *values) for values in VALUES.values()))
-    all_of_them = [
-        {n: v for n, v in zip(VALUES, row, strict=True) if v is not None}
-        for row in rows
-    ]
+    all_of_them = [{n: v for n, v in zip(VALUES, row, strict=True) if v is not None} for row in rows]
     return list({key(one): one for one in map(acting, all_of_them)}.values())
 
 
@@ -81,16 +74,10 @@ class Surface:
         self.client = draw.uniform(40, 120)  # MiB/s of one process
         self.target = draw.uniform(40, 200)  # MiB/s of one target
         self.latency_s = draw.uniform(20e-6, 400e-6)
-        self.exchange = draw.uniform(
-            200, 2000
-        )  # MiB/s through the network of two phases
+        self.exchange = draw.uniform(200, 2000)  # MiB/s through the network of two phases
         self.interleaved = draw.random() < 0.7
-        self.block_kib = (
-            2 ** draw.uniform(0, 4) if self.interleaved else 2 ** draw.uniform(9, 12)
-        )
-        self.locks = draw.uniform(
-            0.02, 0.4
-        )  # what each process too many on a target costs
+        self.block_kib = 2 ** draw.uniform(0, 4) if self.interleaved else 2 ** draw.uniform(9, 12)
+        self.locks = draw.uniform(0.02, 0.4)  # what each process too many on a target costs
         self.targets = draw.choice([1, 1, 2, 4])
         self.wobble = {key(one): draw.gauss(0, 0.02) for one in configurations()}
 
@@ -100,14 +87,8 @@ class Surface:
         targets = min(int(one.get(COUNT, self.targets)), 8)
         stripe = float(one.get(SIZE, MIB)) / MIB
         setting = one.get(COLLECTIVE, "automatic")
-        collective = setting == "enable" or (
-            setting == "automatic" and self.interleaved
-        )
-        time = (
-            self._collective(one, targets, stripe)
-            if collective
-            else self._independent(one, targets)
-        )
+        collective = setting == "enable" or (setting == "automatic" and self.interleaved)
+        time = self._collective(one, targets, stripe) if collective else self._independent(one, targets)
         return time * (1 + self.wobble.get(key(one), 0.0))
 
     def _bandwidth(self, writers: int, targets: int) -> float:
@@ -120,24 +101,13 @@ class Surface:
         calls = self.mib / min(buffer, max(stripe, 1)) / writers
         rounds = self.mib / (buffer * writers)
         exchange = self.mib / self.exchange + rounds * 2e-3
-        return (
-            0.01
-            + self.mib / self._bandwidth(writers, targets)
-            + calls * self.latency_s * 4
-            + exchange
-        )
+        return 0.01 + self.mib / self._bandwidth(writers, targets) + calls * self.latency_s * 4 + exchange
 
     def _independent(self, one: Configuration, targets: int) -> float:
         calls = self.mib * 1024 / self.block_kib / RANKS
         if self.interleaved and one.get(SIEVING) != "disable":
-            return (
-                0.01
-                + 3.8 * self.mib / self._bandwidth(RANKS, targets)
-                + self.mib * self.latency_s
-            )
-        return (
-            0.01 + self.mib / self._bandwidth(RANKS, targets) + calls * self.latency_s
-        )
+            return 0.01 + 3.8 * self.mib / self._bandwidth(RANKS, targets) + self.mib * self.latency_s
+        return 0.01 + self.mib / self._bandwidth(RANKS, targets) + calls * self.latency_s
 
 
 def guesses() -> tuple[Guess, ...]:

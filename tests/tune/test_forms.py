@@ -73,9 +73,7 @@ def plan_of(*names, nodes=1, mpi=OPEN_MPI):
 
 
 def trial(job, form, configuration, **options):
-    return forms.trial_script(
-        job, plan_of(*configuration, **options), configuration, form
-    )
+    return forms.trial_script(job, plan_of(*configuration, **options), configuration, form)
 
 
 def run(text, directory, **environment):
@@ -95,10 +93,7 @@ def run(text, directory, **environment):
 
 
 def syntax_is_right(path):
-    assert (
-        subprocess.run(["bash", "-n", path], capture_output=True, text=True).stderr
-        == ""
-    )
+    assert subprocess.run(["bash", "-n", path], capture_output=True, text=True).stderr == ""
 
 
 PRINT = "printenv MPICH_MPIIO_HINTS\nprintenv LD_PRELOAD\n"
@@ -117,25 +112,18 @@ def test_hints_through_our_library(shell, build, tmp_path):
     assert (hints, preload.rstrip(":")) == (SAID, str(library))
     assert run(text, tmp_path, LD_PRELOAD="libc.so.6")[1] == f"{library}:libc.so.6"
     preloaded = str(build / "lib" / "forebay" / "mpich" / "libforebay_mpi.so")
-    assert run(text, tmp_path, LD_PRELOAD=preloaded)[1] == preloaded, (
-        "forebay run has done it"
-    )
+    assert run(text, tmp_path, LD_PRELOAD=preloaded)[1] == preloaded, "forebay run has done it"
 
 
 def test_the_default_is_the_script_as_it_was(tmp_path):
     job = read(tmp_path, "#!/bin/bash\n#SBATCH -n 4\nset -e\n\nsrun ./a  # the end")
     assert trial(job, "library", {}) == job.text
-    assert (
-        forms.tuned_script(job, {"file-system": (plan_of(), {}, "")}, "library", [], {})
-        == job.text
-    )
+    assert forms.tuned_script(job, {"file-system": (plan_of(), {}, "")}, "library", [], {}) == job.text
 
 
 @pytest.mark.parametrize("mpi", [OPEN_MPI, MPICH])
 def test_the_library_is_that_of_the_mpi(tmp_path, mpi):
-    text = trial(
-        read(tmp_path, "#!/bin/bash\nls\n"), "library", {"*:cb_nodes": "2"}, mpi=mpi
-    )
+    text = trial(read(tmp_path, "#!/bin/bash\nls\n"), "library", {"*:cb_nodes": "2"}, mpi=mpi)
     assert f"/{'openmpi' if mpi == OPEN_MPI else 'mpich'}/libforebay_mpi.so" in text
 
 
@@ -172,21 +160,10 @@ OWN = '"$HOME/*.nc:cb_nodes=40:striping_unit=131072,out*:romio_cb_read=enable,*:
 def test_hints_of_the_users_own_script_are_kept(shell, tmp_path):
     line = SET[os.path.basename(shell)].format(OWN)
     text = trial(read(tmp_path, f"#!{shell}\n{line}\n{PRINT}"), "library", HINTS)
-    rules = dict(
-        rule.split(":", 1) for rule in run(text, tmp_path, HOME="/h")[0].split(",")
-    )
-    assert (
-        rules["btio.full.out"]
-        == "romio_ds_write=disable:cb_nodes=4:cb_config_list=#*:4#"
-    )
-    assert (
-        rules["*.nc"]
-        == "cb_nodes=40:striping_unit=131072:romio_cb_write=disable:cb_buffer_size=1048576"
-    )
-    assert (
-        rules["out*"] == "romio_cb_read=enable"
-        and rules["/h/*.nc"] == "cb_nodes=40:striping_unit=131072"
-    )
+    rules = dict(rule.split(":", 1) for rule in run(text, tmp_path, HOME="/h")[0].split(","))
+    assert rules["btio.full.out"] == "romio_ds_write=disable:cb_nodes=4:cb_config_list=#*:4#"
+    assert rules["*.nc"] == "cb_nodes=40:striping_unit=131072:romio_cb_write=disable:cb_buffer_size=1048576"
+    assert rules["out*"] == "romio_cb_read=enable" and rules["/h/*.nc"] == "cb_nodes=40:striping_unit=131072"
     assert list(rules)[:2] == ["btio.full.out", "*.nc"], "the first that matches counts"
 
 
@@ -200,9 +177,7 @@ def test_hints_of_the_users_environment_are_kept(shell, tmp_path, monkeypatch):
 
 def test_own_hints_in_a_branch_that_is_not_taken(tmp_path):
     body = "if false; then\n  export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nfi\n"
-    text = trial(
-        read(tmp_path, f"#!/bin/bash\n{body}{PRINT}"), "library", {"a:cb_nodes": "4"}
-    )
+    text = trial(read(tmp_path, f"#!/bin/bash\n{body}{PRINT}"), "library", {"a:cb_nodes": "4"})
     assert run(text, tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#"
     assert (
         run(text.replace("if false", "if true"), tmp_path)[0]
@@ -218,9 +193,7 @@ def test_aggregators_are_spread_over_nodes(tmp_path):
         nodes=2,
         mpi=MPICH,
     )
-    assert (
-        "a:cb_nodes=5:cb_config_list=#*:3#" in text and "mca_base_env_list" not in text
-    )
+    assert "a:cb_nodes=5:cb_config_list=#*:3#" in text and "mca_base_env_list" not in text
 
 
 def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
@@ -235,12 +208,10 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
     asked = {"a:cb_nodes": "2", "nc_var_align_size": "4096"}
     library = build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so"
     seen = f"a:cb_nodes=2:cb_config_list=#*:1# {library} nc_var_align_size=4096"
-    assert (
-        run(trial(job, "library", asked, nodes=2), tmp_path, **LAUNCHING) == [seen] * 2
+    assert run(trial(job, "library", asked, nodes=2), tmp_path, **LAUNCHING) == [seen] * 2
+    assert run(trial(job, "library", asked, nodes=1), tmp_path, **LAUNCHING) == [""] * 2, (
+        "or else they see nothing"
     )
-    assert (
-        run(trial(job, "library", asked, nodes=1), tmp_path, **LAUNCHING) == [""] * 2
-    ), "or else they see nothing"
     with pytest.raises(TuneError, match="line 3 hands variables to other nodes by -x"):
         trial(
             read(tmp_path, "#!/bin/bash\n#SBATCH -N 2\nmpirun -x A ./a\n"),
@@ -252,12 +223,8 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
 
 def test_pnetcdfs_hints_stand_behind_the_users(shell, tmp_path, monkeypatch):
     job = read(tmp_path, f"#!{shell}\nprintenv PNETCDF_HINTS\n")
-    text = trial(
-        job, "library", {"nc_var_align_size": "1048576", "nc_header_align_size": "4096"}
-    )
-    assert run(text, tmp_path) == [
-        "nc_var_align_size=1048576;nc_header_align_size=4096"
-    ]
+    text = trial(job, "library", {"nc_var_align_size": "1048576", "nc_header_align_size": "4096"})
+    assert run(text, tmp_path) == ["nc_var_align_size=1048576;nc_header_align_size=4096"]
     assert "LD_PRELOAD" not in text, "PnetCDF reads it by itself"
     monkeypatch.setenv("PNETCDF_HINTS", "nc_var_align_size=512")
     text = trial(read(tmp_path, job.text), "library", {"nc_var_align_size": "1048576"})
@@ -277,9 +244,7 @@ def test_romios_file_of_hints(shell, tmp_path):
     assert [path.name for path in tmp_path.glob(".*")] == [".job.romio_hints"]
     (tmp_path / "mine").write_text("cb_nodes 1\nind_rd_buffer_size 65536\n")
     own = SET[os.path.basename(shell)].replace("MPICH_MPIIO", "ROMIO").format("mine")
-    text = trial(
-        read(tmp_path, f"#!{shell}\n{own}\n{body}"), "romio-file", {"*:cb_nodes": "4"}
-    )
+    text = trial(read(tmp_path, f"#!{shell}\n{own}\n{body}"), "romio-file", {"*:cb_nodes": "4"})
     assert run(text, tmp_path) == [
         "cb_nodes 4",
         "cb_config_list *:4",
@@ -323,10 +288,7 @@ def test_a_parameter_that_the_plan_does_not_have(tmp_path):
 )
 def test_the_form_is_that_of_the_mpi(mpi, form):
     programs = [Program(files=[]), Program(files=[], mpi=mpi)]
-    assert (
-        forms.choose(Profile(source="forebay", path="", job=Job(), programs=programs))
-        == form
-    )
+    assert forms.choose(Profile(source="forebay", path="", job=Job(), programs=programs)) == form
 
 
 LFS = '#!/bin/bash\necho "$@" >> "$OUT"\n'
@@ -352,9 +314,7 @@ def test_striping_of_the_jobs_directory_where_there_is_lustre(shell, tmp_path):
     run(text, tmp_path)
     assert not (tmp_path / "lfs.out").exists(), "no lfs here"
     run(text, tmp_path, **with_lfs(tmp_path))
-    assert (
-        tmp_path / "lfs.out"
-    ).read_text() == f"setstripe -c 4 -S 1048576 {tmp_path}\n"
+    assert (tmp_path / "lfs.out").read_text() == f"setstripe -c 4 -S 1048576 {tmp_path}\n"
 
 
 def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
@@ -374,9 +334,7 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
     job = read(tmp_path, "#!/bin/bash\ntrue\n")
     plan = plan_of("lfs_stripe_count", "lfs_stripe_size")
     known = [
-        msgspec.structs.replace(
-            one, default=None if one.setting.endswith("size") else "1"
-        )
+        msgspec.structs.replace(one, default=None if one.setting.endswith("size") else "1")
         for one in plan.parameters
     ]
     plan = msgspec.structs.replace(plan, parameters=tuple(known))
@@ -386,16 +344,10 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
             tmp_path,
             **with_lfs(tmp_path),
         )
-        assert (
-            (tmp_path / "lfs.out")
-            .read_text()
-            .endswith(f"setstripe {said} {tmp_path}\n")
-        )
+        assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe {said} {tmp_path}\n")
     assert forms.added_lines(job, plan, {}, "library") == []
     own = read(tmp_path, "#!/bin/bash\nlfs setstripe -c 3 .\n")
-    assert forms.trial_script(own, plan, {}, "library") == own.text, (
-        "its own line does so"
-    )
+    assert forms.trial_script(own, plan, {}, "library") == own.text, "its own line does so"
 
 
 @pytest.mark.parametrize(
@@ -415,19 +367,12 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
 def test_the_scripts_own_striping_is_changed(tmp_path, line, changed):
     job = read(tmp_path, f"#!/bin/bash\nmkdir out\n  {line}\nls\n")
     asked = {"out:lfs_stripe_count": "8", "out:lfs_stripe_size": "65536"}
-    assert (
-        trial(job, "library", asked)
-        == f"#!/bin/bash\nmkdir out\n# was: {line}\n  {changed}\nls\n"
-    )
+    assert trial(job, "library", asked) == f"#!/bin/bash\nmkdir out\n# was: {line}\n  {changed}\nls\n"
     other = trial(job, "library", {"else:lfs_stripe_count": "8"})
     assert line in other and "lfs setstripe -c 8 else" in other
     gains = {"file-system": {"out": "1.4 times as fast"}}
-    tuned = forms.tuned_script(
-        job, {"file-system": (plan_of(*asked), asked, "")}, "library", [], gains
-    )
-    assert (
-        f"mkdir out\n  # 1.4 times as fast\n  # was: {line}\n  {changed}\nls\n" in tuned
-    )
+    tuned = forms.tuned_script(job, {"file-system": (plan_of(*asked), asked, "")}, "library", [], gains)
+    assert f"mkdir out\n  # 1.4 times as fast\n  # was: {line}\n  {changed}\nls\n" in tuned
 
 
 BOTH = (
@@ -440,16 +385,8 @@ BOTH_SH = "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\nset -
 def both(tmp_path, shell, bb, fs):
     text = (BOTH if shell.endswith("csh") else BOTH_SH).format(shell)
     plan = plan_of("a:cb_nodes", "a:romio_ds_write")
-    chosen = (
-        {"burst-buffer": (plan, bb, "With its burst buffer: 2 times as fast")}
-        if bb is not None
-        else {}
-    )
-    chosen |= (
-        {"file-system": (plan, fs, "Without: 3 times as fast")}
-        if fs is not None
-        else {}
-    )
+    chosen = {"burst-buffer": (plan, bb, "With its burst buffer: 2 times as fast")} if bb is not None else {}
+    chosen |= {"file-system": (plan, fs, "Without: 3 times as fast")} if fs is not None else {}
     gains = {
         "burst-buffer": {"a": "I/O of a 4 s -> 2 s (2 x)"},
         "file-system": {"a:cb_nodes": "I/O of a 9 s -> 3 s (3 x)"},
@@ -469,10 +406,7 @@ TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
     for chosen, environment in ((bb, {"DW_JOB_STRIPED": "/bb/"}), (fs, {})):
-        value = (
-            chosen
-            and f"a:cb_nodes={chosen['a:cb_nodes']}:cb_config_list=#*:{chosen['a:cb_nodes']}#"
-        )
+        value = chosen and f"a:cb_nodes={chosen['a:cb_nodes']}:cb_config_list=#*:{chosen['a:cb_nodes']}#"
         assert [line for line in run(text, tmp_path, **environment) if line] == [
             *([value] if value else []),
             "end",
@@ -521,9 +455,7 @@ def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):
     assert kept == old and rows[: job.begin] == old[: job.begin]
     (tmp_path / "tuned.sh").write_text(tuned)
     syntax_is_right(tmp_path / "tuned.sh")
-    assert script.read(tmp_path / "tuned.sh").ranks == job.ranks, (
-        "forebay reads it as before"
-    )
+    assert script.read(tmp_path / "tuned.sh").ranks == job.ranks, "forebay reads it as before"
 
 
 DECK = "w\n0\n2\n12 12 12\n.\n"
@@ -545,10 +477,7 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
     tried = job.run()
     assert tried.returncode == 0, tried.stderr
     [file] = [
-        f
-        for p in sources.open_path(job.records()[-1]).programs
-        for f in p.files
-        if "MPI-IO" in f.layers
+        f for p in sources.open_path(job.records()[-1]).programs for f in p.files if "MPI-IO" in f.layers
     ]
     assert file.hints.environment == {"cb_nodes": "2", "cb_config_list": "*:2"}
     assert file.collective.aggregators_write == 2
@@ -561,12 +490,8 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
         text=True,
     )
     assert alone.returncode == 0, alone.stderr
-    [file] = [
-        one for one in json.loads(stats.read_text())["files"] if one["layer"] == "mpiio"
-    ]
-    assert file["write"]["aggregators"] == 2, (
-        "without forebay run the script's own line preloads the library"
-    )
+    [file] = [one for one in json.loads(stats.read_text())["files"] if one["layer"] == "mpiio"]
+    assert file["write"]["aggregators"] == 2, "without forebay run the script's own line preloads the library"
     assert stat.S_ISREG((job.directory / "btio.full.out").stat().st_mode)
 
 
@@ -578,9 +503,7 @@ def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     job.script(f"{mpi.command('mpiexec')} -n 4 {mpi.btio()} deck")
     asked = {"*:romio_cb_write": "disable", "*:romio_ds_write": "disable"}
     found = script.read(job.directory / "job.sh")
-    text = forms.trial_script(
-        found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file"
-    )
+    text = forms.trial_script(found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file")
     (job.directory / "job.sh").write_text(text)
     tried = job.run(**LAUNCHING)
     assert tried.returncode == 0, tried.stderr
@@ -597,9 +520,7 @@ def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):
     found = script.read(job.directory / "job.sh")
     plan, seen = plan_of("lfs_stripe_count", "lfs_stripe_size"), []
     for asked in ({}, {"lfs_stripe_count": "4", "lfs_stripe_size": "65536"}, {}):
-        (job.directory / "job.sh").write_text(
-            forms.trial_script(found, plan, asked, "library")
-        )
+        (job.directory / "job.sh").write_text(forms.trial_script(found, plan, asked, "library"))
         done = job.run("--pfs-model", PROJECT / "machines" / "lustre-small.toml")
         assert done.returncode == 0, done.stderr
         profile = sources.open_path(job.records()[-1])

@@ -53,9 +53,7 @@ KNOWN = {
 def test_foreign_scripts(tmp_path, name):
     shutil.copy(SCRIPTS / name, tmp_path)
     found = script.read(tmp_path / name)
-    launches = [
-        (one.line, one.launcher, one.ranks, one.program) for one in found.launches
-    ]
+    launches = [(one.line, one.launcher, one.ranks, one.program) for one in found.launches]
     asked = (
         found.scheduler,
         found.name,
@@ -101,9 +99,7 @@ LAUNCHES = {
 
 @pytest.mark.parametrize("line", LAUNCHES)
 def test_launch_lines(tmp_path, line):
-    [launch] = read(
-        tmp_path, BASH + "# mpiexec in a comment\n\n" + line + "\n"
-    ).launches
+    [launch] = read(tmp_path, BASH + "# mpiexec in a comment\n\n" + line + "\n").launches
     assert (launch.line, launch.launcher, launch.ranks, launch.program) == (
         4,
         *LAUNCHES[line],
@@ -142,9 +138,7 @@ def test_where_no_launch_is_seen_the_profile_decides(tmp_path, body):
         ("#!/bin/bash\nls", "ls"),
     ],
 )
-def test_lines_are_added_behind_the_header_and_its_options_of_the_shell(
-    tmp_path, text, before
-):
+def test_lines_are_added_behind_the_header_and_its_options_of_the_shell(tmp_path, text, before):
     found = read(tmp_path, text)
     assert text.split("\n")[found.begin] == before
 
@@ -188,15 +182,11 @@ def test_what_it_sets_of_ours_with_the_line_behind_it(tmp_path):
 
 def test_what_the_environment_sets_of_ours(tmp_path, monkeypatch):
     monkeypatch.setenv("MPICH_MPIIO_HINTS", "*:cb_nodes=2")
-    assert read(tmp_path, BASH + "ls\n").inherited == {
-        "MPICH_MPIIO_HINTS": "*:cb_nodes=2"
-    }
+    assert read(tmp_path, BASH + "ls\n").inherited == {"MPICH_MPIIO_HINTS": "*:cb_nodes=2"}
 
 
 def test_hints_for_one_command_alone_are_refused_with_their_line(tmp_path):
-    with pytest.raises(
-        TuneError, match="line 3 sets MPICH_MPIIO_HINTS for one command"
-    ) as told:
+    with pytest.raises(TuneError, match="line 3 sets MPICH_MPIIO_HINTS for one command") as told:
         read(tmp_path, BASH + "ls\nMPICH_MPIIO_HINTS='*:cb_nodes=2' srun ./a\n")
     assert "line of its own" in told.value.hint
 
@@ -253,8 +243,6 @@ def test_a_script_that_is_not_there(tmp_path):
 
 
 def test_options_of_forebay_run_count(tmp_path):
-    text = (
-        BASH + "#DW jobdw type=scratch access_mode=striped,private capacity=1MiB\nls\n"
-    )
+    text = BASH + "#DW jobdw type=scratch access_mode=striped,private capacity=1MiB\nls\n"
     assert read(tmp_path, text).variables == ("DW_JOB_STRIPED", "DW_JOB_PRIVATE")
     assert not read(tmp_path, text, "--no-burst-buffer").burst_buffer

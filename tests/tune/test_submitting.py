@@ -6,7 +6,10 @@ No scheduler is at hand. What would be submitted is read, checked by bash, and, 
 
 import dataclasses
 import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,11 +89,7 @@ def rendered(executor, script, study, **options):
 
 
 def directives(text, sentinel):
-    return [
-        line.removeprefix(sentinel).strip()
-        for line in text.splitlines()
-        if line.startswith(sentinel)
-    ]
+    return [line.removeprefix(sentinel).strip() for line in text.splitlines() if line.startswith(sentinel)]
 
 
 @pytest.fixture
@@ -138,16 +137,12 @@ def study(tmp_path):
         ),
     ],
 )
-def test_what_the_script_asks_for_is_asked_for_the_tuner(
-    study, executor, expected, left_out
-):
+def test_what_the_script_asks_for_is_asked_for_the_tuner(study, executor, expected, left_out):
     told = rendered(executor, SCRIPTS[executor], study)
     found = directives(told.script, SENTINELS[executor])
     psij_own = {"-e /dev/null", "-o /dev/null", "--export=ALL", "-env all", "-V"}
     assert sorted(set(found) - psij_own) == sorted(expected)
-    assert [
-        note.split(": ")[1] for note in told.notes if note.startswith("left out")
-    ] == left_out
+    assert [note.split(": ")[1] for note in told.notes if note.startswith("left out")] == left_out
     assert told.notes[0] == "the job may take 90 min"
 
 
@@ -160,9 +155,7 @@ def test_the_users_lines_come_before_the_limit_of_time(study):
 @pytest.mark.parametrize("executor", SCRIPTS)
 def test_a_rendered_script_is_one_of_bash_and_nothing_is_made(study, executor):
     told = rendered(executor, SCRIPTS[executor], study)
-    checked = subprocess.run(
-        ["bash", "-n"], input=told.script, capture_output=True, text=True
-    )
+    checked = subprocess.run(["bash", "-n"], input=told.script, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert told.script.startswith("#!/bin/bash\n#")
     assert f"{study}/submitted/" in told.script and "/tmp/forebay-" not in told.script
@@ -176,6 +169,12 @@ def test_burst_buffer_lines_are_not_repeated_and_that_is_said(study):
     assert not any("#DW" in note for note in rendered("lsf", LSF, study).notes)
 
 
+def test_a_burst_buffer_line_over_two_lines_does_not_end_the_header(study):
+    text = "#!/bin/sh\n#DW jobdw type=scratch \\\n  capacity=1GiB\n#SBATCH\t-p late\n./ocean\n#SBATCH -p no\n"
+    found = directives(rendered("slurm", dataclasses.replace(SLURM, text=text), study).script, "#SBATCH")
+    assert [line for line in found if line.startswith("-p")] == ["-p late"]
+
+
 @pytest.mark.parametrize(
     ("executor", "expected"),
     [
@@ -184,38 +183,23 @@ def test_burst_buffer_lines_are_not_repeated_and_that_is_said(study):
         ("pbs", ["-l select=2:ncpus=4:mpiprocs=4"]),
     ],
 )
-def test_of_another_schedulers_script_nodes_and_ranks_are_taken(
-    study, executor, expected
-):
-    told = rendered(
-        executor,
-        dataclasses.replace(SLURM, scheduler="flux", text="#flux: -N2\n"),
-        study,
-    )
+def test_of_another_schedulers_script_nodes_and_ranks_are_taken(study, executor, expected):
+    told = rendered(executor, dataclasses.replace(SLURM, scheduler="flux", text="#flux: -N2\n"), study)
     assert set(expected) <= set(directives(told.script, SENTINELS[executor]))
-    assert any(
-        f"has no lines for {executor}: 2 node(s) and 8 rank(s)" in note
-        for note in told.notes
-    )
+    assert any(f"has no lines for {executor}: 2 node(s) and 8 rank(s)" in note for note in told.notes)
 
 
 def test_names_that_a_scheduler_refuses_are_changed(study):
     script = dataclasses.replace(PBS, name="north sea: a model")
-    assert '-N "tune-north_sea_"' in directives(
-        rendered("pbs", script, study).script, "#PBS"
-    )
+    assert '-N "tune-north_sea_"' in directives(rendered("pbs", script, study).script, "#PBS")
 
 
 def test_flux_gets_one_instance_with_the_command_in_it(study):
     """PSI/J renders nothing for it; what it would be given is told."""
-    script = dataclasses.replace(
-        SLURM, text="#!/bin/sh\n# flux: -N2 -n8 --queue=pdebug\n", scheduler="flux"
-    )
+    script = dataclasses.replace(SLURM, text="#!/bin/sh\n# flux: -N2 -n8 --queue=pdebug\n", scheduler="flux")
     told = rendered("flux", script, study)
     assert told.script is None
-    assert any(
-        "queue, bank and other options are left out" in note for note in told.notes
-    )
+    assert any("queue, bank and other options are left out" in note for note in told.notes)
     assert told.notes[-1].endswith(
         "it would run: flux start /bin/sh -c 'cd \"$0\" && exec \"$@\"' '/jobs/my runs' forebay tune --budget 2h job.sh 'a b' '$x'"
     )
@@ -244,42 +228,28 @@ def commands(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("executor", SCRIPTS)
-def test_a_submitted_script_runs_the_command_once_in_the_directory(
-    study, tmp_path, commands, executor
-):
+def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_path, commands, executor):
     name, variable, answer = STAND_INS[executor]
     commands("scontrol", "echo this-node")
     commands(name, f'{variable}=4711 bash "$1" || exit\necho "{answer}"')
     directory = tmp_path / "my runs"
     directory.mkdir()
     command = ["sh", "-c", 'pwd; echo "$@"; echo bad >&2; exit 3', "sh", "a  b", "$x"]
-    told = submit(
-        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600
-    )
+    told = submit(executor, SCRIPTS[executor], command, directory, study=study, wall_s=600)
     assert told.id == "4711"
     assert told.output.read_text() == f"{directory}\na  b $x\n"
     assert told.output.with_suffix(".err").read_text() == "bad\n"
     assert (study / "submitted" / executor / "4711.ec").read_text() == "3\n"
     sentinel = SENTINELS[executor]
     before = submit(
-        executor,
-        SCRIPTS[executor],
-        command,
-        directory,
-        study=study,
-        wall_s=600,
-        render_only=True,
+        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600, render_only=True
     )
     assert directives(told.script, sentinel) == directives(before.script, sentinel)
 
 
 def test_a_refused_job_leaves_nothing_and_the_scheduler_is_quoted(study, commands):
-    commands(
-        "sbatch", "echo 'sbatch: error: invalid partition specified: debug' >&2; exit 1"
-    )
-    with pytest.raises(
-        TuneError, match="the job was refused: .*invalid partition specified: debug"
-    ):
+    commands("sbatch", "echo 'sbatch: error: invalid partition specified: debug' >&2; exit 1")
+    with pytest.raises(TuneError, match="the job was refused: .*invalid partition specified: debug"):
         submit("slurm", SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
     assert not study.exists()
 
@@ -294,14 +264,11 @@ def test_a_refused_job_leaves_the_study_alone(study, commands):
 
 
 @pytest.mark.parametrize(
-    ("executor", "command"),
-    [("slurm", "sbatch"), ("lsf", "bsub"), ("pbs", "qsub"), ("flux", "flux")],
+    ("executor", "command"), [("slurm", "sbatch"), ("lsf", "bsub"), ("pbs", "qsub"), ("flux", "flux")]
 )
 def test_a_missing_scheduler_is_named(study, monkeypatch, tmp_path, executor, command):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        TuneError, match=f"the command {command} is not in PATH"
-    ) as refused:
+    with pytest.raises(TuneError, match=f"the command {command} is not in PATH") as refused:
         submit(executor, SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
     assert "without --submit" in refused.value.hint
     assert not study.exists()
@@ -317,16 +284,34 @@ def test_local_runs_the_command_and_waits(study, tmp_path, status):
     assert told.output.read_text() == f"{tmp_path}\na  b\n"
 
 
+INTERRUPTED = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from test_submitting import SLURM, submit
+command = ["sh", "-c", "trap 'sleep 1; echo ended; exit 130' INT; echo ready; while :; do sleep 0.1; done"]
+submit("local", SLURM, command, pathlib.Path("/"), study=pathlib.Path(sys.argv[2]), wall_s=600)
+"""
+
+
+def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
+    words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(study)]
+    process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    output = study / "submitted" / "tune.out"
+    try:
+        while not (output.exists() and output.read_text() == "ready\n"):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=20)[1]
+        assert output.read_text() == "ready\nended\n"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def test_a_study_that_psij_cannot_write_to_is_refused(tmp_path):
     with pytest.raises(TuneError, match="blanks or other special characters"):
-        submit(
-            "local",
-            SLURM,
-            COMMAND,
-            tmp_path,
-            study=tmp_path / "my job.tune",
-            wall_s=600,
-        )
+        submit("local", SLURM, COMMAND, tmp_path, study=tmp_path / "my job.tune", wall_s=600)
     assert list(tmp_path.iterdir()) == []
 
 
