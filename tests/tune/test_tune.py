@@ -17,12 +17,21 @@ def test_what_is_better_is_found_written_and_better_by_its_counters(tuned):
     assert verdict.pairing.low > 1
     assert [run.number for run in study.runs] == list(range(1, len(study.runs) + 1))
     assert len(study.runs) <= 12
-    assert all(run.checked == "verified by the program" for run in study.runs if run.status == "ok")
+    assert all(
+        run.checked == "verified by the program"
+        for run in study.runs
+        if run.status == "ok"
+    )
     assert (study.head.emulated, study.ends[-1].reason) == ("lustre-small", "done")
     assert stat.S_IMODE(tuned.tuned.stat().st_mode) == 0o750
     assert json.loads(out) and (tuned.study_directory / "report.html").exists()
-    original, changed = (tuned.directory / "job.sh").read_text(), tuned.tuned.read_text()
-    assert [line for line in changed.splitlines() if line in original.splitlines()] == original.splitlines()
+    original, changed = (
+        (tuned.directory / "job.sh").read_text(),
+        tuned.tuned.read_text(),
+    )
+    assert [
+        line for line in changed.splitlines() if line in original.splitlines()
+    ] == original.splitlines()
     assert not (tuned.directory / "out").exists(), "runs are in a copy"
 
     done = tuned.job.command("run", *EMULATED, "job.tuned.sh", **LAUNCHING)
@@ -31,7 +40,9 @@ def test_what_is_better_is_found_written_and_better_by_its_counters(tuned):
     assert tuned.system_writes(tuned.job.records()[-1]) < by_default / 4
 
     again, out, _ = tuned.tune()
-    assert (again, tuned.study().runs) == (0, study.runs), "a study that is finished says its result"
+    assert (again, tuned.study().runs) == (0, study.runs), (
+        "a study that is finished says its result"
+    )
     assert "in place of" in out
 
     status, _, err = tuned.tune("--trials", "2")
@@ -44,11 +55,16 @@ def test_what_is_better_is_found_written_and_better_by_its_counters(tuned):
 
 def test_both_places_within_one_hard_budget(tuned):
     tuned.btio(before=WITHOUT_BUFFERING, out="${DW_JOB_STRIPED:-$PWD/}")
-    status, _, err = tuned.tune(*EMULATED, "--budget", "7", "--budget", "3min", "--pfs-root", "/mnt/forebay")
+    status, _, err = tuned.tune(
+        *EMULATED, "--budget", "7", "--budget", "3min", "--pfs-root", "/mnt/forebay"
+    )
     assert status == 0, err
     study = tuned.study()
     assert len(study.runs) <= 7
-    assert [run.place for run in study.runs if run.phase == "default"] == ["file-system", "burst-buffer"]
+    assert [run.place for run in study.runs if run.phase == "default"] == [
+        "file-system",
+        "burst-buffer",
+    ]
     assert set(study.verdicts) == {"file-system", "burst-buffer"}
     staged = (tuned.study_directory / "forebay.log").read_text()
     assert staged.count("is emulated") == 2, "one series for each place"
@@ -68,7 +84,11 @@ def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
     tuned.btio(before=WITHOUT_BUFFERING)
     status, out, err = tuned.tune(*EMULATED, "--dry-run")
     assert status == 0, err
-    assert "btio.full.out:romio_cb_write" in out and "Tried first:" in out and "Not tried:" in out
+    assert (
+        "btio.full.out:romio_cb_write" in out
+        and "Tried first:" in out
+        and "Not tried:" in out
+    )
     assert [run.phase for run in tuned.runs()] == ["default"]
     assert not tuned.tuned.exists()
     status, _, err = tuned.tune("--budget", "2")
@@ -78,8 +98,21 @@ def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
 
 def test_a_trial_that_hangs_fails_and_the_search_goes_on(tuned):
     # What a setting brings makes this job hang: any of them adds a word to its environment.
-    tuned.btio(before='case "${MPICH_MPIIO_HINTS:-}" in *btio*) sleep 1000 ;; esac', points=24, dumps=1)
-    options = ("--pfs-model", EMULATED[1], "--budget", "5", "--time-factor", "1", "--budget", "2min")
+    tuned.btio(
+        before='case "${MPICH_MPIIO_HINTS:-}" in *btio*) sleep 1000 ;; esac',
+        points=24,
+        dumps=1,
+    )
+    options = (
+        "--pfs-model",
+        EMULATED[1],
+        "--budget",
+        "5",
+        "--time-factor",
+        "1",
+        "--budget",
+        "2min",
+    )
     status, _, err = tuned.tune(*options)
     assert status == 0, err
     failed = [run for run in tuned.runs() if run.status == "failed"]
@@ -95,7 +128,9 @@ def test_a_trial_whose_output_is_wrong_fails(tuned):
     status, _, err = tuned.tune(*EMULATED, "--budget", "5")
     assert status == 0, err
     study = tuned.study()
-    with_hints = [run for run in study.runs if any("btio" in name for name in run.configuration)]
+    with_hints = [
+        run for run in study.runs if any("btio" in name for name in run.configuration)
+    ]
     assert with_hints and all(run.status == "failed" for run in with_hints)
     assert all("btio.full.out" in run.reason for run in with_hints)
     assert not any("btio" in name for name in study.verdicts["file-system"].recommended)

@@ -24,8 +24,8 @@ def test_a_script_without_mpi(tuned):
 
 
 def test_a_job_that_only_computes(tuned):
-    tuned.btio(before="sleep 4")
-    status, out, err = tuned.tune()
+    tuned.btio(before="sleep 10", points=8, dumps=1)
+    status, out, err = tuned.tune("--budget", "3")
     assert status == 0, err
     assert "nothing to gain" in out + err
     assert "I/O is" in tuned.study().verdicts["file-system"].reason
@@ -42,7 +42,9 @@ def test_a_default_run_that_fails_shows_what_it_said(tuned):
 
 
 def test_an_output_that_differs_from_run_to_run(tuned):
-    noise = "head -c 512 /dev/urandom | dd of=out/btio.full.out conv=notrunc status=none"
+    noise = (
+        "head -c 512 /dev/urandom | dd of=out/btio.full.out conv=notrunc status=none"
+    )
     tuned.btio(before=WITHOUT_BUFFERING, after=noise, points=24, dumps=1)
     err = refused(tuned, *EMULATED, "--budget", "6", runs=3)
     assert "differs from run to run: out/btio.full.out" in err and "--check" in err
@@ -63,7 +65,9 @@ def test_an_application_that_ignores_hints(tuned):
 def test_a_study_of_another_script_or_made_otherwise(tuned):
     tuned.script("exit 1")
     refused(tuned, runs=1)
-    assert "begun with strategy tpe, not greedy" in refused(tuned, "--strategy", "greedy", runs=1)
+    assert "begun with strategy tpe, not greedy" in refused(
+        tuned, "--strategy", "greedy", runs=1
+    )
     tuned.script("exit 2")
     assert "another script" in refused(tuned, runs=1)
 
@@ -72,7 +76,11 @@ def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
     tuned.script("exit 1")
     tuned.tuned.write_text("mine")
     status, _, err = tuned.tune()
-    assert status == 1 and "job.tuned.sh: there is such a file" in err and "--overwrite" in err
+    assert (
+        status == 1
+        and "job.tuned.sh: there is such a file" in err
+        and "--overwrite" in err
+    )
     assert tuned.tuned.read_text() == "mine"
     assert tuned.runs() == []
 

@@ -12,7 +12,9 @@ from mpijob import LAUNCHING, PROJECT
 MACHINE = str(PROJECT / "machines" / "lustre-small.toml")
 EMULATED = ("--pfs-model", MACHINE)
 #: Small writes one by one, each of which the emulated file system lets wait: any collective buffering is faster by far.
-WITHOUT_BUFFERING = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
+WITHOUT_BUFFERING = (
+    "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
+)
 
 
 class TunedJob:
@@ -30,16 +32,32 @@ class TunedJob:
         self.job.script("\n".join(lines), *directives)
         (self.directory / "job.sh").chmod(0o750)
 
-    def btio(self, *flags: str, points: int = 16, dumps: int = 2, before: str = "", after: str = "", out: str = "$PWD") -> None:
+    def btio(
+        self,
+        *flags: str,
+        points: int = 16,
+        dumps: int = 2,
+        before: str = "",
+        after: str = "",
+        out: str = "$PWD",
+    ) -> None:
         """BTIO full, without computation, as a job script."""
-        deck = f"{{ echo w; echo 0; echo {dumps}; echo {points} {points} {points}; echo \"{out}/out\"; }} > deck.data"
+        deck = f'{{ echo w; echo 0; echo {dumps}; echo {points} {points} {points}; echo "{out}/out"; }} > deck.data'
         launch = f"mpiexec.openmpi --oversubscribe -n 4 '{self.kernels}/btio' --sweeps 0 {' '.join(flags)} deck.data"
-        directives = ("#DW jobdw type=scratch access_mode=striped capacity=64MiB",) if "DW_JOB" in out else ()
-        self.script(before, f'mkdir -p "{out}/out"', deck, launch, after, directives=directives)
+        directives = (
+            ("#DW jobdw type=scratch access_mode=striped capacity=64MiB",)
+            if "DW_JOB" in out
+            else ()
+        )
+        self.script(
+            before, f'mkdir -p "{out}/out"', deck, launch, after, directives=directives
+        )
 
     def start(self, *options: str, **environment: str):
         """Starts the tuner."""
-        return self.job.forebay_starts("tune", *options, "job.sh", **LAUNCHING, **environment)
+        return self.job.forebay_starts(
+            "tune", *options, "job.sh", **LAUNCHING, **environment
+        )
 
     def tune(self, *options: str, **environment: str):
         """The same, to its end."""
@@ -58,13 +76,17 @@ class TunedJob:
     def system_writes(self, record: pathlib.Path) -> int:
         """Of a record: system calls that wrote, on files that were opened through MPI-IO."""
         steps = [json.loads(path.read_text()) for path in record.glob("step-*.json")]
-        files = [file for step in steps for file in step["files"] if file["layer"] == "mpiio"]
+        files = [
+            file for step in steps for file in step["files"] if file["layer"] == "mpiio"
+        ]
         return sum(file["write"]["system_calls"] for file in files)
 
     def leaves_no_process(self) -> None:
         """Neither keepers nor kernels of this job are left, soon."""
         deadline = time.monotonic() + 60
-        while (found := self.job.keepers() + self._of_this_job()) and time.monotonic() < deadline:
+        while (
+            found := self.job.keepers() + self._of_this_job()
+        ) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert found == []
 

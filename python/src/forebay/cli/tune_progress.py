@@ -42,9 +42,8 @@ class Lines:
     def run_ended(self, run: Run, ratio: float | None, best: float | None) -> None:
         """What was tried, how it went, the best until now."""
         kind = f"{run.phase}, replay" if run.replay else run.phase
-        said = [
-            f"forebay: run {self.number} of {self.of} ({kind}): {described(run.configuration)}: {_result(run)}"
-        ]
+        what = f"forebay: run {self.number} of {self.of} ({kind}): {described(run.configuration)}"
+        said = [f"{what}: {_result(run)}"]
         if ratio is not None and run.configuration:
             said.append(f"{ratio:.2f} of the default")
         if best is not None:

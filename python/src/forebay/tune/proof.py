@@ -1,9 +1,9 @@
 """What a verdict means for the whole job: its run time in the same pairs of runs that decided.
 
-The search compares seconds in I/O, for these are what settings change, and the time that the computation takes in
-between is no noise in them. So that nothing is recommended that makes I/O faster and the job slower, the
-job's run time is paired as well: shown to be slower, the setting is refused; where the gain is lost in the
-noise of the run time, that is said.
+The search compares seconds in I/O, for these are what settings change, and the time that the computation
+takes in between is no noise in them. So that nothing is recommended that makes I/O faster and the job
+slower, the job's run time is paired as well: shown to be slower, the setting is refused; where the gain is
+lost in the noise of the run time, that is said.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from forebay.tune.model import Configuration, Pairing, Run, Verdict, key
 
 
 def job_pairing(runs: Sequence[Run], configuration: Configuration, confidence: float) -> Pairing | None:
-    """Run times of the job, default against `configuration`, in the final round. None: fewer than two pairs."""
+    """Run times of the job in the final round, default and `configuration`. None: fewer than two pairs."""
     final = _last_final([run for run in runs if not run.replay])
     default_s = [run.job_s for run in final if not run.configuration and _counts(run)]
     tuned_s = [run.job_s for run in final if key(run.configuration) == key(configuration) and _counts(run)]

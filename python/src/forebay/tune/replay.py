@@ -1,8 +1,8 @@
 """The recorded I/O in place of the job: a script that issues the traces of the default run again.
 
-The script is one as the user's, so that all settings are added to it in the same way. Files of the runs'
-directory and of the burst buffer lie where the job had them, all others below a directory of the replay's
-own: no file of the user's is ever touched.
+The script is one as the user's, so that all settings are added to it in the same way. Its files lie in
+directories of its own, in the burst buffer where the job had them there, else in the directory of the runs. No
+file of the user's is ever touched.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from forebay.tune.worth import mpi_programs
 
 #: Replay and job differ so much in their I/O time: said to the user.
 RESEMBLING_MAX = 1.5
-#: What lies neither in the runs' directory nor in the burst buffer lies below this one, in the former.
-ELSEWHERE = "forebay-replay"
+#: Files of the replay lie below directories of this name: in that of the runs, and in the burst buffer.
+BELOW = "forebay-replay"
+_ELSEWHERE = f"$PWD/{BELOW}/elsewhere"
 #: Open MPI refuses more ranks than cores, and to run as root, unless told that it may, as the job was.
 _LAUNCHING = (
     "export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
@@ -60,18 +61,19 @@ def script_text(
         raise TuneError(
             f"{len(traces)} trace(s) for {len(programs)} MPI program(s) of the job", "one for each"
         )
-    maps = [f"{shlex.quote(str(directory))}=$PWD"]
-    maps += [f'{shlex.quote(path.rstrip("/"))}="${{{name}%/}}"' for name, path in sorted(variables.items())]
-    steps = [_step(one, trace, maps, think) for one, trace in zip(programs, traces, strict=True)]
-    return "\n".join(["#!/bin/bash", "set -e", *_LAUNCHING, f"mkdir {ELSEWHERE}", *steps, ""])
+    places = {str(directory): f"$PWD/{BELOW}/work"}
+    places |= {path.rstrip("/"): f"${{{name}%/}}/{BELOW}" for name, path in sorted(variables.items())}
+    steps = [_step(one, trace, places, think) for one, trace in zip(programs, traces, strict=True)]
+    made = [f'mkdir -p "{target}"' for target in (*places.values(), _ELSEWHERE)]
+    return "\n".join(["#!/bin/bash", "set -e", *_LAUNCHING, *made, *steps, ""])
 
 
-def _step(program: Program, trace: Path, maps: list[str], think: float) -> str:
+def _step(program: Program, trace: Path, places: dict[str, str], think: float) -> str:
     replayer = replay_program(program)
     _check(replayer, trace, program)
     words = [launcher(program), "-n", str(program.ranks), str(replayer)]
-    options = " ".join(f"--map {one}" for one in maps)
-    own = f'{options} --directory "$PWD/{ELSEWHERE}" --overwrite --think {think:g}'
+    options = " ".join(f'--map {shlex.quote(was)}="{now}"' for was, now in places.items())
+    own = f'{options} --directory "{_ELSEWHERE}" --overwrite --think {think:g}'
     return f"{shlex.join(words)} {own} {shlex.quote(str(trace))}"
 
 

@@ -236,14 +236,14 @@ def _failure(answer: Answer, output: Path, limit_s: float | None) -> str | None:
 
 
 def last_lines(path: Path, lines: int = LINES_TOLD_MAX) -> list[str]:
-    """The last lines with anything in them of what a run printed."""
+    """The last lines of what a run printed, without rules and blank ones."""
     if not path.exists():
         return []
     with path.open("rb") as file:
         size_bytes = file.seek(0, 2)
         file.seek(max(0, size_bytes - (1 << 14)))
         text = file.read().decode(errors="replace")
-    return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
+    return [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))][-lines:]
 
 
 def described(configuration: Configuration) -> str:
