@@ -40,10 +40,11 @@ class TunedJob:
         before: str = "",
         after: str = "",
         out: str = "$PWD",
+        wrapper: str = "",
     ) -> None:
         """BTIO full, without computation, as a job script."""
         deck = f'{{ echo w; echo 0; echo {dumps}; echo {points} {points} {points}; echo "{out}/out"; }} > deck.data'
-        launch = f"mpiexec.openmpi --oversubscribe -n 4 '{self.kernels}/btio' --sweeps 0 {' '.join(flags)} deck.data"
+        launch = f"{wrapper} mpiexec.openmpi --oversubscribe -n 4 '{self.kernels}/btio' --sweeps 0 {' '.join(flags)} deck.data"
         directives = (
             ("#DW jobdw type=scratch access_mode=striped capacity=64MiB",)
             if "DW_JOB" in out

@@ -1,8 +1,8 @@
 """The recorded I/O in place of the job: a script that issues the traces of the default run again.
 
 The script is one as the user's, so that all settings are added to it in the same way. Its files lie in
-directories of its own, in the burst buffer where the job had them there, else in the directory of the runs. No
-file of the user's is ever touched.
+directories of its own, in the burst buffer where the job had them there, else in the directory of the runs.
+No file of the user's is ever touched.
 """
 
 from __future__ import annotations
