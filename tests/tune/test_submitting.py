@@ -6,7 +6,10 @@ No scheduler is at hand. What would be submitted is read, checked by bash, and, 
 
 import dataclasses
 import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,6 +169,12 @@ def test_burst_buffer_lines_are_not_repeated_and_that_is_said(study):
     assert not any("#DW" in note for note in rendered("lsf", LSF, study).notes)
 
 
+def test_a_burst_buffer_line_over_two_lines_does_not_end_the_header(study):
+    text = "#!/bin/sh\n#DW jobdw type=scratch \\\n  capacity=1GiB\n#SBATCH\t-p late\n./ocean\n#SBATCH -p no\n"
+    found = directives(rendered("slurm", dataclasses.replace(SLURM, text=text), study).script, "#SBATCH")
+    assert [line for line in found if line.startswith("-p")] == ["-p late"]
+
+
 @pytest.mark.parametrize(
     ("executor", "expected"),
     [
@@ -273,6 +282,31 @@ def test_local_runs_the_command_and_waits(study, tmp_path, status):
     assert told.exit_code == status
     assert int(told.id) > 0
     assert told.output.read_text() == f"{tmp_path}\na  b\n"
+
+
+INTERRUPTED = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from test_submitting import SLURM, submit
+command = ["sh", "-c", "trap 'sleep 1; echo ended; exit 130' INT; echo ready; while :; do sleep 0.1; done"]
+submit("local", SLURM, command, pathlib.Path("/"), study=pathlib.Path(sys.argv[2]), wall_s=600)
+"""
+
+
+def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
+    words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(study)]
+    process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    output = study / "submitted" / "tune.out"
+    try:
+        while not (output.exists() and output.read_text() == "ready\n"):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=20)[1]
+        assert output.read_text() == "ready\nended\n"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_study_that_psij_cannot_write_to_is_refused(tmp_path):
