@@ -60,6 +60,12 @@ pub enum Verb {
         124  the command was ended at its time limit\n  126  it could not be started\n  127  it was not found"
     )]
     Profile(ProfileArguments),
+    /// Find faster settings for a job script, and write it anew
+    #[command(disable_help_flag = true)]
+    Tune {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
     /// Show where the time of a job's I/O went, or compare several jobs
     #[command(disable_help_flag = true)]
     Report {
@@ -76,6 +82,9 @@ pub enum Verb {
     #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
         Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]
     Doctor(DoctorArguments),
+    /// Run what standard input says in one allocation (docs/tune.md)
+    #[command(name = "__series", hide = true)]
+    Series(JobArguments),
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },
@@ -95,6 +104,31 @@ pub enum Verb {
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
+    #[command(flatten)]
+    pub job: JobArguments,
+    /// Keep the allocation at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Say what would happen, with sizes; do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write the job's standard output to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not record what the job's programs do with their files
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Record each of their I/O calls too
+    #[arg(long, conflicts_with = "no_profile")]
+    pub trace: bool,
+    /// Print one JSON object on what happened; the job's own output goes to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a job is, and where it lies.
+#[derive(Debug, Args)]
+pub struct JobArguments {
     /// The job script
     pub script: PathBuf,
     /// Words for the script, behind --
@@ -105,12 +139,6 @@ pub struct RunArguments {
     /// Take the #DW lines for comments, as a machine without a burst buffer does
     #[arg(long)]
     pub no_burst_buffer: bool,
-    /// Keep the allocation at the end
-    #[arg(long)]
-    pub keep: bool,
-    /// Say what would happen, with sizes; do nothing
-    #[arg(long)]
-    pub dry_run: bool,
     /// Say why each thing is decided as it is
     #[arg(long)]
     pub explain: bool,
@@ -126,18 +154,6 @@ pub struct RunArguments {
     /// Show the job the directory DIR as PATH, which need not exist; may be repeated
     #[arg(long, value_name = "PATH=DIR", value_parser = map)]
     pub map: Vec<Map>,
-    /// Write the job's standard output to FILE
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Do not record what the job's programs do with their files
-    #[arg(long)]
-    pub no_profile: bool,
-    /// Record each of their I/O calls too
-    #[arg(long, conflicts_with = "no_profile")]
-    pub trace: bool,
-    /// Print one JSON object on what happened; the job's own output goes to standard error
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
     pub emulation: EmulationArguments,
 }
@@ -253,7 +269,7 @@ pub struct CompareArguments {
     pub emulation: EmulationArguments,
 }
 
-impl RunArguments {
+impl JobArguments {
     /// The burst buffer that is asked for beside the script.
     pub fn burst_buffer(&self) -> Result<Option<String>, forebay_host::Error> {
         match &self.bbf {

@@ -9,11 +9,13 @@ mod launchers;
 mod lfs;
 mod libraries;
 mod messages;
+mod prepared;
 mod preview;
 mod profile;
 mod progress;
 mod python;
 mod run;
+mod series;
 mod status;
 
 use std::ffi::OsString;
@@ -46,12 +48,14 @@ fn verb() -> i32 {
             Some(ProfileVerb::Export { words }) => python::become_verb("export", words),
             None => profile::profile(&arguments),
         },
+        Verb::Tune { words } => python::become_verb("tune", &words),
         Verb::Report { words } => python::become_verb("report", &words),
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
+        Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Rank { program } => rank::become_program(&program),
     }

@@ -15,8 +15,9 @@ const CANNOT_START: i32 = 127;
 /// Becomes the verb.
 pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = program() else {
-        let message =
-            format!("{PROGRAM}, which makes reports, is neither beside forebay nor in PATH");
+        let message = format!(
+            "{PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
+        );
         return fail(
             &message,
             Some("run make build, or make install"),
@@ -29,6 +30,10 @@ pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let mut python = command(program);
     python.arg(verb).args(words).env("FOREBAY_STATE", state);
+    match machine::this_program() {
+        Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
+        Err(error) => return fail(&error.to_string(), None, CANNOT_START),
+    };
     if let Some(libraries) = libraries() {
         python.env("FOREBAY_LIBRARY", libraries);
     }

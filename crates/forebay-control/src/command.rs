@@ -1,15 +1,16 @@
 //! `forebay profile`: any command, recorded as a job is, with no allocation and no script.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::process::{Asked, Caught, command, start_beside_us};
 use serde::Serialize;
 
+use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
+use crate::launcher::is_launcher;
 use crate::profile::{Profile, Recording};
-use crate::running::{JOB_GRACE, LEFTOVER_GRACE, status};
 use crate::{Error, Watcher};
 
 /// A command, and how it is run.
@@ -85,13 +86,4 @@ impl Command<'_> {
             profile: profile.map(|profile| profile.directory().to_owned()),
         })
     }
-}
-
-/// Does it start ranks itself, so that its MPI counts and not that of PATH?
-fn is_launcher(program: &OsString) -> bool {
-    let name = Path::new(program)
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    name.starts_with("mpiexec") || name.starts_with("mpirun")
 }

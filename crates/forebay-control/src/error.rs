@@ -161,6 +161,9 @@ pub enum Error {
         /// The allocation, which was kept.
         kept: Option<PathBuf>,
     },
+    /// A run of a series would add to what another one recorded.
+    #[error("there is a record of a run in {} already", .0.display())]
+    RecordExists(PathBuf),
     /// `forebay profile` without a command.
     #[error("there is no command to run")]
     NoCommand,
@@ -234,23 +237,12 @@ impl Error {
             Self::Hides { .. } => {
                 "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
             }
+            Self::RecordExists(_) => "name another directory, or remove that one",
             Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
-            Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. })
-                if *usable_bytes < 1 << 20 =>
-            {
-                "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"
-            }
-            Self::Store(forebay_store::Error::CgroupTooSmall { usable_bytes, .. }) => {
-                return Some(format!(
-                    "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
-                     or with --store DIR on a disk",
-                    usable_bytes >> 20
-                ));
-            }
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"
             }
-            Self::Store(_) => "choose another store with --store DIR",
+            Self::Store(error) => return Some(hint_of_store(error)),
             Self::IsRunning(_)
             | Self::Elsewhere(_)
             | Self::Unreachable(_)
@@ -285,6 +277,22 @@ impl Error {
             Self::IsBeingCleaned(_) => "wait for it",
             _ => return None,
         })
+    }
+}
+
+/// What to do where a store cannot be used.
+fn hint_of_store(error: &forebay_store::Error) -> String {
+    match error {
+        forebay_store::Error::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
+            "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"
+                .to_owned()
+        }
+        forebay_store::Error::CgroupTooSmall { usable_bytes, .. } => format!(
+            "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
+             or with --store DIR on a disk",
+            usable_bytes >> 20
+        ),
+        _ => "choose another store with --store DIR".to_owned(),
     }
 }
 

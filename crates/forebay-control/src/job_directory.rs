@@ -79,12 +79,15 @@ impl JobDirectory {
         self.path.join("bin")
     }
 
-    /// Links to our own program, each named as a launcher.
+    /// Links to our own program, each named as a launcher; those of an earlier run stay.
     pub(crate) fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
         let launchers = self.launchers();
-        files::make_directory(&launchers, 0o700)?;
+        files::make_directories(&launchers, 0o700)?;
         for name in names {
-            files::make_link(program, &launchers.join(name))?;
+            match files::make_link(program, &launchers.join(name)) {
+                Err(error) if error.already_exists() => {}
+                made => made?,
+            }
         }
         Ok(())
     }
@@ -92,17 +95,17 @@ impl JobDirectory {
     /// The script as it was read, so that a change of the original does not reach a job half way.
     pub(crate) fn add_script(&self, script: &JobScript) -> forebay_host::Result<PathBuf> {
         let name = script.path.file_name().unwrap_or(OsStr::new("script"));
-        write_new(&self.path.join("script").join(name), &script.text)
+        write_anew(&self.path.join("script").join(name), &script.text)
     }
 
     /// A file that bash reads when it starts.
     pub(crate) fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
-        write_new(&self.path.join("bash_env"), text)
+        write_anew(&self.path.join("bash_env"), text)
     }
 
     /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
     pub(crate) fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
-        write_new(&self.path.join("nodes"), lines)
+        write_anew(&self.path.join("nodes"), lines)
     }
 
     /// A job may have cleared the folder for temporary files itself.
@@ -114,7 +117,15 @@ impl JobDirectory {
     }
 }
 
-fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+/// An earlier run may have left one, or have cleared the folder for temporary files.
+fn write_anew(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+    if let Some(parent) = path.parent() {
+        files::make_directories(parent, 0o700)?;
+    }
+    match files::remove_file(path) {
+        Err(error) if !error.is_not_found() => return Err(error),
+        _ => {}
+    }
     let mut file = files::make_file(path, 0o700)?;
     let written = std::io::Write::write_all(&mut file, text.as_bytes());
     files::named(written, "write", path).map(|()| path.to_owned())

@@ -1,6 +1,7 @@
 //! The launcher of the machine's MPI.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use forebay_host::machine::find_other_program;
@@ -52,4 +53,13 @@ impl Flavour {
             .find_map(find_other_program);
         found.map_or(Self::Unknown, Self::of_launcher)
     }
+}
+
+/// Does it start ranks itself, so that its MPI counts and not that of PATH?
+pub(crate) fn is_launcher(program: &OsStr) -> bool {
+    let name = Path::new(program)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    name.starts_with("mpiexec") || name.starts_with("mpirun")
 }

@@ -3,6 +3,8 @@
 mod command;
 mod environment;
 mod error;
+mod execution;
+mod fresh;
 mod header;
 mod job_directory;
 mod launcher;
@@ -16,6 +18,7 @@ mod profile;
 mod record;
 mod running;
 mod script;
+mod series;
 mod staging;
 
 pub use command::{Command, Profiled};
@@ -26,7 +29,7 @@ pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use launcher::Flavour;
 pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
-pub use life::run;
+pub use life::{run, series};
 pub use order::{Direction, Order, Output, Watcher};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
@@ -36,4 +39,5 @@ pub use profile::{
 };
 pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use script::JobScript;
+pub use series::{Ran, Ready, Requester, Run, What};
 pub use staging::expanded_out;

@@ -50,6 +50,8 @@ pub enum Output<'a> {
     Error,
     /// To a file, made or emptied.
     File(&'a Path),
+    /// To such a file, and its standard error too.
+    Both(&'a Path),
 }
 
 /// Into the burst buffer or out of it.

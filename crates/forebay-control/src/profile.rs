@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use crate::launcher::Flavour;
 use crate::record::{PROFILES, Recorded, made_state_directories, state_directories};
-use crate::{Error, Order, Outcome, Watcher};
+use crate::series::Run;
+use crate::{Error, JobScript, Order, Outcome, Watcher};
 
 use job_file::JobFile;
 
@@ -37,6 +38,7 @@ const TRACE_VARIABLE: &str = "FOREBAY_MPI_TRACE";
 const SANITIZER_VARIABLE: &str = "ASAN_OPTIONS";
 
 /// How a job's I/O is recorded.
+#[derive(Clone)]
 pub struct Recording<'a> {
     /// What observes the programs.
     pub libraries: Libraries,
@@ -105,6 +107,30 @@ impl Profile {
             Self::make_anywhere(|id| JobFile::of_command(words, id)),
             watcher,
         )
+    }
+
+    /// That of a run of a series, in a directory of the requester's.
+    pub(crate) fn of_run(
+        directory: &Path,
+        run: &Run,
+        script: &JobScript,
+        works_in: &Path,
+        id: &str,
+        recording: &Recording,
+    ) -> Result<Self, Error> {
+        files::make_directories(directory, 0o700)?;
+        if job_file::lies_in(directory) {
+            return Err(Error::RecordExists(directory.to_owned()));
+        }
+        let mut job = JobFile::of_run(run, script, works_in, id)?;
+        job.emulated = recording.emulated.map(|emulated| emulated());
+        let profile = Self {
+            directory: directory.to_owned(),
+            job,
+            library: OnceCell::new(),
+        };
+        profile.job.write(directory)?;
+        Ok(profile)
     }
 
     fn make_anywhere(job: impl Fn(&str) -> Result<JobFile, Error>) -> Result<Self, Error> {

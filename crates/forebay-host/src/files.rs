@@ -46,6 +46,8 @@ pub struct Status {
     pub mode: u32,
     /// Number of the user whose it is.
     pub owner: u32,
+    /// Its number in its file system.
+    pub inode: u64,
     /// Time of last access: seconds, nanoseconds.
     pub accessed: (i64, i64),
     /// Time of last modification: seconds, nanoseconds.
@@ -61,6 +63,7 @@ impl From<&fs::Metadata> for Status {
             size_bytes: found.len(),
             mode: found.mode() & 0o7777,
             owner: found.uid(),
+            inode: found.ino(),
             accessed: (found.atime(), found.atime_nsec()),
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub struct Caught {
 /// Signals that ask us to stop, and ends of children, as they come.
 pub struct Events {
     receiver: mpsc::Receiver<i32>,
-    stops: Stops,
+    bell: Bell,
     /// Children that wait(2) reports although no job of ours started them.
     others: HashSet<i32>,
     /// These, and the keeper of a view, which wait(2) does not report.
@@ -76,15 +76,57 @@ pub struct Leftovers {
     pub remaining: Vec<i32>,
 }
 
-/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
+/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
 #[derive(Debug, Clone, Default)]
-pub struct Stops(Arc<AtomicUsize>);
+pub struct Stops(Arc<Stopped>);
+
+#[derive(Debug, Default)]
+struct Stopped {
+    count: AtomicUsize,
+    /// The first signal, or 0.
+    signal: AtomicI32,
+}
 
 impl Stops {
     /// The count so far.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.0.count.load(Ordering::SeqCst)
+    }
+
+    /// The first signal that asked us.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    fn add(&self, signal: i32) {
+        let signals = &self.0.signal;
+        // Only the first one counts.
+        signals
+            .compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst)
+            .ok();
+        self.0.count.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// By which another thread tells whoever looks at [`Events`] what came from elsewhere.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    sender: mpsc::Sender<i32>,
+    stops: Stops,
+}
+
+impl Bell {
+    /// Something has come: look again.
+    pub fn ring(&self) {
+        self.sender.send(SIGCHLD).ok(); // who has gone looks at nothing
+    }
+
+    /// Whoever asked for what we do is gone: we are to stop, as at SIGHUP.
+    pub fn hang_up(&self) {
+        self.stops.add(0);
+        self.sender.send(SIGHUP).ok();
     }
 }
 
@@ -172,15 +214,18 @@ impl Caught {
         } = self;
         let (sender, receiver) = mpsc::channel();
         let stops = Stops::default();
-        let counter = stops.clone();
+        let bell = Bell {
+            sender: sender.clone(),
+            stops: stops.clone(),
+        };
         for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
-            stops.0.fetch_add(1, Ordering::SeqCst);
+            stops.add(signal);
             sender.send(signal).ok(); // we hold the other end
         }
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 if signal != SIGCHLD {
-                    counter.0.fetch_add(1, Ordering::SeqCst);
+                    stops.add(signal);
                 }
                 if sender.send(signal).is_err() {
                     return;
@@ -191,7 +236,7 @@ impl Caught {
         let left_out = others.iter().copied().chain(keeper).collect();
         Events {
             receiver,
-            stops,
+            bell,
             others,
             left_out,
         }
@@ -202,7 +247,25 @@ impl Events {
     /// The count of signals that asked us to stop, to be watched from any thread.
     #[must_use]
     pub fn stops(&self) -> Stops {
-        self.stops.clone()
+        self.bell.stops.clone()
+    }
+
+    /// For another thread.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Waits for what `look` finds, which is asked again whenever something happens; none if we are
+    /// asked to stop.
+    pub fn wait_until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        while self.bell.stops.count() == 0 {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            self.next(None);
+        }
+        None
     }
 
     /// Waits for the job to end. When we are asked to stop, or at the time limit, all its processes get
@@ -288,11 +351,11 @@ impl Events {
         }
         let found = self.descendants()?.len();
         let started = clock::now();
-        let asked_before = self.stops.count();
+        let asked_before = self.bell.stops.count();
         self.signal_all(Signal::TERM)?;
         while !self.all_gone()? {
             let waited = started.elapsed();
-            let overdue = waited >= grace || self.stops.count() > asked_before;
+            let overdue = waited >= grace || self.bell.stops.count() > asked_before;
             if overdue {
                 self.signal_all(Signal::KILL)?;
             }

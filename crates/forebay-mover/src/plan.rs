@@ -100,6 +100,13 @@ impl Plan {
         }
     }
 
+    /// Leaves out all but what has these targets.
+    pub fn keep_only(&mut self, is_wanted: impl Fn(&Path) -> bool) {
+        self.directories.retain(|entry| is_wanted(&entry.target));
+        self.files.retain(|entry| is_wanted(&entry.target));
+        self.links.retain(|entry| is_wanted(&entry.target));
+    }
+
     /// Number of files.
     #[must_use]
     pub fn files(&self) -> u64 {

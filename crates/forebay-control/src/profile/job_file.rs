@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::retention;
 use crate::record::{PROFILES, Records, state_directories};
-use crate::{Error, Order, environment};
+use crate::series::{Run, What};
+use crate::{Error, JobScript, Order, environment};
 
 const FORMAT: u32 = 1;
 const NAME: &str = "job.json";
@@ -88,20 +89,41 @@ struct Standing {
 
 impl JobFile {
     pub(super) fn of_order(order: &Order, id: &str) -> Result<Self, Error> {
-        let script = order.script;
-        let path = &script.path;
-        let words =
-            std::iter::once(path.as_os_str()).chain(order.arguments.iter().map(AsRef::as_ref));
-        let mut job = Self::new(Kind::Run, id, script.job_name())?;
-        job.script = Some(text(Path::new(&job.directory).join(path)));
+        let path = order.script.path.as_os_str();
+        let words = std::iter::once(path).chain(order.arguments.iter().map(AsRef::as_ref));
+        let mut job = Self::of_script(order.script, id)?;
         job.command = words.map(text).collect();
-        job.nodes = script.header.nodes;
-        job.tasks = Some(script.header.task_count());
         job.emulated = order
             .recording
             .as_ref()
             .and_then(|recording| recording.emulated)
             .map(|emulated| emulated());
+        Ok(job)
+    }
+
+    pub(super) fn of_run(
+        run: &Run,
+        script: &JobScript,
+        works_in: &Path,
+        id: &str,
+    ) -> Result<Self, Error> {
+        let mut job = Self::of_script(script, id)?;
+        job.command = match &run.what {
+            What::Script(path) => vec![text(path)],
+            What::Command(words) => words.clone(),
+        };
+        job.directory = text(works_in);
+        let added = run.environment.clone().into_iter();
+        job.environment
+            .extend(added.filter(|(name, _)| bears_on_io(name)));
+        Ok(job)
+    }
+
+    fn of_script(script: &JobScript, id: &str) -> Result<Self, Error> {
+        let mut job = Self::new(Kind::Run, id, script.job_name())?;
+        job.script = Some(text(Path::new(&job.directory).join(&script.path)));
+        job.nodes = script.header.nodes;
+        job.tasks = Some(script.header.task_count());
         Ok(job)
     }
 
@@ -169,6 +191,11 @@ impl JobFile {
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         write(directory, self)
     }
+}
+
+/// Is there one?
+pub(super) fn lies_in(directory: &Path) -> bool {
+    files::status_of_name(&directory.join(NAME)).is_ok()
 }
 
 fn write(directory: &Path, job: &impl Serialize) -> Result<(), Error> {
@@ -270,8 +297,9 @@ fn now_unix_s() -> f64 {
 
 fn variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let bears_on_io = |name: &str| {
-        VARIABLES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    };
     all.filter(|(name, _)| bears_on_io(name)).collect()
+}
+
+fn bears_on_io(name: &str) -> bool {
+    VARIABLES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,0 +1,80 @@
+//! What `forebay run` and a series do before a job can be ordered.
+
+use std::path::PathBuf;
+
+use forebay_control::{Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording};
+use forebay_host::process::Caught;
+
+use crate::arguments::{JobArguments, site_store};
+use crate::emulation::{self, Emulation};
+use crate::launchers;
+use crate::messages::say;
+
+/// Message, hint and exit code.
+pub type Refused = (String, Option<String>, i32);
+
+/// As a command shows it.
+pub fn refused(error: Error) -> Refused {
+    (error.to_string(), error.hint(), error.exit_code())
+}
+
+/// A job that can be ordered.
+pub struct Prepared<'a> {
+    arguments: &'a JobArguments,
+    site_store: Option<PathBuf>,
+    pub emulation: Option<Emulation>,
+    script: JobScript,
+    shims: Vec<&'static str>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Enters the emulation, which may start this process anew; from then on signals are caught, and
+    /// the script is read.
+    pub fn of(arguments: &'a JobArguments) -> Result<(Self, Caught), Refused> {
+        let emulated = |(message, hint)| (message, hint, FAILED_BEFORE_THE_JOB);
+        let site_store = site_store();
+        let emulation = emulation::enter(&arguments.emulation, &arguments.map).map_err(emulated)?;
+        if let Some(emulation) = &emulation {
+            let wishes = arguments
+                .space
+                .wishes(site_store.as_deref(), &arguments.map);
+            emulation.check_store(&wishes).map_err(emulated)?;
+            let model = &emulation.model().name;
+            say(&format!("the parallel file system is emulated: {model}"));
+        }
+        let caught = Caught::listen().map_err(Error::from).map_err(refused)?;
+        let burst_buffer = arguments.burst_buffer().map_err(Error::from);
+        let burst_buffer = burst_buffer.map_err(refused)?;
+        let mut script = JobScript::read(&arguments.script).map_err(refused)?;
+        script.burst_buffer = burst_buffer.or(script.burst_buffer);
+        script.header.notes().iter().for_each(|note| say(note));
+        let shims = launchers::names(emulation.is_some());
+        let prepared = Self {
+            arguments,
+            site_store,
+            emulation,
+            script,
+            shims,
+        };
+        Ok((prepared, caught))
+    }
+
+    /// The order, for a job that is not kept.
+    pub fn order<'b>(&'b self, output: Output<'b>, recording: Option<Recording<'b>>) -> Order<'b> {
+        let arguments = self.arguments;
+        let space = &arguments.space;
+        let own_limit = arguments.time.or(self.script.header.time_limit);
+        Order {
+            script: &self.script,
+            arguments: &arguments.arguments,
+            wishes: space.wishes(self.site_store.as_deref(), &arguments.map),
+            burst_buffer: !arguments.no_burst_buffer,
+            keep: false,
+            time_limit: own_limit.filter(|limit| !limit.is_zero()),
+            output,
+            shims: &self.shims,
+            emulation: self.emulation.as_ref().map(Emulation::state_path),
+            recording,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `forebay __series`: many runs in one allocation, told on standard input (docs/tune.md).
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use forebay_control::{Error, Output, Ran, Ready, Recording, Run, What};
+use forebay_host::process::Bell;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::JobArguments;
+use crate::libraries;
+use crate::messages::{self, fail};
+use crate::prepared::{Prepared, Refused, refused};
+use crate::progress::Progress;
+
+const HINT: &str = "docs/tune.md describes the requests of a series";
+
+/// One line of standard input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    run: u64,
+    script: Option<PathBuf>,
+    command: Option<Vec<String>>,
+    #[serde(default)]
+    fresh: bool,
+    directory: Option<PathBuf>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    record: Option<PathBuf>,
+    #[serde(default)]
+    trace: bool,
+    output: Option<PathBuf>,
+    time_limit_s: Option<f64>,
+}
+
+/// The first line of standard output.
+#[derive(Serialize)]
+struct Begun<'a> {
+    ready: bool,
+    #[serde(flatten)]
+    what: &'a Ready,
+    emulated: Option<&'a str>,
+}
+
+/// What became of a request.
+#[derive(Serialize)]
+struct Answer<'a> {
+    run: u64,
+    #[serde(flatten)]
+    ran: &'a Ran,
+}
+
+/// A request that was not carried out.
+#[derive(Serialize)]
+struct NotRun {
+    run: Option<u64>,
+    error: String,
+    hint: Option<String>,
+}
+
+pub fn series(arguments: &JobArguments) -> i32 {
+    match carry_out(arguments) {
+        Ok(exit_code) => exit_code,
+        Err((message, hint, exit_code)) => {
+            fail(&message, hint.as_deref(), exit_code);
+            let refusal =
+                serde_json::json!({"error": message, "hint": hint, "exit_code": exit_code});
+            messages::json(&refusal, exit_code)
+        }
+    }
+}
+
+fn carry_out(arguments: &JobArguments) -> Result<i32, Refused> {
+    let (prepared, caught) = Prepared::of(arguments)?;
+    let model = prepared.emulation.as_ref();
+    let model = model.map(|emulation| emulation.model().name.as_str());
+    // The model alone: what it counts is of all runs together.
+    let emulated = model.map(|model| move || serde_json::Value::from(model));
+    let recording = Recording {
+        libraries: libraries::observers(),
+        trace: false,
+        emulated: emulated.as_ref().map(|emulated| emulated as _),
+    };
+    let order = prepared.order(Output::Error, Some(recording));
+    let progress = Progress::explaining(arguments.explain);
+    let mut lines = Lines {
+        emulated: model,
+        heard: None,
+    };
+    forebay_control::series(&order, caught, &progress, &mut lines).map_err(refused)
+}
+
+/// Requests as lines of standard input, answers as lines of standard output.
+struct Lines<'a> {
+    emulated: Option<&'a str>,
+    heard: Option<(mpsc::Receiver<String>, Bell)>,
+}
+
+impl Lines<'_> {
+    fn say(&self, line: &impl Serialize) {
+        let mut output = std::io::stdout().lock();
+        let text = serde_json::to_string(line).map_err(std::io::Error::other);
+        let said = text.and_then(|text| writeln!(output, "{text}"));
+        if let (Err(_), Some((_, bell))) = (said.and_then(|()| output.flush()), &self.heard) {
+            bell.hang_up();
+        }
+    }
+}
+
+impl forebay_control::Requester for Lines<'_> {
+    fn listen(&mut self, bell: Bell) {
+        let (sender, receiver) = mpsc::channel();
+        self.heard = Some((receiver, bell.clone()));
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                if sender.send(line).is_err() {
+                    return;
+                }
+                bell.ring();
+            }
+            bell.hang_up();
+        });
+    }
+
+    fn ready(&mut self, what: &Ready) {
+        self.say(&Begun {
+            ready: true,
+            what,
+            emulated: self.emulated,
+        });
+    }
+
+    fn next(&mut self) -> Option<Run> {
+        let (lines, _) = self.heard.as_ref()?;
+        while let Ok(line) = lines.try_recv() {
+            match understood(&line) {
+                Ok(run) => return Some(run),
+                Err(refusal) => self.say(&refusal),
+            }
+        }
+        None
+    }
+
+    fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>) {
+        let run = run.number;
+        match done {
+            Ok(ran) => self.say(&Answer { run, ran }),
+            Err(error) => self.say(&NotRun {
+                run: Some(run),
+                error: error.to_string(),
+                hint: error.hint(),
+            }),
+        }
+    }
+}
+
+fn understood(line: &str) -> Result<Run, NotRun> {
+    let request = serde_json::from_str::<Request>(line).map_err(|error| error.to_string());
+    request.and_then(Request::checked).map_err(|error| NotRun {
+        run: serde_json::from_str::<serde_json::Value>(line)
+            .ok()
+            .and_then(|value| value.get("run")?.as_u64()),
+        error: format!("this is no request: {error}"),
+        hint: Some(HINT.to_owned()),
+    })
+}
+
+impl Request {
+    fn checked(self) -> Result<Run, String> {
+        let what = match (self.script, self.command) {
+            (Some(script), None) => What::Script(script),
+            (None, Some(words)) if !words.is_empty() => What::Command(words),
+            _ => return Err("it must have either a script or a command with words".to_owned()),
+        };
+        let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        let mut variables = self.environment.iter();
+        if let Some((name, _)) =
+            variables.find(|(name, value)| !is_name(name) || value.contains('\0'))
+        {
+            return Err(format!("{name:?} cannot be a variable with this value"));
+        }
+        if self.trace && self.record.is_none() {
+            return Err("a trace needs a record to lie in".to_owned());
+        }
+        let limit = self
+            .time_limit_s
+            .map(Duration::try_from_secs_f64)
+            .transpose();
+        let time_limit = limit.map_err(|error| format!("time_limit_s: {error}"))?;
+        if time_limit == Some(Duration::ZERO) {
+            return Err("time_limit_s must be more than 0".to_owned());
+        }
+        Ok(Run {
+            number: self.run,
+            what,
+            fresh: self.fresh,
+            directory: absolute(self.directory)?,
+            environment: self.environment,
+            record: absolute(self.record)?,
+            trace: self.trace,
+            output: self.output,
+            time_limit,
+        })
+    }
+}
+
+fn absolute(path: Option<PathBuf>) -> Result<Option<PathBuf>, String> {
+    let path = path.as_deref().map(Path::new);
+    let absolute = path.map(std::path::absolute).transpose();
+    absolute.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(line: &str) -> (Option<u64>, String) {
+        let refused = understood(line).expect_err(line);
+        (refused.run, refused.error)
+    }
+
+    #[test]
+    fn a_request_is_one_line_with_known_members() {
+        let run = understood(r#"{"run": 3, "command": ["true"], "time_limit_s": 1.5}"#);
+        let run = run.ok().expect("a request");
+        assert_eq!(run.what, What::Command(vec!["true".to_owned()]));
+        assert_eq!(run.time_limit, Some(Duration::from_millis(1500)));
+        assert!(!run.fresh && !run.trace && run.record.is_none());
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_its_number() {
+        assert_eq!(error("run it").0, None);
+        assert_eq!(error(r#"{"script": "x"}"#).0, None);
+        assert!(
+            error(r#"{"run": 1, "script": "x", "fresch": true}"#)
+                .1
+                .contains("fresch")
+        );
+        for wrong in [
+            r#""script": "x", "command": ["x"]"#,
+            r#""command": []"#,
+            r#""fresh": true"#,
+            r#""script": "x", "environment": {"A=B": "c"}"#,
+            r#""script": "x", "environment": {"A": "\u0000"}"#,
+            r#""script": "x", "trace": true"#,
+            r#""script": "x", "time_limit_s": 0"#,
+            r#""script": "x", "time_limit_s": -1"#,
+            r#""script": "x", "time_limit_s": 1e300"#,
+        ] {
+            assert_eq!(
+                error(&format!(r#"{{"run": 7, {wrong}}}"#)).0,
+                Some(7),
+                "{wrong}"
+            );
+        }
+    }
+}

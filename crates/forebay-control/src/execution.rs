@@ -1,0 +1,204 @@
+//! Processes in an allocation: a job's script, or what a series is told to run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use forebay_directive::AccessMode;
+use forebay_host::process::{Asked, Ended, Job, Leftovers, command, start_job};
+use forebay_host::{clock, files, machine};
+
+use crate::launcher::is_launcher;
+use crate::order::Output;
+use crate::placement::namespace_directory;
+use crate::profile::{Profile, Recording};
+use crate::running::{Life, Running};
+use crate::{Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
+
+/// Time a job has between SIGTERM and SIGKILL.
+pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
+/// The same for processes that the job left behind.
+pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// What is started.
+#[derive(Clone, Copy)]
+pub(crate) enum Program<'a> {
+    /// A script, with the order's arguments.
+    Script(&'a JobScript),
+    /// A program and its arguments; not empty.
+    Command(&'a [String]),
+}
+
+/// What is run in the allocation, and how.
+pub(crate) struct Execution<'a> {
+    pub(crate) program: Program<'a>,
+    pub(crate) submitted_in: &'a Path,
+    pub(crate) works_in: &'a Path,
+    /// On top of a job's own.
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    pub(crate) output: Output<'a>,
+    pub(crate) time_limit: Option<Duration>,
+    pub(crate) recording: Option<(&'a Profile, &'a Recording<'a>)>,
+}
+
+/// What became of it.
+pub(crate) struct Executed {
+    /// As a shell shows it.
+    pub(crate) status: i32,
+    pub(crate) seconds: f64,
+    pub(crate) over_time_limit: bool,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+    pub(crate) leftovers: Leftovers,
+}
+
+impl<'a> Execution<'a> {
+    /// The script whose header counts.
+    pub(crate) fn script(&self, life: &'a Life) -> &'a JobScript {
+        match self.program {
+            Program::Script(script) => script,
+            Program::Command(_) => life.order.script,
+        }
+    }
+
+    /// The launcher that is named, so that its MPI counts and not that of PATH.
+    fn launcher(&self) -> Option<&OsStr> {
+        match self.program {
+            Program::Script(_) => None,
+            Program::Command(words) => {
+                let program = words.first().map(OsStr::new);
+                program.filter(|program| is_launcher(program))
+            }
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Runs it to its end, and ends what it left behind.
+    ///
+    /// # Errors
+    /// If it cannot be started, or its processes cannot be seen any more.
+    pub(crate) fn execute(&self, execution: &Execution) -> Result<Executed, Error> {
+        let life = self.life;
+        let job = self.start(execution)?;
+        let started = clock::now();
+        let ended = self.events.wait(job, execution.time_limit, JOB_GRACE);
+        let executed = ended.and_then(|(ended, asked)| {
+            let seconds = started.elapsed().as_secs_f64();
+            let status = status(ended, asked);
+            let over_time_limit = asked == Some(Asked::TimeLimit);
+            if over_time_limit {
+                life.watcher
+                    .warning("the job was ended: its time limit was reached");
+            }
+            life.watcher.ended(&life.job_id, status, seconds);
+            Ok(Executed {
+                status,
+                seconds,
+                over_time_limit,
+                signal: match ended {
+                    Ended::Signal(signal) => Some(signal),
+                    Ended::Exit(_) => None,
+                },
+                leftovers: self.events.end_leftovers(LEFTOVER_GRACE)?,
+            })
+        });
+        let executed = executed.map_err(|error| Error::LostSight { error, kept: None })?;
+        if executed.leftovers != Leftovers::default() {
+            life.watcher.leftovers(&executed.leftovers);
+        }
+        Ok(executed)
+    }
+
+    fn start(&self, execution: &Execution) -> Result<Job, Error> {
+        let life = self.life;
+        let mut process = self.command(execution)?;
+        process.current_dir(execution.works_in).stdin(Stdio::null());
+        match execution.output {
+            Output::Inherit => {}
+            Output::Error => {
+                process.stdout(std::io::stderr());
+            }
+            Output::File(path) => {
+                process.stdout(files::open_to_write(path)?);
+            }
+            Output::Both(path) => {
+                let file = files::open_to_write(path)?;
+                process.stderr(files::named(file.try_clone(), "open to write", path)?);
+                process.stdout(file);
+            }
+        }
+        if !life.under_scheduler {
+            let launchers = life.directory.launchers();
+            life.directory
+                .add_launchers(&machine::this_program()?, life.order.shims)?;
+            let start_up = life
+                .directory
+                .add_bash_start_up(environment::BASH_START_UP)?;
+            process.envs(environment::launchers(&launchers, &start_up));
+            process.envs(environment::scheduler(
+                execution.script(life),
+                &life.job_id,
+                execution.submitted_in,
+                life.directory,
+            )?);
+        }
+        process.env(RUN_VARIABLE, life.directory.with_outer_runs());
+        if std::env::var_os("USER").is_none() {
+            // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
+            process.env("USER", machine::user_name());
+        }
+        // A job within a job must not take the outer one's allocation for its own.
+        for mode in [AccessMode::Striped, AccessMode::Private] {
+            process.env_remove(mode.variable());
+        }
+        process.envs(self.variables());
+        if let Some((profile, recording)) = execution.recording {
+            let launcher = execution.launcher();
+            process.envs(profile.environment(recording, launcher, life.watcher));
+        }
+        process.envs(execution.environment);
+        life.watcher.running(&life.job_id);
+        Ok(start_job(process)?)
+    }
+
+    fn command(&self, execution: &Execution) -> Result<Command, Error> {
+        let life = self.life;
+        match execution.program {
+            Program::Script(script) => {
+                let mut process = command(&script.interpreter[0]);
+                process.args(&script.interpreter[1..]);
+                process.arg(life.directory.add_script(script)?);
+                process.args(life.order.arguments);
+                Ok(process)
+            }
+            Program::Command(words) => {
+                let (program, arguments) = words.split_first().ok_or(Error::NoCommand)?;
+                let mut process = command(program);
+                process.args(arguments);
+                Ok(process)
+            }
+        }
+    }
+
+    /// Those that name the namespaces, with the slash that DataWarp gives.
+    pub(crate) fn variables(&self) -> BTreeMap<&'static str, std::ffi::OsString> {
+        let modes = self.life.request.job.iter().flat_map(|job| &job.access);
+        let named = modes.filter_map(|mode| {
+            let root = self.space?.allocation.namespace(namespace_directory(*mode));
+            Some((mode.variable(), environment::with_slash(&root)))
+        });
+        named.collect()
+    }
+}
+
+/// The status of the job as a shell shows it; that of timeout(1) if its time was up.
+pub(crate) fn status(ended: Ended, asked: Option<Asked>) -> i32 {
+    match (ended, asked) {
+        (_, Some(Asked::TimeLimit)) => TIME_LIMIT_REACHED,
+        (Ended::Signal(_), Some(Asked::Signal(signal))) => 128 + signal,
+        _ => ended.shell_status(),
+    }
+}

@@ -1,0 +1,174 @@
+//! An allocation that is made again what it was after stage-in.
+//!
+//! Nothing is read for it: a file is as it was if its number, size, and times of modification and of
+//! change are. The last one nobody can set. What a program changes in memory through a mapping alone
+//! may be seen by none of them (mmap(2)).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind, Status};
+
+use crate::Error;
+
+/// What was in an allocation.
+pub(crate) struct Contents {
+    root: PathBuf,
+    /// By whole path, the root among them. Parents stand before children.
+    found: BTreeMap<PathBuf, Status>,
+}
+
+impl Contents {
+    /// Looks through the allocation.
+    ///
+    /// # Errors
+    /// If something in it cannot be looked at.
+    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![root.to_owned()];
+        while let Some(path) = open.pop() {
+            let status = files::status_of_name(&path)?;
+            if status.kind == Kind::Directory {
+                let names = files::names_in(&path)?;
+                open.extend(names.into_iter().map(|name| path.join(name)));
+            }
+            found.insert(path, status);
+        }
+        let root = root.to_owned();
+        Ok(Self { root, found })
+    }
+
+    /// Removes what was not there or is not as it was, and makes directories that are gone. Returns the
+    /// files and links that are to be staged in again.
+    ///
+    /// # Errors
+    /// If something cannot be removed or made.
+    pub(crate) fn strip(&self) -> Result<BTreeSet<PathBuf>, Error> {
+        let mut gone: BTreeSet<_> = self.found.keys().cloned().collect();
+        let mut open = vec![self.root.clone()];
+        while let Some(directory) = open.pop() {
+            gone.remove(&directory);
+            // What was in it cannot be looked at or removed otherwise.
+            if files::status(&directory)?.mode & 0o700 != 0o700 {
+                files::set_mode(&directory, 0o700)?;
+            }
+            for (name, kind) in files::kinds_in(&directory)? {
+                let path = directory.join(name);
+                let now = files::status_of_name(&path)?;
+                match self.found.get(&path) {
+                    Some(before) if before.kind == kind && kind == Kind::Directory => {
+                        open.push(path);
+                    }
+                    Some(before) if is_same(before, &now) => {
+                        gone.remove(&path);
+                    }
+                    _ if kind == Kind::Directory => files::remove_tree(&path)?,
+                    _ => files::remove_file(&path)?,
+                }
+            }
+        }
+        for path in &gone {
+            if self.found[path].kind == Kind::Directory {
+                files::make_directory(path, 0o700)?;
+            }
+        }
+        gone.retain(|path| self.found[path].kind != Kind::Directory);
+        Ok(gone)
+    }
+
+    /// After these have been staged in again: takes them for what was there, and gives directories
+    /// their modes and times back.
+    ///
+    /// # Errors
+    /// If one of them is not there.
+    pub(crate) fn settle(&mut self, staged: &BTreeSet<PathBuf>) -> Result<(), Error> {
+        for path in staged {
+            let status = files::status_of_name(path)?;
+            self.found.insert(path.clone(), status);
+        }
+        // Children first: a parent may be closed to us.
+        for (path, status) in self.found.iter().rev() {
+            if status.kind == Kind::Directory {
+                files::set_mode(path, status.mode)?;
+                files::set_times(path, status)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_same(before: &Status, now: &Status) -> bool {
+    let seen = |s: &Status| (s.inode, s.size_bytes, s.modified, s.changed);
+    before.kind == now.kind && seen(before) == seen(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In order: a file in a directory, another one, a link.
+    fn staged(root: &Path) -> [PathBuf; 3] {
+        let directory = root.join("striped/in");
+        files::make_directories(&directory, 0o755).expect("mkdir");
+        let paths = [
+            directory.join("a"),
+            root.join("striped/b"),
+            root.join("striped/link"),
+        ];
+        for path in &paths[..2] {
+            write(path, "content");
+        }
+        files::make_link(Path::new("b"), &paths[2]).expect("link");
+        paths
+    }
+
+    fn write(path: &Path, text: &str) {
+        files::write_whole(path, &path.with_extension("fresh"), text.as_bytes()).expect("write");
+    }
+
+    #[test]
+    fn what_nobody_touched_stays_and_what_was_added_goes() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        staged(scratch.path());
+        let mut contents = Contents::of(scratch.path()).expect("look");
+        let added = scratch.path().join("private/deep");
+        files::make_directories(&added, 0o755).expect("mkdir");
+        write(&added.join("x"), "more");
+        files::set_mode(&added, 0o000).expect("chmod");
+        write(&scratch.path().join("striped/in/x"), "more");
+        assert!(contents.strip().expect("strip").is_empty());
+        contents.settle(&BTreeSet::new()).expect("settle");
+        let after = Contents::of(scratch.path()).expect("look");
+        assert!(after.found.keys().eq(contents.found.keys()));
+    }
+
+    #[test]
+    fn what_was_changed_removed_or_replaced_is_missing_then() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let [a, b, link] = staged(scratch.path());
+        let contents = Contents::of(scratch.path()).expect("look");
+        let before = files::status(&b).expect("status");
+        write(&b, "CONTENT"); // as long as before, and as old:
+        files::set_times(&b, &before).expect("touch");
+        files::remove_tree(a.parent().expect("parent")).expect("remove");
+        files::remove_file(&link).expect("remove");
+        files::make_directory(&link, 0o755).expect("mkdir");
+        let missing = contents.strip().expect("strip");
+        assert!(
+            missing
+                .iter()
+                .eq([&b, &a, &link].into_iter().collect::<BTreeSet<_>>())
+        );
+        assert!(files::status(a.parent().expect("parent")).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_staged_again_is_an_error() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let [a, ..] = staged(scratch.path());
+        let mut contents = Contents::of(scratch.path()).expect("look");
+        files::remove_file(&a).expect("remove");
+        let missing = contents.strip().expect("strip");
+        contents.settle(&missing).expect_err("it is not there");
+    }
+}
