@@ -134,11 +134,7 @@ def _lines(study: StudyFigures) -> Iterator[Section]:
     chosen = [place for place in study.places if place.recommended]
     if not chosen:
         return
-    listings = [
-        Listing(f"Added, {PLACE_NAMES[place.place]}", lines)
-        for place in chosen
-        if (lines := added_lines(study, place))
-    ]
+    listings = [Listing(caption, lines) for caption, lines in added_lines(study)]
     facts = [
         (f"set, {PLACE_NAMES[place.place]}", sentences.told_configuration(place.recommended))
         for place in chosen

@@ -88,6 +88,12 @@ class PlaceFigures:
         real = [run for run in self._real if key(run.configuration) == wanted and run.status == "ok"]
         return Sample(configuration, last or real)
 
+    def ratio(self, sample: Sample) -> float | None:
+        """The median of its runs' ratios."""
+        numbers = {run.number for run in sample.runs}
+        pairs = zip(self.runs, self.ratios, strict=True)
+        return middle([ratio for run, ratio in pairs if ratio is not None and run.number in numbers])
+
     @property
     def _real(self) -> list[Run]:
         return [run for run in self.runs if not run.replay]
@@ -179,7 +185,7 @@ class StudyFigures:
     @property
     def compared(self) -> str:
         """What the times are that a search compares."""
-        return "time in I/O" if self.study.head.objective == "io" else "run time"
+        return "I/O time" if self.study.head.objective == "io" else "run time"
 
     @property
     def label(self) -> str:
