@@ -207,7 +207,7 @@ def _compared(study: StudyFigures, place: PlaceFigures, linked: bool) -> Iterato
 
 
 def _command(study: StudyFigures, found: Pair) -> str:
-    records = [str(study.study.directory / run.record) for run in (found.default, found.tuned)]
+    records = [str(study.study.directory.absolute() / run.record) for run in (found.default, found.tuned)]
     return shlex.join(["forebay", "report", *records])
 
 
@@ -247,7 +247,7 @@ def _study(study: StudyFigures) -> Section:
     facts = [
         ("script", head.script),
         ("arguments", shlex.join(head.arguments)),
-        ("study", str(study.study.directory)),
+        ("study", str(study.study.directory.absolute())),
         ("host", head.host),
         ("began", quantities.moment(head.started_unix_s)),
         ("file system", f"emulated: {head.emulated}" if head.emulated else "real"),

@@ -10,10 +10,6 @@ from forebay.report.tuning.figures import DEFAULT, PlaceFigures, Sample, StudyFi
 from forebay.report.tuning.sentences import PLACE_NAMES, node_hours, payback, told_configuration
 from forebay.tune.model import Parameter, Run
 
-PHASES = {
-    "default": "default", "probe": "first guess", "guess": "guess", "search": "search", "anchor": "anchor",
-    "repeat": "repeat", "final": "final round",
-}  # fmt: skip
 STATES = {
     "failed": "failed",
     "ineffective": "without effect",
@@ -193,7 +189,7 @@ def _rank(one: tuple[Run, float | None]) -> tuple[bool, float, int]:
 def _run(run: Run, ratio: float | None) -> list[Cell]:
     return [
         told(run.number),
-        Cell(PHASES[run.phase] + (", replay" if run.replay else "")),
+        Cell(run.phase + (", replay" if run.replay else "")),
         Cell(_ratio(ratio), ratio),
         told(run.job_s, quantities.time),
         told(run.io_s, quantities.time),
