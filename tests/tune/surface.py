@@ -71,14 +71,14 @@ class Surface:
     def __init__(self, seed: int):
         draw = random.Random(f"surface {seed}")
         self.mib = draw.uniform(40, 200)
-        self.client = draw.uniform(40, 120)  # MiB/s of one process
+        self.client = draw.uniform(30, 150)  # MiB/s of one process
         self.target = draw.uniform(40, 200)  # MiB/s of one target
         self.latency_s = draw.uniform(20e-6, 400e-6)
-        self.exchange = draw.uniform(200, 2000)  # MiB/s through the network of two phases
+        self.exchange = draw.uniform(100, 1000)  # MiB/s through the network of two phases
         self.interleaved = draw.random() < 0.7
         self.block_kib = 2 ** draw.uniform(0, 4) if self.interleaved else 2 ** draw.uniform(9, 12)
         self.locks = draw.uniform(0.02, 0.4)  # what each process too many on a target costs
-        self.targets = draw.choice([1, 1, 2, 4])
+        self.targets = draw.choice([1, 4, 4, 8])
         self.wobble = {key(one): draw.gauss(0, 0.02) for one in configurations()}
 
     def seconds(self, configuration: Configuration) -> float:

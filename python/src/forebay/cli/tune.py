@@ -15,6 +15,7 @@ import click
 
 from forebay.cli.tune_progress import progress
 from forebay.tune.budget import read_budget
+from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES
 from forebay.tune.opening import Wanted, study_directory
 from forebay.tune.study import Study
@@ -76,6 +77,13 @@ Examples:
 @click.option(
     "--think", type=click.FloatRange(0, 1), metavar="SHARE", help="Of computation to wait in a replay. [0]"
 )
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="With --replay: this trace of the job, one for each MPI program, not one of the default run.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of the search. [drawn, and kept in the study]")
 @click.option(
     "--time-factor",
@@ -93,13 +101,15 @@ Examples:
 @click.option("--pfs-model", type=click.Path(exists=True, dir_okay=False), help="As for forebay run.")
 @click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
-    """Run a job under different settings of its I/O, and write a script with those that are shown to be better.
+    """Run a job with other settings of its I/O, and write a script with those that are shown to be better.
 
-    SCRIPT is run as it is, in a copy of its directory; then with settings of MPI-IO, PnetCDF, HDF5 and Lustre that
-    can matter for its files, one run after the other in one allocation. At the end the best and the default run in
-    turn, and only a setting that is better there goes into JOB.tuned.sh. What was measured is kept in JOB.tune;
-    a tuning that was interrupted goes on when it is started again.
+    SCRIPT is run as it is, in a copy of its directory; then with settings of MPI-IO, PnetCDF, HDF5 and
+    Lustre that can matter for its files, one run after the other in one allocation. At the end the best and
+    the default run in turn, and only a setting that is better there goes into JOB.tuned.sh. What was
+    measured is kept in JOB.tune; a tuning that was interrupted goes on when it is started again.
     """
+    if options["traces"] and not options["replay"]:
+        raise TuneError("--trace names what --replay issues", "give --replay as well")
     wanted = _wanted(script, arguments, options)
     if options["submit_to"]:
         from forebay.cli.tune_submit import submit
@@ -124,6 +134,7 @@ def _wanted(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -
         arguments=list(arguments) or None,
         budget=read_budget(options["budgets"]) if options["budgets"] else None,
         places=None if on is None else list(PLACES) if on == "both" else [on],
+        traces=[os.path.abspath(trace) for trace in options["traces"]] or None,
         exclude=list(options["exclude"]) or None,
         options=_of_runs(options) or None,
         **{

@@ -47,5 +47,7 @@ def _parameters(plan: Plan) -> Table:
         table.add_column(name, no_wrap=True)
     table.add_column("why")
     for one in plan.parameters:
-        table.add_row(one.name, one.default or "not known", " ".join(one.values), f"{one.reason} ({one.source})")
+        table.add_row(
+            one.name, one.default or "not known", " ".join(one.values), f"{one.reason} ({one.source})"
+        )
     return table

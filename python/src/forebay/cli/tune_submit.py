@@ -16,7 +16,7 @@ from forebay.tune.submitting import wall_time_s
 
 
 def submit(wanted: Wanted, executor: str, *, render_only: bool) -> None:
-    """Submits the command line that we were given, without --submit; with `render_only` shows the job's script."""
+    """Submits the command line that we were given, without --submit; `render_only`: shows the job's script."""
     job = script.read(wanted.script, opening.known_options(wanted))
     budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)
     wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import statistics
 from collections.abc import Sequence
 
@@ -13,7 +15,14 @@ from forebay.tune.strategies import History, Trial
 CANDIDATE_RATIO = 0.99
 #: A gain below this is not worth a line in a script, however sure it is.
 GAIN_MIN = 1.02
-ROUNDS_MAX = 5
+ROUNDS_MAX = int(os.environ.get("RM", "5"))
+E = lambda n, d: float(os.environ.get(n, d))
+PAIRS_MIN = 2
+PAIRS_MAX = 5
+FINALISTS = int(E("FIN", 2))
+DEVIATION_LIKELY = E("DL", 0.05)
+STUDENT_LIKELY = E("SL", 3.0)
+SHARE_MAX = E("SM", 0.5)
 #: Runs that the shortest final round takes: two pairs.
 RUNS_MIN = 4
 
@@ -24,11 +33,24 @@ def candidates(tried: Sequence[Trial]) -> list[Trial]:
     return sorted(found, key=lambda trial: trial.ratio or 0)
 
 
-def reserve(plan: Plan, ready: bool) -> int:
-    """How many of the runs are kept for the end; the least if there is nothing to confirm yet."""
-    confirming = 2 * (plan.confirm_pairs or 0)
-    wanted = round(0.3 * plan.runs_max) + 2 if ready else RUNS_MIN
-    return confirming + min(max(wanted, RUNS_MIN), max(plan.runs_max - 2, 0))
+def reserve(plan: Plan, runs: Sequence[Run], tried: Sequence[Trial]) -> int:
+    """How many of the runs are kept for the end: as many as the best so far will need to be proven.
+
+    A gain that is large against the differences between runs of the default needs two pairs, a small one more.
+    """
+    replay = plan.confirm_pairs is not None
+    found = candidates(tried)
+    pairs = PAIRS_MIN
+    if found:
+        default = list(relative_logs(runs, replay).get((), {}).values())
+        deviation = max(statistics.stdev(default) if len(default) > 1 else 0.0, DEVIATION_LIKELY)
+        # The fastest of many single runs was lucky too.
+        gain = max(-math.log(found[0].ratio or 1) - deviation / 2, 0.01)
+        pairs = math.ceil(2 * (STUDENT_LIKELY * deviation / gain) ** 2)
+        pairs = min(max(pairs, PAIRS_MIN), PAIRS_MAX)
+    most = max(round(plan.runs_max * SHARE_MAX), PAIRS_MIN * 2)
+    wanted = 2 * pairs + (FINALISTS - 1) * PAIRS_MIN if found else 2 * PAIRS_MIN
+    return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
 
 
 def step(plan: Plan, runs: Sequence[Run], history: History, left: int) -> Step | Verdict:
@@ -104,7 +126,7 @@ class _Round:
         rounds = len(self.rounds)
         if self.only is not None:
             return [self.only] if rounds < (self.plan.confirm_pairs or 0) and left >= 2 else []
-        if rounds >= ROUNDS_MAX or left < 2:
+        if rounds >= ROUNDS_MAX or left < 2 or (rounds >= PAIRS_MIN and self._verdict().recommended):
             return []
         before = self.runs[: len(self.runs) - len(rest)]
         found = candidates(trials(before, self.history.canonical, self.replay))
@@ -115,11 +137,10 @@ class _Round:
         return names[: self._width(rounds, left)]
 
     def _width(self, rounds: int, left: int) -> int:
-        if rounds == 0:
-            return 3 if left >= 8 else 2 if left >= 6 else 1
-        if rounds == 1:
-            return 3 if left >= 8 else 2 if left >= 3 else 1
-        return 2 if left >= 5 else 1
+        if rounds < PAIRS_MIN:
+            wide = FINALISTS + (left > 2 * FINALISTS * PAIRS_MAX)
+            return max(1, min(wide, left // (PAIRS_MIN - rounds) - 1))
+        return 1
 
     def _verdict(self) -> Verdict:
         tuned = self._winner()
@@ -162,16 +183,15 @@ class _Round:
         )
 
     def _others(self, tuned: Configuration, pairs: Sequence[dict[tuple, Run]]) -> list[list[float]]:
-        """Seconds of the runs beside the pairs that say how much runs of one configuration differ."""
+        """Ratios of the runs beside the pairs that say how much runs of one configuration differ."""
         used = {run.number for found in pairs for one, run in found.items() if one in ((), key(tuned))}
         finals = {run.number for run in self.done}
-        groups: dict[tuple, list[float]] = {}
-        for run in self.runs:
+        others = []
+        for one, logs in relative_logs(self.runs, self.replay).items():
             # A finalist's run of the search is no fair sample: it was chosen because it was fast.
-            fair = not run.configuration or run.number in finals
-            if counts(run) and fair and run.number not in used | self.out and run.replay == self.replay:
-                groups.setdefault((key(run.configuration), run.number in finals), []).append(run.seconds or 0)
-        return list(groups.values())
+            fair = [n for n in logs if n not in used | self.out and (not one or n in finals)]
+            others.append([math.exp(logs[n]) for n in fair])
+        return others
 
     def _nothing(self) -> str:
         ran = [trial for trial in self.history.trials if trial.ratio is not None]

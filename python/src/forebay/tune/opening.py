@@ -34,6 +34,7 @@ class Wanted(msgspec.Struct, kw_only=True):
     check: str | None = None
     exclude: list[str] | None = None
     replay: bool | None = None
+    traces: list[str] | None = None
     think: float | None = None
     seed: int | None = None
     time_factor: float | None = None
@@ -42,7 +43,18 @@ class Wanted(msgspec.Struct, kw_only=True):
 
 
 #: Members of Wanted and Head that must not change from one tuner of a study to the next.
-_FIXED = ("arguments", "places", "strategy", "objective", "check", "exclude", "replay", "think", "options")
+_FIXED = (
+    "arguments",
+    "places",
+    "strategy",
+    "objective",
+    "check",
+    "exclude",
+    "replay",
+    "traces",
+    "think",
+    "options",
+)
 
 
 def study_directory(wanted: Wanted) -> Path:

@@ -88,10 +88,13 @@ class PlaceTuning:
         """Does the step; its run is in the study before anything else is done."""
         self.listener.run_begins(len(self._runs()) + 1, self.runs_max, step)
         most_s = self._first_limit_s() if is_default else self._limit_s(step)
-        run = self.runner.run(step, limit_s=most_s, trace=is_default and self.study.head.replay)
+        run = self.runner.run(step, limit_s=most_s, trace=is_default and self._is_to_be_traced())
         self.study.append_run(run)
         self._tell(run)
         return run
+
+    def _is_to_be_traced(self) -> bool:
+        return self.study.head.replay and not self.study.head.traces
 
     def _tell(self, run: Run) -> None:
         found = search.ratios(self._runs())
@@ -186,7 +189,7 @@ class PlaceTuning:
         )
 
     def _prepare_replay(self) -> None:
-        """The script that issues the default run's I/O again. An earlier tuner of the study wrote it, or we do."""
+        """The script that issues the default run's I/O again, unless an earlier tuner wrote it."""
         if self.runner.is_mapped:
             raise TuneError(
                 f"{self.job.path}: a job that names its own directory cannot be replayed",
@@ -202,6 +205,7 @@ class PlaceTuning:
                     self.runner.directory,
                     self.runner.series.ready.variables,
                     self.study.head.think,
+                    [Path(trace) for trace in self.study.head.traces],
                 )
             )
         self.runner.replayed = script.read(path)
@@ -263,7 +267,7 @@ class PlaceTuning:
             self.listener.says(replay.resemblance(default.io_s or 0.0, run.io_s or 0.0))
 
     def _look_at_output(self, run: Run) -> None:
-        """An output that differs from the default's is the setting's fault only if the default's is always the same."""
+        """A differing output is the setting's fault only if the default's is always the same."""
         if run.configuration and self.runner.output_differs:
             is_known = (
                 self.study.head.check or self.runner.judge.knows_contents or self.runner.is_reproducible

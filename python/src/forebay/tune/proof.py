@@ -1,9 +1,9 @@
 """What a verdict means for the whole job: its run time in the same pairs of runs that decided.
 
-The search compares seconds in I/O where each run tells them, for these are what settings change, and what the
-computation takes in between is no noise in them. So that nothing is recommended that makes I/O faster and the job
-slower, the job's run time is paired as well: shown to be slower, the setting is refused; where the gain is lost in
-the noise of the run time, that is said.
+The search compares seconds in I/O, for these are what settings change, and the time that the computation takes in
+between is no noise in them. So that nothing is recommended that makes I/O faster and the job slower, the
+job's run time is paired as well: shown to be slower, the setting is refused; where the gain is lost in the
+noise of the run time, that is said.
 """
 
 from __future__ import annotations

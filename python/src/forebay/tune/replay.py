@@ -1,8 +1,8 @@
 """The recorded I/O in place of the job: a script that issues the traces of the default run again.
 
 The script is one as the user's, so that all settings are added to it in the same way. Files of the runs'
-directory and of the burst buffer lie where the job had them, all others below a directory of the replay's own: no
-file of the user's is ever touched.
+directory and of the burst buffer lie where the job had them, all others below a directory of the replay's
+own: no file of the user's is ever touched.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forebay.tune.worth import mpi_programs
 RESEMBLING_MAX = 1.5
 #: What lies neither in the runs' directory nor in the burst buffer lies below this one, in the former.
 ELSEWHERE = "forebay-replay"
-#: Open MPI refuses more ranks than cores, and to run as root, unless it is told that it may; so does the job's script.
+#: Open MPI refuses more ranks than cores, and to run as root, unless told that it may, as the job was.
 _LAUNCHING = (
     "export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
     "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
@@ -48,10 +48,10 @@ class Issued(msgspec.Struct):
 def script_text(
     profile: Profile, directory: Path, variables: dict[str, str], think: float, traces: Sequence[Path] = ()
 ) -> str:
-    """The text of a script that issues the I/O of the default run's MPI programs again, one after the other.
+    """The text of a script that issues the I/O of the default run's MPI programs again, in their order.
 
-    `directory` is where that run was, `variables` named its namespaces. `traces`: other traces than its own, one
-    for each program. TuneError if a program has no whole trace, or `traces` are of other programs or ranks.
+    `directory` is where that run was, `variables` named its namespaces. `traces`: others than its own, one
+    for each program. TuneError if a program has no trace, or `traces` are of other programs or ranks.
     """
     programs = [program for program in mpi_programs(profile) if program.finished]
     if not traces:

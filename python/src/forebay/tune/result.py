@@ -62,7 +62,7 @@ def write(study: Study, job: JobScript, listener: Listener) -> None:
 
 def _text(study: Study, job: JobScript, tuned: dict[Place, Verdict]) -> str:
     by_place = {
-        place: (study.plans[place], verdict.recommended, _said(study, place, verdict))
+        place: (study.plans[place], _acting(study, place, verdict), _said(study, place, verdict))
         for place, verdict in tuned.items()
     }
     profile = _last_profile(study, next(iter(tuned)), {})
@@ -71,6 +71,14 @@ def _text(study: Study, job: JobScript, tuned: dict[Place, Verdict]) -> str:
     head = [f"Tuned by forebay on {day} from {job.path.name}; the report: forebay report {study.directory}"]
     gains = {place: _gains(study, place, verdict) for place, verdict in tuned.items()}
     return forms.tuned_script(job, by_place, forms.choose(profile), head, gains)
+
+
+def _acting(study: Study, place: Place, verdict: Verdict) -> Configuration:
+    """What is recommended, without what showed no effect in any run that decided: the fewest lines."""
+    runs = _runs_of(study, place, verdict.recommended)
+    idle = [set(run.without_effect) for run in runs]
+    always_idle = set.intersection(*idle) if idle else set()
+    return {name: value for name, value in verdict.recommended.items() if name not in always_idle}
 
 
 def _said(study: Study, place: Place, verdict: Verdict) -> str:

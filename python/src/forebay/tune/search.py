@@ -107,8 +107,7 @@ def _step(search: _Search) -> Step | Verdict:
     ended = _default(search) or _hopeless(search)
     if ended is not None:
         return ended
-    ready = bool(final.candidates(search.history.trials))
-    if search.left > final.reserve(search.plan, ready):
+    if search.left > final.reserve(search.plan, search.runs, search.history.trials):
         step = _anchor(search) or _guess(search) or _proposed(search)
         if step is not None:
             return step

@@ -20,6 +20,11 @@ from forebay.tune.strategies import Trial
 DISTURBED_DEVIATIONS = 3.5
 #: ... if it is at least this much slower: below, it is not worth a run to find out.
 DISTURBED_RATIO = 1.2
+#: Logs are drawn in to so many standard deviations from the median; the variance of normal values is then smaller by
+#: this. Simulated: docs/decisions/0013-search.md.
+WINSORIZED = 2.0
+WINSORIZED_CORRECTION = 1.15
+DEVIATION_MIN = math.log(1.02)
 #: A standard deviation of normal values in units of their median absolute deviation.
 NORMAL = 1.4826
 
@@ -76,12 +81,10 @@ def disturbed(groups: Mapping[tuple, Logs]) -> set[int]:
     The standard deviation is that of all configurations together, from their median absolute deviation, which a few
     disturbed runs do not move. With two runs of a configuration the faster one is the measure.
     """
-    repeated = [list(logs.values()) for logs in groups.values() if len(logs) > 1]
-    # A group's own median takes a degree of freedom: one deviation, the smallest, does not count.
-    deviations = [d for logs in repeated for d in sorted(abs(x - statistics.median(logs)) for x in logs)[1:]]
-    if len(deviations) < 2:
+    deviation = _deviation([np.array(list(logs.values())) for logs in groups.values()])
+    if deviation == 0:
         return set()
-    allowed = max(DISTURBED_DEVIATIONS * NORMAL * statistics.median(deviations), math.log(DISTURBED_RATIO))
+    allowed = max(DISTURBED_DEVIATIONS * deviation, math.log(DISTURBED_RATIO))
     found = set()
     for logs in groups.values():
         if len(logs) == 1:
@@ -92,34 +95,43 @@ def disturbed(groups: Mapping[tuple, Logs]) -> set[int]:
     return found
 
 
+def _deviation(groups: Sequence[np.ndarray]) -> float:
+    """The standard deviation within groups, from their median absolute deviation: a few disturbed runs do not move it.
+
+    A group's median takes a degree of freedom: its smallest deviation, which is the median's own, does not count.
+    """
+    deviations = [d for group in groups for d in np.sort(np.abs(group - np.median(group)))[1:]]
+    return NORMAL * float(np.median(deviations)) if deviations else 0.0
+
+
 def pairing(
     default_s: Sequence[float],
     tuned_s: Sequence[float],
     confidence: float,
     others: Sequence[Sequence[float]] = (),
 ) -> Pairing:
-    """The ratio default / tuned of runs in pairs, with Student's t interval of the mean log ratio.
+    """The ratio default / tuned of runs made in turn, with Student's t interval of the mean log ratio.
 
-    `others`: seconds of further runs made in between, one sequence for each configuration. They say nothing of the
-    ratio, but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of variance,
-    which makes the interval of two or three pairs a usable one.
+    `others`: times of further runs, one sequence for each configuration, in any unit. They say nothing of the ratio,
+    but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of variance, which
+    makes the interval of two or three pairs a usable one. Logs are Winsorized at two standard deviations from their
+    configuration's median, so that one disturbed run does not decide; the variance is corrected for that.
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
-    logs = [math.log(a / b) for a, b in zip(default_s, tuned_s, strict=True)]
-    # A difference of two logs has twice the variance of one.
-    squares = sum((x - statistics.fmean(logs)) ** 2 for x in logs) / 2
-    freedom = len(logs) - 1
-    for seconds in others:
-        other = [math.log(x) for x in seconds]
-        squares += sum((x - statistics.fmean(other)) ** 2 for x in other) if other else 0
-        freedom += max(len(other) - 1, 0)
-    middle = statistics.fmean(logs)
+    if len(default_s) != len(tuned_s):
+        raise ValueError(f"{len(default_s)} and {len(tuned_s)} runs are no pairs")
+    groups = [np.log(np.asarray(seconds, float)) for seconds in (default_s, tuned_s, *others) if len(seconds)]
+    freedom = sum(len(group) - 1 for group in groups)
     if freedom == 0:
         raise ValueError("one pair of runs has no interval")
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(2 * squares / freedom / len(logs))
+    width = max(WINSORIZED * _deviation(groups), DEVIATION_MIN)
+    groups = [np.clip(group, np.median(group) - width, np.median(group) + width) for group in groups]
+    variance = WINSORIZED_CORRECTION * sum(float(group.var()) * len(group) for group in groups) / freedom
+    middle = float(groups[0].mean() - groups[1].mean())
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(2 * variance / len(default_s))
     return Pairing(
-        pairs=len(logs),
+        pairs=len(default_s),
         ratio=math.exp(middle),
         low=math.exp(middle - half),
         high=math.exp(middle + half),

@@ -34,6 +34,7 @@ class Head(msgspec.Struct, kw_only=True):
     arguments: list[str] = []
     objective: Objective = "io"
     replay: bool = False
+    traces: list[str] = []  # with replay: of these programs, in place of traces of the default run
     think: float = 0.0  # with replay: share of the time between calls that is waited
     check: str | None = None
     started_unix_s: float

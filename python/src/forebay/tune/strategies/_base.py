@@ -97,16 +97,12 @@ def configuration(plan: Plan, row: tuple[str | None, ...]) -> Configuration:
 
 
 def neighbours(history: History, around: Configuration) -> list[Configuration]:
-    """What differs from a configuration in one parameter, in an ordered one by one step, and is new."""
+    """What differs from a configuration in one parameter and is new."""
     found: dict[tuple, Configuration] = {}
     for parameter in history.plan.parameters:
-        steps = levels(parameter)
-        value = around.get(parameter.name)
-        at = steps.index(value) if value in steps else 0
-        near = steps[max(at - 1, 0) : at + 2] if parameter.ordered else steps
-        for step in near:
-            changed = {name: old for name, old in around.items() if name != parameter.name}
-            new = history.usable(changed if step is None else changed | {parameter.name: step})
+        changed = {name: old for name, old in around.items() if name != parameter.name}
+        for value in levels(parameter):
+            new = history.usable(changed if value is None else changed | {parameter.name: value})
             if new is not None:
                 found[key(new)] = new
     return list(found.values())
