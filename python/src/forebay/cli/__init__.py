@@ -15,6 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "forebay.cli.report",
         "Where the I/O time of a job went, or how jobs differ: terminal, page, PDF",
     ),
+    "tune": ("forebay.cli.tune", "Faster settings for a job script, found by running it, in a new script"),
     "why": ("forebay.cli.why", "What the last run waited for, or why it failed, and the next step"),
 }
 

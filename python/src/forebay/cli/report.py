@@ -1,4 +1,4 @@
-"""`forebay report`: what is known of the I/O of a job, or how jobs differ."""
+"""`forebay report`: what is known of the I/O of a job, how jobs differ, or what came of a tuning."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,9 @@ from forebay.profiles.model import Profile
 
 #: So many jobs can be told apart by a letter, and stand side by side.
 JOBS_MAX = 6
+#: The file of a tuning in its directory, and how it begins.
+STUDY_NAME = "study.jsonl"
+STUDY_BEGINS = b'{"forebay_tune"'
 
 
 @click.command(
@@ -22,9 +25,10 @@ Examples:
   forebay report 4711 --html wrf.html         the job with this id, as a page
   forebay report old.darshan new.darshan      how two runs differ
   forebay report a b --pdf both.pdf           the same, side by side on paper
+  forebay report wrf.tune                     what came of `forebay tune wrf.sh`
   forebay report --machine lustre.toml 4711   with the share of what the storage can do""",
 )
-@click.argument("sources_", nargs=-1, metavar="[LOG|JOBID|DIR]...")
+@click.argument("sources_", nargs=-1, metavar="[LOG|JOBID|DIR|STUDY]...")
 @click.option(
     "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as one HTML page."
 )
@@ -56,20 +60,61 @@ def command(
 
     Without an argument: the last run. With one: that log, job or record. With two or more: how they differ.
     What is read: Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, text with the boxes of
-    MPICH_MPIIO_STATS.
+    MPICH_MPIIO_STATS. With the study of `forebay tune` (JOB.tune, or its study.jsonl): what came of it.
 
-    A summary goes to the terminal. The page of a record is written into it as report.html; any other page
-    only where --html says.
+    A summary goes to the terminal. The page of a record or of a study is written into it as report.html; any
+    other page only where --html says.
     """
     if len(sources_) > JOBS_MAX:
         raise ProfileError(
             f"{len(sources_)} jobs are too many to stand side by side", f"give at most {JOBS_MAX}"
         )
+    studies = [source for source in sources_ if _is_study(source)]
+    if studies:
+        _tell_study(studies[0], len(sources_), machine, html, pdf, as_json)
+        return
     storage = read_machine(machine) if machine else None
     profiles = sources.open_profiles(list(sources_), records.state_directory(os.environ))
     if html is None and not as_json and len(profiles) == 1:
         html = _page_beside(profiles[0])
     _tell(profiles, storage, advice, html, pdf, as_json)
+
+
+def _is_study(source: str) -> bool:
+    """Told by name and content: a study is a directory, and the file in it says what it is."""
+    path = Path(source) / STUDY_NAME if os.path.isdir(source) else Path(source)
+    if path.name != STUDY_NAME or not path.is_file() or not os.access(path, os.R_OK):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(STUDY_BEGINS)) == STUDY_BEGINS
+
+
+def _tell_study(
+    source: str, sources_given: int, machine: Path | None, html: Path | None, pdf: Path | None, as_json: bool
+) -> None:
+    if sources_given > 1:
+        raise ProfileError(
+            f"{source} is the study of a tuning, which stands alone", "give one study, or jobs"
+        )
+    if machine:
+        raise ProfileError(
+            f"{source} is the study of a tuning: --machine tells nothing of it", "leave it out"
+        )
+    from forebay.report import tuning
+    from forebay.tune.study import Study
+
+    study = Study.open(Path(source))
+    if as_json:
+        click.echo(tuning.as_json(study))
+    else:
+        tuning.print_summary(_console(), study)
+    pages = [("page", html, tuning.html), ("PDF", pdf, tuning.pdf)]
+    for name, path, make in pages:
+        if path is not None:
+            _written(path, make(study))
+            click.echo(f"{name}: {path}", err=True)
+    if not (html or as_json) and os.access(study.directory, os.W_OK):
+        click.echo(f"page: {tuning.write_page(study.directory)}", err=True)
 
 
 def _page_beside(profile: Profile) -> Path | None:
@@ -114,15 +159,19 @@ def _advice(profile: Profile, machine: Machine | None):
 
 
 def _print(jobs: list, comparison, advice: bool) -> None:
-    from rich.console import Console
-
     from forebay.report import terminal
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = _console()
     if comparison:
         terminal.print_comparison(console, jobs, comparison)
     else:
         terminal.print_summary(console, jobs[0], advice)
+
+
+def _console():
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _write(
@@ -130,18 +179,21 @@ def _write(
 ) -> None:
     from forebay.report import page
     from forebay.report.assembly import job_reports
-    from forebay.report.written import write_whole
 
     reports = job_reports(jobs, machine)
     title = " and ".join(report.name for report in reports)
     for path, name, make in ((html, "page", page.html), (pdf, "PDF", page.pdf)):
         if path is None:
             continue
-        content = make(title, reports, comparison, advice)
-        try:
-            write_whole(path, content.encode() if isinstance(content, str) else content)
-        except OSError as error:
-            raise ProfileError(
-                f"{path}: {error.strerror}", "name a file in a directory that you may write to"
-            ) from error
+        _written(path, make(title, reports, comparison, advice))
         click.echo(f"{name}: {path}", err=True)
+
+
+def _written(path: Path, content: str | bytes) -> None:
+    from forebay.report.written import write_whole
+
+    try:
+        write_whole(path, content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        hint = "name a file in a directory that you may write to"
+        raise ProfileError(f"{path}: {error.strerror}", hint) from error

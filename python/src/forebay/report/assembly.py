@@ -60,7 +60,7 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
     return JobReport(
         label=label,
         name=headline(one.profile),
-        verdict=one.verdict,
+        verdicts=[one.verdict],
         paragraph=one.paragraph,
         tiles=tiles(one.profile),
         lead=_lead(scenes, WIDTH_PX),

@@ -46,10 +46,10 @@ def told(value: float | None, how: Callable[[float | None], str] = quantities.co
 
 @dataclass
 class Column:
-    """A column of a table."""
+    """A column of a table. Of a `word` no letter wraps: it is for short ones only."""
 
     name: str
-    kind: Literal["text", "number", "path"] = "number"
+    kind: Literal["text", "word", "number", "path"] = "number"
 
 
 @dataclass
@@ -61,11 +61,21 @@ class Table:
     rows: list[list[Cell]]
     rest: str | None = None
     sortable: bool = False
+    folded: bool = False  # on a screen opened by a click; on paper open
 
 
 def columns(first: str, *numbers: str, kind: Literal["text", "path"] = "text") -> list[Column]:
     """A column of text and columns of numbers."""
     return [Column(first, kind), *(Column(name) for name in numbers)]
+
+
+@dataclass
+class Listing:
+    """Lines to read, with their caption: `+` and `-` as in a diff, or, to be copied, plain."""
+
+    caption: str
+    lines: list[str]
+    to_copy: bool = False
 
 
 @dataclass
@@ -79,6 +89,9 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    charts_narrow: list[Chart] = field(default_factory=list)  # in place of `charts` on a phone
+    listings: list[Listing] = field(default_factory=list)
+    links: list[tuple[str, str]] = field(default_factory=list)  # text, address
 
 
 @dataclass
@@ -96,7 +109,7 @@ class JobReport:
 
     label: str  # A, B, ... in a comparison; else empty
     name: str
-    verdict: str
+    verdicts: list[str]  # one sentence each
     paragraph: str
     tiles: list[Tile]
     lead: list[Chart]  # seen first

@@ -24,9 +24,17 @@ ROWS_ON_PAPER = 25
 
 
 def html(
-    title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool, paper: bool = False
+    title: str,
+    jobs: list[JobReport],
+    comparison: Comparison | None,
+    advice: bool,
+    paper: bool = False,
+    kind: str | None = None,
 ) -> str:
-    """The page of one job, or of several side by side. For paper: light colours, no script."""
+    """The page of one job, or of several side by side. For paper: light colours, no script.
+
+    `kind` is what the page calls itself: by itself `report` or `comparison`.
+    """
     rows = _rows([job.sections for job in jobs], "job")
     chapters = list(_chapters(jobs))
     text = (
@@ -38,6 +46,7 @@ def html(
             comparison=comparison,
             advice=advice,
             paper=paper,
+            kind=kind or ("comparison" if len(jobs) > 1 else "report"),
             job_rows=rows,
             chapters=chapters,
             contents=_contents(rows, chapters, advice) if len(jobs) == 1 else [],
@@ -49,12 +58,18 @@ def html(
     return text.strip()
 
 
-def pdf(title: str, jobs: list[JobReport], comparison: Comparison | None, advice: bool) -> bytes:
+def pdf(
+    title: str,
+    jobs: list[JobReport],
+    comparison: Comparison | None,
+    advice: bool,
+    kind: str | None = None,
+) -> bytes:
     """The same page on A4."""
     import weasyprint
 
     nothing_from_elsewhere = weasyprint.URLFetcher(allowed_protocols={"data"}, fail_on_errors=True)
-    source = html(title, jobs, comparison, advice, paper=True)
+    source = html(title, jobs, comparison, advice, paper=True, kind=kind)
     return weasyprint.HTML(string=source, url_fetcher=nothing_from_elsewhere).write_pdf()
 
 

@@ -60,7 +60,7 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
         parts += _findings(one.findings)
     parts += [_figures(Scene(one.profile, program)) for program in programs[:1]]
     parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
-    _print(console, parts)
+    print_parts(console, parts)
 
 
 def print_comparison(console: Console, jobs: list[Advised], comparison: Comparison) -> None:
@@ -70,11 +70,11 @@ def print_comparison(console: Console, jobs: list[Advised], comparison: Comparis
     for label, one in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", jobs, strict=False):
         parts.append(Text(shown(f"{label}  {headline(one.profile)}: {one.verdict}")))
     for table in comparison.tables:
-        parts += ["", Text(table.caption, style="bold"), _grid(table)]
-    _print(console, parts)
+        parts += ["", Text(table.caption, style="bold"), grid(table)]
+    print_parts(console, parts)
 
 
-def _print(console: Console, parts: list[RenderableType]) -> None:
+def print_parts(console: Console, parts: list[RenderableType]) -> None:
     """Prints what goes into the lines there are, and says so if that is not all."""
     lines: list[Text] = []
     for part in parts:
@@ -160,11 +160,12 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
 
 
-def _grid(table: Table) -> Grid:
-    grid = Grid.grid(padding=(0, 2, 0, 0))
+def grid(table: Table) -> Grid:
+    """The first rows of a table."""
+    lines = Grid.grid(padding=(0, 2, 0, 0))
     for column in table.columns:
-        grid.add_column(justify="right" if column.kind == "number" else "left")
-    grid.add_row(*(Text(column.name, style="underline") for column in table.columns))
+        lines.add_column(justify="right" if column.kind == "number" else "left")
+    lines.add_row(*(Text(column.name, style="underline") for column in table.columns))
     for row in table.rows[:COUNTERS_MAX]:
-        grid.add_row(*(Text(shown(cell.text)) for cell in row))
-    return grid
+        lines.add_row(*(Text(shown(cell.text)) for cell in row))
+    return lines

@@ -93,6 +93,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Configuration
     phase: Phase
     reason: str  # for the progress line
+    replay: bool = False  # issue the recorded I/O instead of running the job
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,3 +127,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     runs_max: int  # of all phases, failed ones included
     confidence: float = 0.95
+    confirm_pairs: int | None = (
+        None  # search on the recorded I/O, then so many pairs of the real job; None: no replay
+    )

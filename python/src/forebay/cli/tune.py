@@ -1,0 +1,220 @@
+"""`forebay tune`: from a job script to a measured, better one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from forebay.cli.tune_progress import progress
+from forebay.tune.budget import read_budget
+from forebay.tune.errors import TuneError
+from forebay.tune.model import PLACES
+from forebay.tune.opening import Wanted, study_directory
+from forebay.tune.study import Study
+
+STRATEGIES = ("tpe", "greedy", "random")
+SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")
+#: Options that each run has, as `forebay run` takes them: those with a value, and those without.
+_OF_RUNS = ("store", "capacity", "map", "pfs_model", "pfs_root")
+_FLAGS_OF_RUNS = ("no_userns",)
+_PATHS = ("store", "pfs_model", "pfs_root")
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the tuner."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@click.command(
+    "tune",
+    epilog="""\b
+Examples:
+  forebay tune job.sh                            on the file system, and in its burst buffer if it has one
+  forebay tune --dry-run job.sh                  what would be tried, and why: one run of the job
+  forebay tune --budget 20 --budget 30min job.sh at most 20 runs, at most half an hour
+  forebay tune --replay job.sh                   search on the recorded I/O, without the computation
+  forebay tune --trials 10 job.sh                ten runs more on the study that is there
+  forebay tune --submit slurm --budget 2h job.sh the tuner as one job, all runs in its nodes
+  forebay report job.tune                        the report once more""",
+)
+@click.argument("script", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
+@click.option(
+    "--budget",
+    "budgets",
+    multiple=True,
+    metavar="TEXT",
+    help="20 (runs), 30min, 2h, 1.5nh (node-hours): a hard limit of the whole study; may be repeated. [30]",
+)
+@click.option(
+    "--trials", type=click.IntRange(min=1), metavar="N", help="N more runs on the study that is there."
+)
+@click.option("--study", type=click.Path(path_type=Path, file_okay=False), help="The study. [JOB.tune]")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="[JOB.tuned.sh]")
+@click.option("--overwrite", is_flag=True, help="Replace a file of that name that somebody else wrote.")
+@click.option("--on", "on", type=click.Choice([*PLACES, "both"]), help="[both, if the script has #DW lines]")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How settings are proposed. [tpe]")
+@click.option(
+    "--objective",
+    type=click.Choice(["io", "job"]),
+    help="What is compared: I/O time of the slowest rank, or the job's run time. [io]",
+)
+@click.option(
+    "--check", metavar="COMMAND", help="Run after each run: exit status 0 says its output is right."
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Files that the runs do without.")
+@click.option("--replay", is_flag=True, default=None, help="Search on the recorded I/O, confirm on the job.")
+@click.option(
+    "--think", type=click.FloatRange(0, 1), metavar="SHARE", help="Of computation to wait in a replay. [0]"
+)
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="With --replay: this trace of the job, one for each MPI program, not one of the default run.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of the search. [drawn, and kept in the study]")
+@click.option(
+    "--time-factor",
+    type=click.FloatRange(min=1),
+    metavar="F",
+    help="A trial is ended after F times the default's time. [5]",
+)
+@click.option("--dry-run", is_flag=True, help="Show what can be set, for which files, and why.")
+@click.option("--submit", "submit_to", type=click.Choice(SUBMITTED_TO), help="Submit the tuner as one job.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object with all figures.")
+@click.option("--store", metavar="STORE", help="As for forebay run.")
+@click.option("--capacity", metavar="SIZE", help="As for forebay run.")
+@click.option("--no-userns", is_flag=True, help="As for forebay run.")
+@click.option("--map", multiple=True, metavar="PATH=DIR", help="As for forebay run.")
+@click.option("--pfs-model", type=click.Path(exists=True, dir_okay=False), help="As for forebay run.")
+@click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
+def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
+    """Run a job with other settings of its I/O, and write a script with those that are shown to be better.
+
+    SCRIPT is run as it is, in a copy of its directory; then with settings of MPI-IO, PnetCDF, HDF5 and
+    Lustre that can matter for its files, one run after the other in one allocation. At the end the best and
+    the default run in turn, and only a setting that is better there goes into JOB.tuned.sh. What was
+    measured is kept in JOB.tune; a tuning that was interrupted goes on when it is started again.
+    """
+    if options["traces"] and not options["replay"]:
+        raise TuneError("--trace names what --replay issues", "give --replay as well")
+    wanted = _wanted(script, arguments, options)
+    if options["submit_to"]:
+        from forebay.cli.tune_submit import submit
+
+        submit(wanted, options["submit_to"], render_only=options["dry_run"])
+        return
+    with _signals():
+        try:
+            if options["dry_run"]:
+                _show_space(wanted)
+            else:
+                _tune(wanted, options["as_json"])
+        except Interrupted as stop:
+            _tell_interrupted(wanted)
+            sys.exit(128 + stop.number)
+
+
+def _wanted(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> Wanted:
+    on = options["on"]
+    return Wanted(
+        script=script,
+        arguments=list(arguments) or None,
+        budget=read_budget(options["budgets"]) if options["budgets"] else None,
+        places=None if on is None else list(PLACES) if on == "both" else [on],
+        traces=[os.path.abspath(trace) for trace in options["traces"]] or None,
+        exclude=list(options["exclude"]) or None,
+        options=_of_runs(options) or None,
+        **{
+            name: options[name]
+            for name in (
+                "trials", "study", "output", "overwrite", "strategy", "objective", "check", "replay", "think",
+                "seed", "time_factor",
+            )
+        },
+    )  # fmt: skip
+
+
+def _of_runs(options: dict[str, Any]) -> list[str]:
+    """Paths as they are from everywhere: the study may be continued from another directory."""
+    words = []
+    for name in _OF_RUNS:
+        values = options[name] if isinstance(options[name], tuple) else (options[name],)
+        for value in values:
+            if value is not None:
+                is_path = name in _PATHS and not str(value).startswith("memory")
+                words += [f"--{name.replace('_', '-')}", os.path.abspath(value) if is_path else value]
+    return words + [f"--{name.replace('_', '-')}" for name in _FLAGS_OF_RUNS if options[name]]
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Each is an exception, so that what is under way is ended and put away."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in caught}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tune(wanted: Wanted, as_json: bool) -> None:
+    from forebay.report import tuning as report
+    from forebay.tune.tuning import tune
+
+    with progress() as listener:
+        study = tune(wanted, listener)
+    page = report.write_page(study.directory)
+    if as_json:
+        click.echo(report.as_json(study))
+    else:
+        _summarise(study)
+    click.echo(f"page: {page}", err=True)
+
+
+def _summarise(study: Study) -> None:
+    from rich.console import Console
+
+    from forebay.report import tuning as report
+
+    report.print_summary(Console(highlight=False, markup=False, emoji=False), study)
+    if any(verdict.recommended for verdict in study.verdicts.values()):
+        click.echo(f"tuned script: {study.head.output}")
+
+
+def _show_space(wanted: Wanted) -> None:
+    from forebay.cli.tune_space import print_space
+    from forebay.tune.tuning import look
+
+    with progress() as listener:
+        looked = look(wanted, listener)
+    print_space(looked)
+
+
+def _tell_interrupted(wanted: Wanted) -> None:
+    """The best until now; it is not proven."""
+    from forebay.tune.tuning import best_so_far
+
+    directory = study_directory(wanted)
+    click.echo("interrupted: what was measured is kept", err=True)
+    for line in best_so_far(directory):
+        click.echo(line, err=True)
+    click.echo(f"hint: the same command goes on with {directory}", err=True)

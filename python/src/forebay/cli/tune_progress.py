@@ -1,0 +1,91 @@
+"""How far a tuning is: a moving line on a terminal, one line a run otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from forebay.tune.model import Place, Run, Step
+from forebay.tune.running import described
+from forebay.tune.telling import PLACE_NAMES
+
+_STATUS = {
+    "failed": "failed",
+    "ineffective": "without effect",
+    "contaminated": "disturbed, to be repeated",
+}
+
+
+class Lines:
+    """One line for each run."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.number = 0
+        self.step: Step | None = None
+
+    def says(self, text: str) -> None:
+        """One sentence for the user."""
+        self._print(f"forebay: {text}")
+
+    def place_begins(self, place: Place) -> None:
+        """From here on runs are those of this place."""
+        self._print(f"forebay: on {PLACE_NAMES[place]}")
+
+    def run_begins(self, number: int, of: int, step: Step) -> None:
+        """It is told when it has ended."""
+        self.number, self.of, self.step = number, of, step
+
+    def run_ended(self, run: Run, ratio: float | None, best: float | None) -> None:
+        """What was tried, how it went, the best until now."""
+        kind = f"{run.phase}, replay" if run.replay else run.phase
+        said = [
+            f"forebay: run {self.number} of {self.of} ({kind}): {described(run.configuration)}: {_result(run)}"
+        ]
+        if ratio is not None and run.configuration:
+            said.append(f"{ratio:.2f} of the default")
+        if best is not None:
+            said.append(f"best so far {best:.2f}")
+        self._print(", ".join(said))
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+
+class Bar(Lines):
+    """The same lines, and below them what is being run."""
+
+    def __init__(self, console: Console, moving: Progress) -> None:
+        super().__init__(console)
+        self.moving = moving
+        self.task = moving.add_task("", total=None)
+
+    def run_begins(self, number: int, of: int, step: Step) -> None:
+        """Shows what is tried, and why."""
+        super().run_begins(number, of, step)
+        tried = f"{described(step.configuration)}: {step.reason}" if step.configuration else step.reason
+        self.moving.update(self.task, completed=number - 1, total=of, description=tried)
+
+
+def _result(run: Run) -> str:
+    seconds = f"I/O {run.io_s:.2f} s, " if run.io_s is not None else ""
+    took = f"{seconds}{'replay' if run.replay else 'job'} {run.job_s:.2f} s" if run.job_s is not None else ""
+    if run.status == "ok":
+        return took
+    why = f" ({run.reason})" if run.reason else ""
+    return f"{_STATUS[run.status]}{why}" + (f", {took}" if run.status != "failed" and took else "")
+
+
+@contextmanager
+def progress() -> Iterator[Lines]:
+    """A listener that tells on standard error."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        yield Lines(console)
+        return
+    columns = (MofNCompleteColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as moving:
+        yield Bar(console, moving)

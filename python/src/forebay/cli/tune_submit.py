@@ -1,0 +1,54 @@
+"""`forebay tune --submit`: the tuner itself as one job, so that all runs share its nodes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from forebay import native
+from forebay.tune import opening, script
+from forebay.tune.budget import RUNS_DEFAULT, Budget
+from forebay.tune.opening import Wanted, study_directory
+from forebay.tune.submitting import submit as submit_job
+from forebay.tune.submitting import wall_time_s
+
+
+def submit(wanted: Wanted, executor: str, *, render_only: bool) -> None:
+    """Submits the command line that we were given, without --submit; `render_only`: shows the job's script."""
+    job = script.read(wanted.script, opening.known_options(wanted))
+    budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)
+    wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))
+    told = submit_job(
+        executor,
+        job,
+        [str(native.program()), "tune", *_words(sys.argv[2:])],
+        Path.cwd(),
+        study=study_directory(wanted),
+        wall_s=wall_s,
+        render_only=render_only,
+    )
+    for note in told.notes:
+        click.echo(f"forebay: {note}", err=True)
+    if render_only:
+        click.echo(told.script or "", nl=False)
+        return
+    click.echo(told.id)
+    click.echo(f"forebay: what the tuner prints goes to {told.output}", err=True)
+    if told.exit_code is not None:
+        sys.exit(told.exit_code)
+
+
+def _words(words: list[str]) -> list[str]:
+    """Without --submit and its value, and without --dry-run, up to the words for the script."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return [*kept, word, *rest]
+        if word == "--submit":
+            next(rest, None)
+        elif not word.startswith("--submit=") and word != "--dry-run":
+            kept.append(word)
+    return kept

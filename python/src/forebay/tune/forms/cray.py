@@ -1,0 +1,21 @@
+"""Cray's MPI reads MPICH_MPIIO_HINTS by itself. So does libforebay_mpi, for others."""
+
+from __future__ import annotations
+
+import shlex
+
+from forebay.tune.forms import syntax
+from forebay.tune.forms._base import Hints, Job, Line, grouped
+from forebay.tune.forms.merging import merged, value_of
+
+VARIABLE = "MPICH_MPIIO_HINTS"
+
+
+def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
+    """Patterns of ours come first, the user's behind them."""
+    value, shell = value_of(merged(hints, job)), job.script.syntax
+    if job.sets(VARIABLE):
+        texts = syntax.before(shell, VARIABLE, value, ",")
+    else:
+        texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
+    return grouped(texts, carries, VARIABLE)

@@ -1,0 +1,74 @@
+"""romio_cb_write, romio_cb_read: are collective calls buffered, or does each rank move its own data?"""
+
+from __future__ import annotations
+
+from forebay.advice.counters import Way
+from forebay.advice.phrases import count, size
+from forebay.tune.model import Parameter, Refusal
+from forebay.tune.settings._base import Around, Setting
+from forebay.tune.settings._view import Calls, Files
+
+
+class CollectiveBuffering(Setting):
+    """ROMIO's `automatic` buffers where the ranks' ranges interleave."""
+
+    source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); measured (docs/settings.md)"
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.name = f"romio_cb_{way}"
+
+    def for_files(self, files: Files) -> Parameter | Refusal | None:
+        """Where there are collective calls this way."""
+        calls = files.way(self.way)
+        if not calls.is_used:
+            return None
+        if not calls.collective:
+            return self.refusal(files, f"its {count(calls.independent)} calls to {self.way} are independent")
+        values, also = self._values(files, calls), ""
+        if files.is_ompio and files.default(self.name) is None:
+            values = ["automatic", *values]
+            also = "; automatic: ROMIO as it is, in place of Open MPI's ompio, which any hint brings"
+        system = (
+            "" if calls.system_calls is None else f" and ended as {count(calls.system_calls)} system calls"
+        )
+        return self.parameter(
+            files,
+            values,
+            default=files.default(self.name),
+            ordered=False,
+            reason=f"{count(calls.collective)} collective calls asked for {size(calls.mean_bytes)} on average"
+            f"{system}: large pieces of one rank gain nothing from buffering, small interleaved ones "
+            f"everything{also}",
+        )
+
+    def _values(self, files: Files, calls: Calls) -> list[str]:
+        """Where ROMIO's `automatic` is seen to buffer, to enable it changes nothing."""
+        is_buffering = calls.aggregators is not None and calls.aggregators < files.ranks
+        is_told = files.default(self.name) == "automatic" and is_buffering
+        return ["disable"] if is_told else ["disable", "enable"]
+
+    def is_idle(self, value: str, around: Around) -> bool:
+        """`romio_no_indep_rw` enables it; `automatic` only brings ROMIO, as any other hint does."""
+        if around.value("romio_no_indep_rw") == "true":
+            return value != "disable"
+        return value == "automatic" and _is_romio_brought(self.name, around)
+
+    def conflict(self, value: str, around: Around) -> str | None:
+        """`romio_no_indep_rw` forces it on."""
+        if value == "disable" and around.value("romio_no_indep_rw") == "true":
+            return f"romio_no_indep_rw=true enables collective buffering, {self.name}=disable switches it off"
+        return None
+
+
+def _is_romio_brought(setting: str, around: Around) -> bool:
+    """Does another hint for MPI-IO bring ROMIO, or the same one for files that come first?"""
+    here = f"{around.pattern}:{setting}"
+    for name, value in around.configuration.items():
+        parameter = around.parameters.get(name)
+        is_hint = parameter is not None and parameter.setting.startswith(
+            ("cb_", "romio_", "striping_", "ind_")
+        )
+        if is_hint and name != here and (value != "automatic" or name < here):
+            return True
+    return False

@@ -1,0 +1,101 @@
+"""romio_ds_write, romio_ds_read, and the buffers of data sieving: how pieces of one rank are moved.
+
+A large region is read, changed and written back, or only read, in place of each piece by itself.
+"""
+
+from __future__ import annotations
+
+from forebay.advice.counters import Way
+from forebay.advice.phrases import count, size
+from forebay.tune.model import Parameter, Refusal
+from forebay.tune.settings._base import KIB, MIB, Around, Setting
+from forebay.tune.settings._view import Calls, Files
+
+BUFFERS_BYTES = {
+    "write": (128 * KIB, 512 * KIB, 2 * MIB, 8 * MIB),
+    "read": (MIB, 4 * MIB, 16 * MIB),
+}
+
+
+class DataSieving(Setting):
+    """It acts on independent calls that fall into pieces, and on collective ones that are not buffered."""
+
+    source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); UnifyFS, issue 547"
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.name = f"romio_ds_{way}"
+
+    def for_files(self, files: Files) -> Parameter | Refusal | None:
+        """Where a rank's calls may fall into pieces."""
+        calls = files.way(self.way)
+        if not calls.is_used:
+            return None
+        if not calls.collective and not calls.is_in_pieces:
+            return self.refusal(files, _whole(calls, self.way))
+        values, default = ["disable"], files.default(self.name)
+        if files.is_ompio and default is None and calls.is_in_pieces:
+            values.append("enable")
+        if not files.is_locked:
+            values = ["disable"]
+        return self.parameter(
+            files, values, default=default, ordered=False, reason=self._reason(files, calls)
+        )
+
+    def _reason(self, files: Files, calls: Calls) -> str:
+        if not files.is_locked:
+            return "its file system has no locks, which writing through data sieving needs"
+        if calls.rmw_calls:
+            return f"{count(calls.rmw_calls)} reads were made in order to write"
+        if calls.is_in_pieces:
+            return (
+                f"{count(calls.independent)} independent calls of {size(calls.mean_bytes)} fell into "
+                f"{count(calls.system_calls or 0)} system calls of {size(calls.mean_system_bytes or 0)}"
+            )
+        return "it acts where collective buffering is off, on calls that fall into pieces"
+
+    def is_idle(self, value: str, around: Around) -> bool:
+        """Buffered collective calls do not use it."""
+        return around.offers(f"romio_cb_{self.way}") and _is_buffered(self.way, around)
+
+
+class SievingBuffer(Setting):
+    """How large that region is."""
+
+    source = "ROMIO Users Guide"
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.name = {"write": "ind_wr_buffer_size", "read": "ind_rd_buffer_size"}[way]
+
+    def for_files(self, files: Files) -> Parameter | Refusal | None:
+        """Where independent calls fall into pieces."""
+        calls = files.way(self.way)
+        if not calls.is_used or calls.collective:
+            return None
+        if not calls.is_in_pieces:
+            return self.refusal(files, _whole(calls, self.way))
+        default = files.default(self.name)
+        return self.parameter(
+            files,
+            BUFFERS_BYTES[self.way],
+            default=default,
+            ordered=True,
+            reason=f"independent calls of {size(calls.mean_bytes)} fall into pieces; it is moved at once",
+        )
+
+    def is_idle(self, value: str, around: Around) -> bool:
+        """Without data sieving there is none."""
+        return around.value(f"romio_ds_{self.way}") == "disable"
+
+
+def _is_buffered(way: Way, around: Around) -> bool:
+    return around.value("romio_no_indep_rw") == "true" or around.value(f"romio_cb_{way}") != "disable"
+
+
+def _whole(calls: Calls, way: Way) -> str:
+    system = "" if calls.system_calls is None else f" ended as {count(calls.system_calls)} system calls:"
+    return (
+        f"{count(calls.independent)} independent {way}s of {size(calls.mean_bytes)} each{system} "
+        "each is one piece, and no hint joins pieces of several calls"
+    )

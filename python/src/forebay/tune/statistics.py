@@ -1,0 +1,165 @@
+"""What repeated runs say: times relative to the default's, which runs were disturbed, and how sure a gain is.
+
+Noise of run times is taken as multiplicative, so all is done on logarithms. Another job on the machine makes a run
+slower, never faster: what is far above its like is disturbed, what is far below is not.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from forebay.tune.model import Configuration, Pairing, Run, key
+from forebay.tune.strategies import Trial
+
+#: A run this many standard deviations above the middle of its like is disturbed ...
+DISTURBED_DEVIATIONS = 3.5
+#: ... if it is at least this much slower: below, it is not worth a run to find out.
+DISTURBED_RATIO = 1.2
+#: Logs are drawn in to so many standard deviations from the median; the variance of normal values is then smaller by
+#: this. Simulated: docs/decisions/0013-search.md.
+WINSORIZED = 2.0
+WINSORIZED_CORRECTION = 1.15
+DEVIATION_MIN = math.log(1.02)
+#: A standard deviation of normal values in units of their median absolute deviation.
+NORMAL = 1.4826
+
+#: Runs of one configuration, as natural logarithms of seconds, by number of the run.
+Logs = dict[int, float]
+
+
+def counts(run: Run) -> bool:
+    """Whether a run has a time that may be compared."""
+    return run.status in ("ok", "ineffective") and run.seconds is not None and run.seconds > 0
+
+
+def _level(middles: Sequence[float], index: int) -> float:
+    """The running median of three anchors; of two, the faster one."""
+    if len(middles) < 3:
+        return min(middles)
+    begin = min(max(index - 1, 0), len(middles) - 3)
+    return statistics.median(middles[begin : begin + 3])
+
+
+def ratios(runs: Sequence[Run]) -> list[float | None]:
+    """The time of each run relative to the default's at that time; below 1 it was faster. None: it has no time.
+
+    The default's time is the running median of three anchors, so that one disturbed anchor moves nothing, and is
+    interpolated between anchors, so that a machine that becomes slower slows both alike. Runs of the job and of its
+    recorded I/O are not compared.
+    """
+    found: list[float | None] = [None] * len(runs)
+    for replay in (False, True):
+        chosen = [index for index, run in enumerate(runs) if run.replay == replay and counts(run)]
+        anchors = [index for index in chosen if not runs[index].configuration]
+        if not anchors:
+            continue
+        logs = {index: math.log(runs[index].seconds or 0) for index in chosen}
+        middles = [logs[index] for index in anchors]
+        levels = [_level(middles, index) for index in range(len(anchors))]
+        for index in chosen:
+            found[index] = math.exp(logs[index] - float(np.interp(index, anchors, levels)))
+    return found
+
+
+def relative_logs(runs: Sequence[Run], replay: bool) -> dict[tuple, Logs]:
+    """By configuration: logarithm of the ratio to the default, by number of run."""
+    groups: dict[tuple, Logs] = {}
+    for run, ratio in zip(runs, ratios(runs), strict=True):
+        if ratio is not None and run.replay == replay:
+            groups.setdefault(key(run.configuration), {})[run.number] = math.log(ratio)
+    return groups
+
+
+def disturbed(groups: Mapping[tuple, Logs]) -> set[int]:
+    """Numbers of the runs that are far slower than others of the same configuration.
+
+    The standard deviation is that of all configurations together, from their median absolute deviation, which a few
+    disturbed runs do not move. With two runs of a configuration the faster one is the measure.
+    """
+    deviation = _deviation([np.array(list(logs.values())) for logs in groups.values()])
+    if deviation == 0:
+        return set()
+    allowed = max(DISTURBED_DEVIATIONS * deviation, math.log(DISTURBED_RATIO))
+    found = set()
+    for logs in groups.values():
+        if len(logs) == 1:
+            continue
+        middle = statistics.median_low(list(logs.values()))
+        factor = math.sqrt(2) if len(logs) == 2 else 1
+        found |= {number for number, log in logs.items() if log - middle > factor * allowed}
+    return found
+
+
+def _deviation(groups: Sequence[np.ndarray]) -> float:
+    """The standard deviation within groups, from their median absolute deviation: a few disturbed runs do not move it.
+
+    A group's median takes a degree of freedom: its smallest deviation, which is the median's own, does not count.
+    """
+    deviations = [d for group in groups for d in np.sort(np.abs(group - np.median(group)))[1:]]
+    return NORMAL * float(np.median(deviations)) if deviations else 0.0
+
+
+def pairing(
+    default_s: Sequence[float],
+    tuned_s: Sequence[float],
+    confidence: float,
+    others: Sequence[Sequence[float]] = (),
+) -> Pairing:
+    """The ratio default / tuned of runs made in turn, with Student's t interval of the mean log ratio.
+
+    `others`: times of further runs, one sequence for each configuration, in any unit. They say nothing of the ratio,
+    but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of variance, which
+    makes the interval of two or three pairs a usable one. Logs are Winsorized at two standard deviations from their
+    configuration's median, so that one disturbed run does not decide; the variance is corrected for that.
+
+    Raises ValueError if nothing was run twice, so that nothing is known of the differences.
+    """
+    if len(default_s) != len(tuned_s):
+        raise ValueError(f"{len(default_s)} and {len(tuned_s)} runs are no pairs")
+    groups = [np.log(np.asarray(seconds, float)) for seconds in (default_s, tuned_s, *others) if len(seconds)]
+    freedom = sum(len(group) - 1 for group in groups)
+    if freedom == 0:
+        raise ValueError("one pair of runs has no interval")
+    width = max(WINSORIZED * _deviation(groups), DEVIATION_MIN)
+    groups = [np.clip(group, np.median(group) - width, np.median(group) + width) for group in groups]
+    variance = WINSORIZED_CORRECTION * sum(float(group.var()) * len(group) for group in groups) / freedom
+    middle = float(groups[0].mean() - groups[1].mean())
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(2 * variance / len(default_s))
+    return Pairing(
+        pairs=len(default_s),
+        ratio=math.exp(middle),
+        low=math.exp(middle - half),
+        high=math.exp(middle + half),
+        confidence=confidence,
+        default_s=statistics.median(default_s),
+        tuned_s=statistics.median(tuned_s),
+    )
+
+
+def trials(
+    runs: Sequence[Run], canonical: Callable[[Configuration], Configuration], replay: bool
+) -> tuple[Trial, ...]:
+    """What was tried, in the order of first runs: medians of the undisturbed ratios; failed once is failed."""
+    groups = relative_logs(runs, replay)
+    out = disturbed(groups)
+    found: dict[tuple, Trial] = {}
+    for run in runs:
+        chosen = canonical(run.configuration)
+        if not chosen or (run.replay != replay and run.status != "failed"):
+            continue
+        like = [other for other in runs if canonical(other.configuration) == chosen]
+        logs = [
+            log
+            for other in like
+            for n, log in groups.get(key(other.configuration), {}).items()
+            if n not in out
+        ]
+        failed = not logs or any(other.status == "failed" for other in like)
+        ratio = None if failed else math.exp(statistics.median(logs))
+        found[key(chosen)] = Trial(chosen, ratio, any(other.status == "ok" for other in like))
+    return tuple(found.values())

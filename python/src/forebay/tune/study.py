@@ -1,0 +1,276 @@
+"""The study file: all that was decided and measured, one JSON object a line (docs/tune.md, "The study file").
+
+Each line is written whole and synced before the next thing is done. A last line without its end is what a
+killed tuner was writing: readers pass it over, the next writer removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO, Literal
+
+import msgspec
+
+from forebay.tune.budget import Budget
+from forebay.tune.errors import TuneError
+from forebay.tune.model import Place, Plan, Run, Verdict
+
+FORMAT = 1
+FILE_NAME = "study.jsonl"
+
+#: Why a tuner ended. done: each place has its verdict. stopped: there is nothing to tune, or the job fails.
+Reason = Literal["done", "budget", "interrupted", "stopped"]
+Objective = Literal["job", "io"]
+
+
+class Head(msgspec.Struct, kw_only=True):
+    """The first line: what is tuned, and how. A study is continued only with the same."""
+
+    forebay_tune: int = FORMAT
+    script: str
+    script_digest: str
+    arguments: list[str] = []
+    objective: Objective = "io"
+    replay: bool = False
+    traces: list[str] = []  # with replay: of these programs, in place of traces of the default run
+    think: float = 0.0  # with replay: share of the time between calls that is waited
+    check: str | None = None
+    started_unix_s: float
+    emulated: str | None = None
+    host: str
+    seed: int
+    places: list[Place] = []
+    strategy: str = "tpe"
+    budget: Budget = Budget()  # of the study as a whole
+    time_factor: float = 5.0  # a trial may take so many times as long as the default
+    options: list[str] = []  # of `forebay run`, that each run had
+    exclude: list[str] = []  # what is not copied to the directory of the runs
+    output: str | None = None  # the tuned script's path
+
+
+class End(msgspec.Struct, kw_only=True):
+    """Why the tuner ended, each time it did."""
+
+    reason: Reason
+    message: str
+
+
+class Written(msgspec.Struct, kw_only=True):
+    """A tuned script that was written: so that one which somebody changed since is not overwritten."""
+
+    path: str
+    digest: str
+
+
+class _PlanLine(msgspec.Struct, kw_only=True):
+    place: Place
+    plan: Plan
+
+
+class _VerdictLine(msgspec.Struct, kw_only=True):
+    place: Place
+    verdict: Verdict
+
+
+class _Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    plan: _PlanLine | None = None
+    run: Run | None = None
+    verdict: _VerdictLine | None = None
+    written: Written | None = None
+    end: End | None = None
+
+
+class Study:
+    """One study, in its directory. Made by `create` and `open`; `close`, or `with`, lets others write."""
+
+    def __init__(self, directory: Path, head: Head) -> None:
+        self.directory = directory
+        self.head = head
+        self.plans: dict[Place, Plan] = {}
+        self.runs: list[Run] = []
+        self.verdicts: dict[Place, Verdict] = {}
+        self.written: list[Written] = []
+        self.ends: list[End] = []
+        self._settled: set[Place] = set()
+        self._file: IO[bytes] | None = None
+        self._end_bytes = 0
+
+    @classmethod
+    def create(cls, directory: Path, head: Head) -> Study:
+        """A new one. TuneError if there is one, or it cannot be written."""
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            file = (directory / FILE_NAME).open("a+b")
+        except OSError as error:
+            raise TuneError(
+                f"{directory}: {error.strerror}", "--study DIR puts the study elsewhere"
+            ) from error
+        study = cls(directory, head)
+        study._file = file
+        try:
+            _lock(directory, file)
+            file.seek(0)
+            if b"\n" in file.read():
+                raise TuneError(f"{directory}: there is a study already")
+        except BaseException:
+            study.close()
+            raise
+        study._write(msgspec.json.encode(head))
+        _sync_directory(directory)
+        return study
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False) -> Study:
+        """That of a directory, or of its file.
+
+        TuneError if there is none, if it is damaged or newer than this reader, and, with `write`, while
+        another tuner writes it.
+        """
+        directory = path if path.is_dir() else path.parent
+        name = directory / FILE_NAME
+        try:
+            file = name.open("r+b" if write else "rb")
+        except OSError as error:
+            raise TuneError(f"{name}: {error.strerror}", "`forebay tune JOB.sh` makes a study") from error
+        try:
+            if write:
+                _lock(directory, file)
+            content = file.read()
+            whole = content[: content.rfind(b"\n") + 1]
+            lines = whole.splitlines()
+            study = cls(directory, _head(name, lines))
+            for number, line in enumerate(lines[1:], start=2):
+                study._take(_decoded(name, number, line))
+        except BaseException:
+            file.close()
+            raise
+        if write:
+            study._file, study._end_bytes = file, len(whole)
+        else:
+            file.close()
+        return study
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is written any more; what was read stays."""
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def append_plan(self, place: Place, plan: Plan) -> None:
+        """What the search in a place is told from here on; a verdict from before no longer settles it."""
+        self._append(_Line(plan=_PlanLine(place=place, plan=plan)))
+
+    def append_run(self, run: Run) -> None:
+        """A run that ended, however it did."""
+        self._append(_Line(run=run))
+
+    def append_verdict(self, place: Place, verdict: Verdict) -> None:
+        """How the search ended."""
+        self._append(_Line(verdict=_VerdictLine(place=place, verdict=verdict)))
+
+    def append_written(self, path: Path, digest: str) -> None:
+        """A tuned script that stands there now."""
+        self._append(_Line(written=Written(path=str(path), digest=digest)))
+
+    def append_end(self, reason: Reason, message: str) -> None:
+        """Why the tuner ends."""
+        self._append(_Line(end=End(reason=reason, message=message)))
+
+    def runs_in(self, place: Place) -> list[Run]:
+        """Those of one place, in order."""
+        return [run for run in self.runs if run.place == place]
+
+    def settled(self, place: Place) -> bool:
+        """Has a verdict on its latest plan."""
+        return place in self._settled
+
+    def run_directory(self, number: int) -> Path:
+        """Where run `number` has its record, its script and what it printed."""
+        return self.directory / "runs" / f"{number:04d}"
+
+    def _append(self, line: _Line) -> None:
+        self._write(msgspec.json.encode(line))
+        self._take(line)
+
+    def _take(self, line: _Line) -> None:
+        if line.run:
+            self.runs.append(line.run)
+        if line.plan:
+            self.plans[line.plan.place] = line.plan.plan
+            self._settled.discard(line.plan.place)
+        if line.verdict:
+            self.verdicts[line.verdict.place] = line.verdict.verdict
+            self._settled.add(line.verdict.place)
+        if line.written:
+            self.written.append(line.written)
+        if line.end:
+            self.ends.append(line.end)
+
+    def _write(self, line: bytes) -> None:
+        """What an interrupted call left behind the last whole line goes first."""
+        if self._file is None:
+            raise TuneError(f"{self.directory}: opened to be read")
+        try:
+            self._file.truncate(self._end_bytes)
+            self._file.seek(self._end_bytes)
+            self._file.write(line + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise TuneError(
+                f"{self.directory / FILE_NAME}: {error.strerror}", "what was measured until now is kept"
+            ) from error
+        self._end_bytes += len(line) + 1
+
+
+class _Version(msgspec.Struct):
+    forebay_tune: int
+
+
+def _head(name: Path, lines: list[bytes]) -> Head:
+    no_study = TuneError(f"{name}: no study of forebay tune", "remove it, or give --study DIR")
+    if not lines:
+        raise no_study
+    try:
+        version = msgspec.json.decode(lines[0], type=_Version).forebay_tune
+    except msgspec.MsgspecError as error:
+        raise no_study from error
+    if version > FORMAT:
+        message = f"{name}: a study of format {version}; this forebay knows formats up to {FORMAT}"
+        raise TuneError(message, "use the forebay that made it, or a newer one")
+    try:
+        return msgspec.json.decode(lines[0], type=Head)
+    except msgspec.MsgspecError as error:
+        raise TuneError(f"{name}: line 1: {error}", "remove it, or give --study DIR") from error
+
+
+def _decoded(name: Path, number: int, line: bytes) -> _Line:
+    try:
+        return msgspec.json.decode(line, type=_Line)
+    except msgspec.MsgspecError as error:
+        hint = "the file is damaged: remove the line if you know why, or give --study DIR"
+        raise TuneError(f"{name}: line {number}: {error}", hint) from error
+
+
+def _lock(directory: Path, file: IO[bytes]) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        message = f"{directory}: another forebay tune is writing this study"
+        raise TuneError(message, "wait for it, or end it") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

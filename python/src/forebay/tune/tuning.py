@@ -1,0 +1,144 @@
+"""The phases of a tuning, in order: default run, space, search, proof, tuned script."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from forebay.errors import ForebayError
+from forebay.tune import opening, result, script, search
+from forebay.tune.budget import Budget, Clock, Share
+from forebay.tune.model import Place, Plan, Verdict
+from forebay.tune.opening import Wanted
+from forebay.tune.place import BudgetOver, PlaceTuning
+from forebay.tune.running import described
+from forebay.tune.script import JobScript
+from forebay.tune.study import Reason, Study
+from forebay.tune.telling import PLACE_NAMES, Listener
+from forebay.tune.workplace import Workplace
+
+
+def tune(wanted: Wanted, listener: Listener) -> Study:
+    """Tunes the job, or goes on with it; the study as it is at the end, closed.
+
+    TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
+    that the next call goes on with it.
+    """
+    job = script.read(wanted.script, opening.known_options(wanted))
+    with opening.open_study(wanted, job) as study:
+        result.check_writable(study, wanted)
+        with _ending(study):
+            reason, message = _carry_out(study, job, wanted, listener)
+            study.append_end(reason, message)
+    return study
+
+
+@contextmanager
+def _ending(study: Study) -> Iterator[None]:
+    """However it ends, the study tells."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        study.append_end("interrupted", "by a signal")
+        raise
+    except ForebayError as error:
+        study.append_end("stopped", str(error))
+        raise
+
+
+def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener) -> tuple[Reason, str]:
+    open_places = [one for one in study.head.places if wanted.trials is not None or not study.settled(one)]
+    budget = _budget(study, wanted)
+    if open_places:
+        try:
+            with _workplace(study, job) as workplace:
+                for number, place in enumerate(open_places):
+                    share = _share(study, job, budget, wanted, len(open_places) - number)
+                    PlaceTuning(study, job, workplace, place, share, listener).go()
+        except BudgetOver as over:
+            return "budget", str(over)
+    result.write(study, job, listener)
+    return "done", "each place has its verdict"
+
+
+@contextmanager
+def _workplace(study: Study, job: JobScript) -> Iterator[Workplace]:
+    """The directory of runs. It goes at the end: what it has of the job's is large, and nobody's."""
+    workplace = Workplace(job.path.parent, study.directory, study.head.exclude)
+    workplace.prepare()
+    try:
+        yield workplace
+    finally:
+        shutil.rmtree(workplace.directory, ignore_errors=True)
+
+
+def _budget(study: Study, wanted: Wanted) -> Budget:
+    """Of the whole study. So many trials more are a budget of their own; a time counts if it is given."""
+    if wanted.trials is not None:
+        given = wanted.budget or Budget()
+        return msgspec.structs.replace(given, runs=len(study.runs) + wanted.trials)
+    return wanted.budget or study.head.budget
+
+
+def _share(study: Study, job: JobScript, budget: Budget, wanted: Wanted, places: int) -> Share:
+    """An equal share of what is left for each place that is still to come."""
+    runs = None if budget.runs is None else -((len(study.runs) - budget.runs) // places)
+    limit_s = budget.seconds_max(job.nodes)
+    spent_s = sum(run.job_s or 0.0 for run in study.runs)
+    left_s = None if limit_s is None else max(0.0, limit_s - spent_s) / places
+    is_extended = wanted.trials is not None or wanted.budget is not None
+    return Share(runs=None if runs is None else max(0, runs), clock=Clock(left_s), is_extended=is_extended)
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What the default run alone tells of a place."""
+
+    place: Place
+    verdict: Verdict | None  # it can be told already, without a search
+    plan: Plan | None
+
+
+def look(wanted: Wanted, listener: Listener) -> list[Looked]:
+    """What would be tried in each place, and why.
+
+    The job is run once in each, as it is; that is kept in the study, and not repeated when it is tuned.
+    TuneError as of `tune`.
+    """
+    job = script.read(wanted.script, opening.known_options(wanted))
+    with opening.open_study(wanted, job) as study, _ending(study):
+        found = [_looked(study, job, wanted, place, listener) for place in study.head.places]
+        study.append_end("stopped", "only looked at what can be set")
+    return found
+
+
+def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener: Listener) -> Looked:
+    plan = study.plans.get(place)
+    if plan is not None or study.settled(place):
+        return Looked(place, study.verdicts.get(place) if plan is None else None, plan)
+    share = _share(study, job, _budget(study, wanted), wanted, len(study.head.places))
+    with _workplace(study, job) as workplace:
+        verdict, plan = PlaceTuning(study, job, workplace, place, share, listener).look()
+    return Looked(place, verdict, plan)
+
+
+def best_so_far(directory: Path) -> list[str]:
+    """A sentence for each place of a study that has no verdict yet."""
+    if not opening.has_study(directory):
+        return []
+    study = Study.open(directory)
+    told = []
+    for place in study.head.places:
+        runs = study.runs_in(place)
+        found = zip(search.ratios(runs), runs, strict=True)
+        tried = [(ratio, run) for ratio, run in found if ratio is not None and run.configuration]
+        if tried and not study.settled(place):
+            ratio, run = min(tried, key=lambda one: one[0])
+            told.append(
+                f"best so far on {PLACE_NAMES[place]}, not proven: {described(run.configuration)}, "
+                f"{ratio:.2f} of the default's time"
+            )
+    return told

@@ -1,0 +1,77 @@
+"""Whether a job can be tuned, and whether that is worth a run: told from the profile of its default run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from forebay.advice.thresholds import IO_SHARE_MIN
+from forebay.profiles.derived import io_share
+from forebay.profiles.model import Profile, Program
+from forebay.tune.errors import TuneError
+
+
+def mpi_programs(profile: Profile) -> list[Program]:
+    """Those of the job that ran under MPI, in order."""
+    return [program for program in profile.programs if program.uses_mpi]
+
+
+def check_programs(profile: Profile) -> None:
+    """TuneError if there is no program of MPI whose I/O is known."""
+    programs = mpi_programs(profile)
+    if not programs:
+        raise TuneError(
+            "the job ran no MPI program that was seen: there is nothing that could be tuned",
+            "settings are those of MPI-IO and of libraries above it; is the program linked statically, "
+            "or started on other nodes without its environment?",
+        )
+    if not any(program.finished for program in programs):
+        raise TuneError(
+            "no MPI program of the job came to MPI_Finalize, so nothing is known of its I/O",
+            "`forebay why` on the record of the run tells what is known",
+        )
+
+
+def nothing_to_gain(profile: Profile) -> str | None:
+    """Why no setting of MPI-IO can make the job faster, if so."""
+    share = io_share(profile)
+    slowest = None if share is None else share.slowest
+    if share is not None and slowest is not None and slowest < IO_SHARE_MIN:
+        return f"I/O is {_percent(slowest)} of the run: nothing to gain"
+    if not any("MPI-IO" in file.layers for program in mpi_programs(profile) for file in program.files):
+        return "no file was opened through MPI-IO: there is no setting that could act on the job's files"
+    return None
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %" if share >= 0.01 else "less than 1 %" if share > 0 else "0 %"
+
+
+def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
+    """What the user should know of files that no run makes anew, since they lie where nothing is restored."""
+    own = (f"{directory}/", *(f"{path.rstrip('/')}/" for path in variables.values()))
+    outside = sorted(
+        {
+            os.path.dirname(file.path)
+            for program in mpi_programs(profile)
+            for file in program.files
+            if any(layer.write.bytes for layer in file.layers.values()) and not file.path.startswith(own)
+        }
+    )
+    if not outside:
+        return []
+    more = ", ..." if len(outside) > 3 else ""
+    return [
+        f"the job writes to {', '.join(outside[:3])}{more}, outside of its own directory: "
+        " what is there is neither put back between runs nor kept from them"
+    ]
+
+
+def io_s(profile: Profile) -> float | None:
+    """Seconds of the slowest rank in I/O calls; None if any of the MPI programs does not tell."""
+    programs = mpi_programs(profile)
+    if not programs or not all(program.finished for program in programs):
+        return None
+    share = io_share(profile)
+    return None if share is None else share.slowest_s

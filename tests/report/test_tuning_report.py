@@ -1,0 +1,448 @@
+"""What `forebay report JOB.tune` tells of a study."""
+
+import hashlib
+import io
+import json
+import pathlib
+import re
+
+import pytest
+import recorded
+import studies
+from rich.console import Console
+from forebay.report import tuning
+from forebay.report.tuning import pictures, records, sentences, tables
+from forebay.report.tuning.figures import figures
+from forebay.tune.model import Pairing, Parameter, Verdict
+from forebay.tune.study import Study
+
+HEADINGS = "[...document.querySelectorAll('h3')].map(h => h.textContent)"
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TEXT = "document.querySelector('main').textContent"
+
+
+@pytest.fixture(scope="module")
+def recorded_runs(tmp_path_factory):
+    """Records of a default and of a tuned run."""
+
+    def made(name: str, job_s: float) -> pathlib.Path:
+        state = tmp_path_factory.mktemp(name)
+        job = recorded.job_json(
+            outcome={"job_status": 0, "job_s": job_s, "exit_code": 0}
+        )
+        file = recorded.posix_file("/scratch/out", written_bytes=1 << 20, write_s=1.0)
+        return recorded.record(state, job, recorded.step(file))
+
+    return made("default", 1.6), made("tuned", 1.2)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, recorded_runs):
+    """Nobody may change it."""
+    directory = tmp_path_factory.mktemp("study") / "btio.tune"
+    with studies.whole(directory, recorded_runs) as study:
+        yield study
+
+
+@pytest.fixture(scope="module")
+def page(whole):
+    return tuning.write_page(whole.directory)
+
+
+def summary(study) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False, markup=False)
+    tuning.print_summary(console, study)
+    return console.file.getvalue()
+
+
+def begun(directory, **head):
+    study = Study.create(directory, studies.head(**head))
+    return study, studies.Writer(study)
+
+
+def test_a_sentence_for_each_place_says_what_is_proven(whole):
+    proof = whole.verdicts["file-system"].pairing
+    first, second = sentences.verdicts(figures(whole))
+    assert (
+        f"{proof.ratio:.2f} times as fast ({proof.low:.2f} to {proof.high:.2f}, 6 pairs, 95 %)"
+        in first
+    )
+    assert "on the file system the job takes" in first.lower()
+    assert second.startswith("With its burst buffer: keep the default. ")
+    assert "is not shown to be quicker" in second
+
+
+def test_four_rows_and_each_table_is_labelled(whole):
+    told = figures(whole)
+    rows = [[cell.text for cell in row] for row in tables.outcome(told).rows]
+    assert [row[:2] for row in rows] == [
+        ["file system", "default"],
+        ["file system", "tuned"],
+        ["burst buffer", "default"],
+        ["burst buffer", "best tried"],
+    ]
+    assert [row[5] for row in rows] == [
+        "6",
+        "6",
+        "4",
+        "4",
+    ]  # those of the final rounds alone
+    captions = [
+        table.caption
+        for place in told.places
+        for table in (tables.runs(told, place), tables.cost(told), tables.refusals(told), tables.idle(told))
+    ]  # fmt: skip
+    assert all("emulated file system: lustre-small" in caption for caption in captions)
+
+
+def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    study.append_plan("file-system", studies.plan(nodes=4))
+    for job_s, phase, configuration in (
+        (100.0, "default", {}), (80.0, "final", studies.BEST), (100.0, "final", {}), (80.0, "final", studies.BEST), (100.0, "final", {}),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", phase, configuration, job_s=job_s, seconds=job_s, io_s=1.0
+        )
+    writer.run(
+        "file-system", "search", studies.BEST, status="failed", seconds=None, job_s=260.0, reason="hangs"
+    )  # fmt: skip
+    writer.final("file-system", 2, 100.0)
+    told = figures(study)
+    before = sum(run.job_s for run in study.runs) * 4 / 3600
+    assert told.cost_node_hours == pytest.approx(before)
+    study.append_verdict(
+        "file-system",
+        Verdict(
+            recommended=studies.BEST,
+            reason="",
+            pairing=Pairing(
+                pairs=2, ratio=1.4, low=1.3, high=1.5, confidence=0.95, default_s=100.0, tuned_s=70.0,
+            ),
+        ),
+    )  # fmt: skip
+    told = figures(study)
+    (place,) = told.places
+    default_s, tuned_s = (
+        sorted(run.job_s for run in place.runs[-4:] if bool(run.configuration) == tuned)
+        for tuned in (False, True)
+    )
+    gain_s = sum(default_s) / 2 - sum(tuned_s) / 2
+    assert place.gain_s == pytest.approx(gain_s)
+    runs = told.paid_after_runs(place)
+    assert (
+        (runs - 1) * gain_s
+        < sum(run.job_s for run in study.runs)
+        <= runs * gain_s * 1.000001
+    )
+
+
+def test_a_place_where_the_job_is_slower_says_so(tmp_path):
+    """Faster I/O of a slower job is told as what it is, and pays nothing back."""
+    study, writer = begun(tmp_path / "a.tune", objective="io")
+    study.append_plan("burst-buffer", studies.plan())
+    for io_s, job_s, configuration in (
+        (0.5, 1.0, {}), (0.3, 1.2, studies.BEST), (0.5, 1.01, {}), (0.3, 1.21, studies.BEST), (0.5, 1.0, {}), (0.3, 1.2, studies.BEST),
+    ):  # fmt: skip
+        writer.run(
+            "burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s
+        )
+    proof = Pairing(
+        pairs=3, ratio=1.67, low=1.5, high=1.8, confidence=0.95, default_s=0.5, tuned_s=0.3
+    )  # fmt: skip
+    study.append_verdict(
+        "burst-buffer",
+        Verdict(recommended=studies.BEST, reason="faster I/O", pairing=proof),
+    )
+    told = figures(study)
+    (sentence,) = sentences.verdicts(told)
+    assert "takes 1.20 s in place of 1.00 s: 0.83 times as fast" in sentence
+    assert "its I/O is 1.67 times as fast (1.50 to 1.80, 3 pairs, 95 %)" in sentence
+    assert "What the whole job gains is not told from noise." in sentence
+    assert told.paid_after_runs(told.places[0]) is None
+    assert "never: it gains nothing" in [
+        cell.text for row in tables.cost(told).rows for cell in row
+    ]
+
+
+def test_best_so_far_is_a_median_not_a_lucky_run(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    for seconds, configuration in (
+        (1.0, {}), (0.5, {"a": "1"}), (0.9, {"b": "1"}), (1.0, {}), (0.9, {"a": "1"}), (1.1, {"a": "1"}), (1.0, {})
+    ):  # fmt: skip
+        writer.run(
+            "file-system", "search" if configuration else "anchor", configuration, seconds=seconds, job_s=seconds
+        )  # fmt: skip
+    (place,) = figures(study).places
+    assert place.bests() == pytest.approx([1.0, 0.5, 0.5, 0.5, 0.7, 0.9, 0.9])
+    assert place.best in ({"a": "1"}, {"b": "1"})
+
+
+def test_rejected_settings_and_runs_are_told_with_their_reasons(whole):
+    told = figures(whole)
+    refused = [[cell.text for cell in row] for row in tables.refusals(told).rows]
+    assert refused[0] == [
+        "cb_buffer_size", "*.out", "ROMIO's Lustre driver takes the stripe size in its place", "file system, burst buffer",
+    ]  # fmt: skip
+    states = [row[2].text for row in tables.not_counted(told).rows]
+    assert states == ["failed", "disturbed", "without effect", "failed"]
+    assert [cell.text for cell in tables.idle(told).rows[0]][::3] == [
+        studies.CB_NODES.name,
+        "1",
+    ]
+    best_first = [row[2].number for row in tables.runs(told, told.places[0]).rows[:-3]]
+    assert best_first == sorted(best_first)
+    last = tables.runs(told, told.places[0]).rows[-1]
+    assert last[2].number is None and last[-1].text.startswith("failed; its output is")
+
+
+def test_the_search_is_drawn_with_every_run(whole):
+    """One mark a run: the paths of the markers are told apart by their ink."""
+    told = figures(whole)
+    place = told.places[0]
+    (broad,), (narrow,) = pictures.search(told, place)
+    marks = sum(ratio is not None for ratio in place.drawn_ratios) + sum(
+        run.status == "failed" for run in place.runs
+    )
+    in_legend = 6
+    for chart in (broad, narrow):
+        assert chart.on_page().count("<use ") - in_legend >= marks
+    assert "32 runs, 1 failed" in broad.about and "6 pairs" in broad.about
+    strips, left_out = pictures.values(told, place)
+    assert {chart.title for chart in strips} == {
+        one.name for one in studies.PARAMETERS
+    } and left_out == 0
+
+
+def test_lines_added_are_those_of_the_scripts_that_ran(whole):
+    told = figures(whole)
+    ((caption, lines),) = records.added_lines(told)
+    assert "file system" in caption
+    assert [line for line in lines if line[0] in "+-"] == [
+        "+export MPICH_MPIIO_HINTS='*.out:cb_nodes=4:striping=4 x 1 MiB'"
+    ]
+
+
+def test_lines_added_are_those_of_the_tuned_script_while_it_stands(tmp_path):
+    job, tuned = tmp_path / "job.sh", tmp_path / "job.tuned.sh"
+    job.write_text("#!/bin/bash\nsrun ./a\n")
+    tuned.write_text("#!/bin/bash\nexport A=1  # gains much\nsrun ./a\n")
+    digests = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (job, tuned)]
+    study, _ = begun(tmp_path / "a.tune", script=str(job), script_digest=digests[0])
+    study.append_written(tuned, digests[1])
+    told = figures(study)
+    ((_, lines),) = records.added_lines(told)
+    assert [line for line in lines if line[0] != " "] == ["+export A=1  # gains much"]
+    tuned.write_text("something else")
+    assert records.added_lines(told) == []
+
+
+def test_a_disturbed_run_is_drawn_but_not_counted(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    for seconds, configuration, status in (
+        (2.0, {}, "ok"), (1.0, {"a": "1"}, "contaminated"), (1.5, {"b": "1"}, "ok"), (2.0, {}, "ok"),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", "search", configuration, seconds=seconds, job_s=seconds, status=status
+        )  # fmt: skip
+    (place,) = figures(study).places
+    assert place.ratios[1] is None
+    assert place.drawn_ratios == pytest.approx([1.0, 0.5, 0.75, 1.0])
+    assert place.best == {"b": "1"} and place.bests()[-1] == pytest.approx(0.75)
+
+
+def test_without_a_recommendation_the_one_furthest_in_the_final_round_is_told(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    for seconds, configuration in (
+        (2.0, {}), (1.9, {"a": "1"}), (1.0, {"b": "1"}), (2.0, {}), (1.9, {"a": "1"}),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", "final", configuration, seconds=seconds, job_s=seconds
+        )
+    (place,) = figures(study).places
+    assert place.best == {"a": "1"}
+
+
+def test_default_and_tuned_are_compared_by_their_records(whole, page):
+    assert page == whole.directory / "report.html"
+    beside = (whole.directory / "comparison-file-system.html").read_text()
+    assert "B was 1.3 times as fast as A" in beside
+    text = page.read_text()
+    assert 'href="comparison-file-system.html"' in text
+    assert not (whole.directory / "comparison-burst-buffer.html").exists()
+    assert (
+        re.search(r"forebay report \S+/runs/00\d\d \S+/runs/00\d\d", text)
+        and "A is run 31" in text
+    )
+    assert "comparison-" not in tuning.html(whole)
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_page_in_a_browser(width, browser, page):
+    browser.ask(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+    )  # fmt: skip
+    browser.open(page)
+    assert browser.evaluate(TOO_WIDE) <= 0
+    headings = browser.evaluate(HEADINGS)
+    assert headings[:2] == ["Result", "Lines added"]
+    assert "Search, burst buffer" in headings and "Rejected" in headings
+    seen = "[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 40).length"
+    assert browser.evaluate(seen) == 2 + 2 * len(studies.PARAMETERS)
+    assert browser.evaluate("document.querySelectorAll('details').length") >= 2
+    assert (
+        browser.evaluate("document.querySelector('.added').textContent")[:7]
+        == "+export"
+    )
+    browser.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def only_default(study, writer):
+    writer.run("file-system", "default")
+    return "the job takes 1.62 s as it is. Nothing is recommended."
+
+
+def nothing(study, writer):
+    return "Nothing has been run yet."
+
+
+def default_fails(study, writer):
+    writer.run(
+        "burst-buffer", "default", status="failed", reason="status 3: no input", io_s=None
+    )  # fmt: skip
+    study.append_end("stopped", "the job fails as it is")
+    return "With its burst buffer: the run failed. Status 3: no input."
+
+
+def trials_fail(study, writer):
+    writer.run("file-system", "default")
+    study.append_plan("file-system", studies.plan())
+    for _ in range(4):
+        writer.run(
+            "file-system", "search", studies.BEST, status="failed", reason="hangs"
+        )
+    return "none of the 4 runs with other settings counts. Nothing is recommended."
+
+
+def interrupted(study, writer):
+    writer.search("file-system", 8)
+    study.append_end("interrupted", "by SIGINT")
+    studies.torn(study.directory)
+    return "there is no verdict after 8 runs"
+
+
+def extended(study, writer):
+    """Runs beyond a verdict may contradict it: it is not told any more."""
+    writer.run("file-system", "default")
+    study.append_plan("file-system", studies.plan())
+    writer.run("file-system", "search", studies.BEST)
+    study.append_verdict(
+        "file-system", Verdict(recommended=studies.BEST, reason="it was better")
+    )
+    study.append_plan("file-system", studies.plan(runs_max=40))
+    return "there is no verdict after 2 runs"
+
+
+def long_names(study, writer):
+    long = Parameter(
+        name="/scratch/" + "very_long_name_" * 20 + "*.nc:striping", setting="striping", pattern="x", values=("v" * 200, "w"),
+        ordered=False, default="d" * 100, reason="/scratch/" + "r" * 300, source="s" * 200,
+    )  # fmt: skip
+    writer.run("file-system", "default")
+    study.append_plan("file-system", studies.plan((long,)))
+    for at in range(6):
+        writer.run(
+            "file-system",
+            "search",
+            {long.name: long.values[at % 2]},
+            reason="<script>" + "x" * 200,
+        )
+    return "there is no verdict after 7 runs"
+
+
+ODD = [
+    only_default,
+    nothing,
+    default_fails,
+    trials_fail,
+    interrupted,
+    extended,
+    long_names,
+]
+
+
+@pytest.mark.parametrize("make", ODD)
+def test_odd_studies_have_a_page_and_a_summary(make, browser, tmp_path):
+    study, writer = begun(tmp_path / "odd.tune", emulated=None)
+    expected = make(study, writer)
+    study.close()
+    study = Study.open(study.directory)
+    told = summary(study)
+    assert expected in " ".join(told.split())
+    assert len(told.splitlines()) <= 40
+    browser.ask(
+        "Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=True
+    )  # fmt: skip
+    browser.open(tuning.write_page(study.directory))
+    assert browser.evaluate(TOO_WIDE) <= 0
+    assert expected in browser.evaluate(TEXT).replace("\xa0", " ")
+    if study.runs:
+        assert "real file system" in browser.evaluate(TEXT)
+    browser.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def test_two_hundred_runs(tmp_path, browser):
+    with studies.whole(tmp_path / "large.tune", runs=190) as study:
+        text = tuning.html(study)
+    assert len(text) < 2_000_000
+    page = tmp_path / "page.html"
+    page.write_text(text)
+    browser.open(page)
+    rows = "[...document.querySelectorAll('details table')].map(t => t.tBodies[0].rows.length)"
+    assert browser.evaluate(rows) == [202, 103]
+
+
+def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path):
+    in_directory, of_file = (
+        json.loads(report(one, "--json").stdout)
+        for one in (whole.directory, whole.directory / "study.jsonl")
+    )
+    assert in_directory == of_file
+    assert in_directory["forebay_tuning_report"] == 1
+    first, second = in_directory["places"]
+    assert (
+        first["verdict"]["recommended"] == studies.BEST
+        and second["verdict"]["recommended"] == {}
+    )
+    assert len(first["runs"]) == 32 and first["runs"][0]["ratio"] is not None
+
+
+def test_the_command_writes_summary_page_and_paper(report, tmp_path):
+    with studies.whole(tmp_path / "a.tune", runs=6):
+        told = report(tmp_path / "a.tune", "--pdf", tmp_path / "a.pdf")
+    assert told.returncode == 0, told.stderr
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "a.tune" / "report.html").is_file()
+    assert "file system   tuned" in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 80
+
+
+def test_a_study_stands_alone(report, whole, tmp_path):
+    two = report(whole.directory, whole.directory)
+    assert two.returncode != 0 and "stands alone" in two.stderr
+    machine = report(whole.directory, "--machine", tmp_path / "none.toml")
+    assert machine.returncode != 0 and "--machine tells nothing of it" in machine.stderr
+    (tmp_path / "study.jsonl").write_text('{"forebay_tune": 99}\n')
+    newer = report(tmp_path / "study.jsonl")
+    assert newer.returncode != 0 and "format 99" in newer.stderr
+    assert newer.stderr.startswith("error: ") and "Traceback" not in newer.stderr
+
+
+def test_records_that_are_gone_are_said_to_be(tmp_path):
+    with studies.whole(tmp_path / "bare.tune", runs=6) as study:
+        told = figures(study)
+        assert "cannot be compared" in records.pair(told, told.places[0])
+        for run in study.runs:
+            (study.run_directory(run.number) / "script.sh").unlink()
+        assert records.added_lines(told) == []
+        assert "the scripts of the runs are gone" in tuning.html(study)

@@ -1,0 +1,101 @@
+"""Whole tunings of real jobs."""
+
+import json
+import stat
+
+from mpijob import LAUNCHING
+from tune.tuned import EMULATED, WITHOUT_BUFFERING
+
+
+def test_what_is_better_is_found_written_and_better_by_its_counters(tuned):
+    tuned.btio("--verify", before=WITHOUT_BUFFERING)
+    status, out, err = tuned.tune(*EMULATED, "--budget", "12", "--seed", "1", "--json")
+    assert status == 0, err
+    study = tuned.study()
+    verdict = study.verdicts["file-system"]
+    assert verdict.recommended, verdict.reason
+    assert verdict.pairing.low > 1
+    assert [run.number for run in study.runs] == list(range(1, len(study.runs) + 1))
+    assert len(study.runs) <= 12
+    assert all(run.checked == "verified by the program" for run in study.runs if run.status == "ok")
+    assert (study.head.emulated, study.ends[-1].reason) == ("lustre-small", "done")
+    assert stat.S_IMODE(tuned.tuned.stat().st_mode) == 0o750
+    assert json.loads(out) and (tuned.study_directory / "report.html").exists()
+    original, changed = (tuned.directory / "job.sh").read_text(), tuned.tuned.read_text()
+    assert [line for line in changed.splitlines() if line in original.splitlines()] == original.splitlines()
+    assert not (tuned.directory / "out").exists(), "runs are in a copy"
+
+    done = tuned.job.command("run", *EMULATED, "job.tuned.sh", **LAUNCHING)
+    assert done.returncode == 0, done.stderr
+    by_default = tuned.system_writes(tuned.study_directory / study.runs[0].record)
+    assert tuned.system_writes(tuned.job.records()[-1]) < by_default / 4
+
+    again, out, _ = tuned.tune()
+    assert (again, tuned.study().runs) == (0, study.runs), "a study that is finished says its result"
+    assert "in place of" in out
+
+    status, _, err = tuned.tune("--trials", "2")
+    more = tuned.study().runs
+    assert status == 0, err
+    assert more[: len(study.runs)] == study.runs
+    assert len(study.runs) < len(more) <= len(study.runs) + 2
+    assert [run.phase for run in more].count("default") == 1
+
+
+def test_both_places_within_one_hard_budget(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING, out="${DW_JOB_STRIPED:-$PWD/}")
+    status, _, err = tuned.tune(*EMULATED, "--budget", "7", "--budget", "3min", "--pfs-root", "/mnt/forebay")
+    assert status == 0, err
+    study = tuned.study()
+    assert len(study.runs) <= 7
+    assert [run.place for run in study.runs if run.phase == "default"] == ["file-system", "burst-buffer"]
+    assert set(study.verdicts) == {"file-system", "burst-buffer"}
+    staged = (tuned.study_directory / "forebay.log").read_text()
+    assert staged.count("is emulated") == 2, "one series for each place"
+
+
+def test_a_time_that_is_too_short_for_a_second_run_ends_after_the_first(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 2")
+    status, out, err = tuned.tune(*EMULATED, "--budget", "5s")
+    assert status == 0, err
+    study = tuned.study()
+    assert len(study.runs) == 1
+    assert not tuned.tuned.exists()
+    assert "no run is left" in study.verdicts["file-system"].reason
+
+
+def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING)
+    status, out, err = tuned.tune(*EMULATED, "--dry-run")
+    assert status == 0, err
+    assert "btio.full.out:romio_cb_write" in out and "Tried first:" in out and "Not tried:" in out
+    assert [run.phase for run in tuned.runs()] == ["default"]
+    assert not tuned.tuned.exists()
+    status, _, err = tuned.tune("--budget", "2")
+    assert status == 0, err
+    assert [run.phase for run in tuned.runs()].count("default") == 1
+
+
+def test_a_trial_that_hangs_fails_and_the_search_goes_on(tuned):
+    # What a setting brings makes this job hang: any of them adds a word to its environment.
+    tuned.btio(before='case "${MPICH_MPIIO_HINTS:-}" in *btio*) sleep 1000 ;; esac', points=24, dumps=1)
+    options = ("--pfs-model", EMULATED[1], "--budget", "5", "--time-factor", "1", "--budget", "2min")
+    status, _, err = tuned.tune(*options)
+    assert status == 0, err
+    failed = [run for run in tuned.runs() if run.status == "failed"]
+    assert failed and all("did not end in time" in run.reason for run in failed)
+    assert len(tuned.runs()) > len(failed) + 1 or len(tuned.runs()) == 5
+    recommended = tuned.study().verdicts["file-system"].recommended
+    assert not any("btio" in name for name in recommended)
+
+
+def test_a_trial_whose_output_is_wrong_fails(tuned):
+    wrong = 'case "${MPICH_MPIIO_HINTS:-}" in *btio*) echo wrong | dd of=out/btio.full.out conv=notrunc status=none ;; esac'
+    tuned.btio(before="", after=wrong, points=24, dumps=1)
+    status, _, err = tuned.tune(*EMULATED, "--budget", "5")
+    assert status == 0, err
+    study = tuned.study()
+    with_hints = [run for run in study.runs if any("btio" in name for name in run.configuration)]
+    assert with_hints and all(run.status == "failed" for run in with_hints)
+    assert all("btio.full.out" in run.reason for run in with_hints)
+    assert not any("btio" in name for name in study.verdicts["file-system"].recommended)

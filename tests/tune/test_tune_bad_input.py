@@ -1,0 +1,100 @@
+"""What cannot be tuned, and why: told before much is run."""
+
+import pytest
+
+from tune.tuned import EMULATED, WITHOUT_BUFFERING
+
+
+def refused(tuned, *options: str, runs: int | None = None) -> str:
+    """The tuner's error and hint; the run of the job was the only one, or as many as given."""
+    status, out, err = tuned.tune(*options)
+    assert status == 1, (out, err)
+    assert "error: " in err and "Traceback" not in err
+    if runs is not None:
+        assert len(tuned.runs()) == runs
+        assert not runs or tuned.study().ends[-1].reason == "stopped"
+    assert not tuned.tuned.exists()
+    tuned.leaves_no_process()
+    return err
+
+
+def test_a_script_without_mpi(tuned):
+    tuned.script("echo nothing to see")
+    assert "ran no MPI program" in refused(tuned, runs=1)
+
+
+def test_a_job_that_only_computes(tuned):
+    tuned.btio(before="sleep 4")
+    status, out, err = tuned.tune()
+    assert status == 0, err
+    assert "nothing to gain" in out + err
+    assert "I/O is" in tuned.study().verdicts["file-system"].reason
+    assert len(tuned.runs()) == 1
+    assert not tuned.tuned.exists()
+
+
+def test_a_default_run_that_fails_shows_what_it_said(tuned):
+    tuned.btio(after="echo the mesh is missing >&2; exit 3")
+    err = refused(tuned, runs=1)
+    assert "status 3" in err and "the mesh is missing" in err and "output.txt" in err
+    tuned.btio(after="echo the mesh is missing >&2; exit 3 # still")
+    assert "another script" in refused(tuned)
+
+
+def test_an_output_that_differs_from_run_to_run(tuned):
+    noise = "head -c 512 /dev/urandom | dd of=out/btio.full.out conv=notrunc status=none"
+    tuned.btio(before=WITHOUT_BUFFERING, after=noise, points=24, dumps=1)
+    err = refused(tuned, *EMULATED, "--budget", "6", runs=3)
+    assert "differs from run to run: out/btio.full.out" in err and "--check" in err
+
+
+def test_an_application_that_ignores_hints(tuned):
+    # Chosen by the user, ompio stays; it knows none of the hints. Not emulated: Lustre's settings would act.
+    tuned.btio("--sync", before="export OMPI_MCA_io=ompio", points=64, dumps=4)
+    status, out, err = tuned.tune("--budget", "10")
+    assert status == 0, err
+    verdict = tuned.study().verdicts["file-system"]
+    assert not verdict.recommended
+    if "nothing to gain" not in verdict.reason:
+        assert "ignores hints" in verdict.reason
+        assert [run.status for run in tuned.runs()] == ["ok", "ineffective"]
+
+
+def test_a_study_of_another_script_or_made_otherwise(tuned):
+    tuned.script("exit 1")
+    refused(tuned, runs=1)
+    assert "begun with strategy tpe, not greedy" in refused(tuned, "--strategy", "greedy", runs=1)
+    tuned.script("exit 2")
+    assert "another script" in refused(tuned, runs=1)
+
+
+def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
+    tuned.script("exit 1")
+    tuned.tuned.write_text("mine")
+    status, _, err = tuned.tune()
+    assert status == 1 and "job.tuned.sh: there is such a file" in err and "--overwrite" in err
+    assert tuned.tuned.read_text() == "mine"
+    assert tuned.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--budget", "lots"), "--budget lots"),
+        (("--budget", "0"), "nothing can be run"),
+        (("--budget", "2.5"), "runs are whole"),
+        (("--budget", "3weeks"), "the unit weeks"),
+        (("--trials", "3"), "no study to extend"),
+        (("--on", "burst-buffer"), "asks for no burst buffer"),
+        (("--trace", "."), "--replay"),
+    ],
+)
+def test_options_that_cannot_be(tuned, options, message):
+    tuned.script("true")
+    assert message in refused(tuned, *options, runs=0)
+
+
+def test_a_script_that_is_not_there_or_no_shell(tuned):
+    assert "No such file" in refused(tuned, runs=0)
+    (tuned.directory / "job.sh").write_text("#!/usr/bin/env python3\nprint()\n")
+    assert "python3" in refused(tuned, runs=0)

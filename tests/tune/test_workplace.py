@@ -1,0 +1,310 @@
+"""The directory of runs: a faithful copy, and the same one before each run."""
+
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from forebay.tune import workplace
+from forebay.tune.errors import TuneError
+from forebay.tune.workplace import Workplace
+
+MACHINE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A job's directory with all that there may be in one."""
+    source = tmp_path / "a job"
+    (source / "data" / "deep").mkdir(parents=True)
+    (source / "job.sh").write_text("#!/bin/bash\n")
+    (source / "job.sh").chmod(0o750)
+    (source / "data" / "deep" / "in.dat").write_bytes(b"x" * 5000)
+    (source / "data" / "second").write_text("two names")
+    os.link(source / "data" / "second", source / "first")
+    (source / "link").symlink_to("data/deep/in.dat")
+    (source / "inside").symlink_to(source / "data")
+    (tmp_path / "beside").write_text("beside")
+    (source / "outside").symlink_to("../beside")
+    (source / "nowhere").symlink_to("not there")
+    (source / "closed").mkdir()
+    (source / "closed" / "file").write_text("closed")
+    (source / "closed").chmod(0o555)
+    os.mkfifo(source / "pipe")
+    (source / "other.tune" / "work").mkdir(parents=True)
+    for number, path in enumerate(sorted(source.rglob("*"))):
+        if not path.is_symlink():
+            os.utime(path, ns=(10**18 + number, 10**18 + number * 1000))
+    yield source
+    (source / "closed").chmod(0o755)
+
+
+def seen(directory):
+    """Path -> mode, time, content or target, for all that lies there; and which paths are one file."""
+    found, names = {}, {}
+    for path in sorted(directory.rglob("*")):
+        what = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(directory))] = (
+            oct(what.st_mode),
+            what.st_mtime_ns,
+            content,
+        )
+        if path.is_file() and not path.is_symlink():
+            names.setdefault(what.st_ino, []).append(str(path.relative_to(directory)))
+    return found, sorted(names.values())
+
+
+def prepared(source, *exclude, **options):
+    place = Workplace(source, source / "job.tune", exclude, **options)
+    place.prepare()
+    return place
+
+
+def test_a_copy_has_modes_times_links_and_names(source):
+    work = prepared(source).directory
+    (copied, names), (original, _) = seen(work), seen(source)
+    expected = {
+        name: what
+        for name, what in original.items()
+        if not name.startswith(("other.tune", "job.tune")) and name != "pipe"
+    }
+    changed = {name for name in expected if copied[name] != expected[name]}
+    assert copied.keys() == expected.keys() and changed == {"inside", "outside"}
+    assert names == [
+        ["closed/file"],
+        ["data/deep/in.dat"],
+        ["data/second", "first"],
+        ["job.sh"],
+    ]
+    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(
+        source.parent / "beside"
+    )
+    assert (work / "outside").read_text() == "beside"
+    assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
+
+
+def write_new(work):
+    (work / "out" / "deep").mkdir(parents=True)
+    (work / "out" / "deep" / "file").touch()
+    (work / "out").chmod(0)
+    (work / "data" / "new").symlink_to("second")
+
+
+def overwrite_in_place(work):
+    """Same size, and the time put back."""
+    path = work / "data" / "deep" / "in.dat"
+    when = path.stat().st_mtime_ns
+    path.write_bytes(b"y" * 5000)
+    os.utime(path, ns=(when, when))
+
+
+def replace_by_rename(work):
+    (work / "fresh").write_text("two names")
+    os.rename(work / "fresh", work / "data" / "second")
+
+
+def swap_kinds(work):
+    shutil.rmtree(work / "data" / "deep")
+    (work / "data" / "deep").write_text("a file now")
+    (work / "job.sh").unlink()
+    (work / "job.sh").mkdir()
+    (work / "link").unlink()
+    (work / "link").symlink_to("/etc")
+
+
+CHANGES = {
+    "nothing": lambda work: None,
+    "new": write_new,
+    "overwritten": overwrite_in_place,
+    "appended through one of two names": lambda work: (work / "first").open("a").write("more"),
+    "one of two names removed": lambda work: (work / "first").unlink(),
+    "replaced": replace_by_rename,
+    "mode": lambda work: (work / "job.sh").chmod(0o600),
+    "mode of a directory": lambda work: (work / "data").chmod(0),
+    "written where nothing may be": lambda work: (
+        (work / "closed").chmod(0o700),
+        (work / "closed" / "file").write_text("no"),
+    ),
+    "kinds": swap_kinds,
+    "all gone": lambda work: [
+        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
+    ],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_before_each_run_it_is_what_it_was(source, change):
+    place = prepared(source)
+    before = seen(place.directory)
+    inode = place.directory.stat().st_ino
+    for _ in range(2):
+        CHANGES[change](place.directory)
+        if change not in ("nothing", "mode of a directory"):
+            assert seen(place.directory) != before or change == "overwritten"
+        place.reset()
+        assert seen(place.directory) == before
+    assert place.directory.stat().st_ino == inode, "what is mounted or worked in stays the same"
+
+
+def test_what_was_not_touched_is_not_copied_again(source):
+    place = prepared(source)
+    inodes = {path: path.lstat().st_ino for path in place.directory.rglob("*")}
+    (place.directory / "job.sh").write_text("changed")
+    place.reset()
+    again = {path for path, inode in inodes.items() if path.lstat().st_ino != inode}
+    assert again <= {place.directory / "job.sh"}
+
+
+def test_a_link_out_of_the_copy_is_never_followed_to_remove(source, tmp_path):
+    place = prepared(source)
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("precious")
+    (place.directory / "to precious").symlink_to(tmp_path / "precious")
+    shutil.rmtree(place.directory / "data")
+    (place.directory / "data").symlink_to(tmp_path / "precious")
+    place.reset()
+    assert (tmp_path / "precious" / "file").read_text() == "precious"
+    assert (place.directory / "data" / "second").read_text() == "two names"
+
+
+def test_an_original_that_changed_is_told(source):
+    place = prepared(source)
+    (source / "job.sh").write_text("edited meanwhile")
+    place.reset()
+    (place.directory / "job.sh").unlink()
+    with pytest.raises(TuneError, match=r"job\.sh was changed since the tuning began") as told:
+        place.reset()
+    assert told.value.hint == "begin a new study"
+
+
+def test_patterns_leave_out_names_and_paths(source):
+    work = prepared(source, "*.dat", "closed/", "data/second").directory
+    assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
+    assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
+
+
+def test_what_is_too_large_is_named_and_nothing_is_left(source):
+    with pytest.raises(TuneError) as told:
+        prepared(source, bytes_max=5000)
+    message = str(told.value)
+    assert (
+        "has 4.91 KiB; at most 4.88 KiB" in message
+        and "data 4.89 KiB" in message
+        and "--exclude data" in told.value.hint
+    ), message
+    assert not (source / "job.tune").exists()
+    assert prepared(source, "data", bytes_max=5000).directory.exists()
+
+
+def test_a_directory_of_too_many_files_is_told(source, monkeypatch):
+    monkeypatch.setattr(workplace, "ENTRIES_MAX", 5)
+    with pytest.raises(TuneError, match="more than 5 files"):
+        prepared(source)
+    assert not (source / "job.tune").exists()
+
+
+def test_progress_counts_each_file_once(source):
+    calls = []
+    prepared(source, progress=lambda done, total: calls.append((done, total)))
+    total = 5000 + len("two names") + len("closed") + len("#!/bin/bash\n")
+    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_a_copy_that_fails_leaves_nothing_and_is_told(source):
+    with pytest.raises(ZeroDivisionError):
+        prepared(source, progress=lambda done, total: 1 // 0)
+    assert list((source / "job.tune").iterdir()) == []
+
+
+KILLED = """
+import sys, pathlib, time
+from forebay.tune.workplace import Workplace
+source = pathlib.Path(sys.argv[1])
+Workplace(source, source / "job.tune", progress=lambda done, total: (print("copying", flush=True), time.sleep(60))).prepare()
+"""
+
+
+def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"copying\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert not (source / "job.tune" / "work").exists()
+    place = prepared(source)
+    assert sorted(path.name for path in place.study.iterdir()) == ["work"]
+
+
+def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
+    old = prepared(source)
+    command = "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
+    orphan = subprocess.Popen(["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while not (old.directory / "d" / "9").exists():
+            assert time.monotonic() < deadline
+        new = prepared(source)
+        before = seen(new.directory)
+        time.sleep(0.05)
+        assert seen(new.directory) == before and not (new.directory / "d").exists()
+    finally:
+        orphan.kill()
+        orphan.wait()
+    prepared(source)
+    assert sorted(path.name for path in new.study.iterdir()) == ["work"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("cd {source}\n", True),
+        ("./a --in=../b\n", True),
+        ("cp ../x .\n", True),
+        ("cd ..\n", True),
+        ("cd data; ls a..b\n", False),
+        ("./a\n", False),
+    ],
+)
+def test_scripts_that_need_the_map(source, text, named):
+    assert Workplace(source, source / "job.tune").is_named_in(text.format(source=source)) == named
+
+
+def test_a_script_that_names_its_directory_can_be_made_to_name_the_copy(source):
+    place = prepared(source)
+    text = f"cd '{source}'\nls '{source}/data' '{source}.old' '{source}2'\n"
+    work = place.directory
+    assert place.renamed(text) == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
+    place.discard()
+    assert list(place.study.iterdir()) == []
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulated):
+    (job.directory / "in").write_text("input")
+    text = f'pwd; cat in; echo result > "{job.directory}/out"; ls\n' + (
+        "lfs getstripe -c out\n" if emulated else ""
+    )
+    job.script(text)
+    place = Workplace(job.directory, tmp_path / "job.tune")
+    place.prepare()
+    options = ["--pfs-model", MACHINE, "--pfs-root", job.directory] if emulated else []
+    done = job.run(*place.map_options, *options)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0 and said[:4] == [
+        str(job.directory),
+        "inputin",
+        "job.sh",
+        "out",
+    ], done
+    assert said[4:] == (["1"] if emulated else []), "what lies there is emulated under the name that is seen"
+    assert (place.directory / "out").read_text() == "result\n" and not (job.directory / "out").exists()
+    place.reset()
+    assert not (place.directory / "out").exists()
+    assert stat.S_IMODE((place.directory / "job.sh").stat().st_mode) == 0o644
