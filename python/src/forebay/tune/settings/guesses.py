@@ -62,9 +62,9 @@ def _each_way(offer: Offer, setting: str, suits: Callable[[Files, str], bool]) -
 
 
 def _direct(offer: Offer) -> Values:
-    """Each rank moves its own large blocks; small ones by many aggregators."""
+    """Each rank moves its own large blocks, if they are not seen to interleave; else many aggregators."""
     large = _each_way(offer, "romio_cb", lambda files, way: _block(files, way) >= LARGE_BLOCK_BYTES)
-    return large or _spread(offer)
+    return {name: one for name, one in large.items() if offer.take(name, "enable")} or _spread(offer)
 
 
 def _block(files: Files, way: str) -> int:
@@ -137,10 +137,10 @@ RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_aligned, "fewer aggregators with smaller buffers, aligned to stripes", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
     (_spread, "as many aggregators as keep the storage busy", _coarse, "another stripe unit on most targets"),
-    (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
     (_lone, "tiny collective calls by each rank itself", _wide, "most storage targets"),
-    (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
+    (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
+    (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
 )
 
 
