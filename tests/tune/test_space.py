@@ -255,9 +255,27 @@ def test_in_the_burst_buffer_there_are_no_stripes(empty):
 
 
 def test_stripes_are_no_more_than_the_file_has_units(empty):
-    small = {**GOOD, "bytes": 3 * MIB, "end_bytes": 3 * MIB}
+    small = {**GOOD, "bytes": 600_000, "end_bytes": 600_000}
     made = built(profile_of(collective(write=small), job=Job(emulated="m")), empty)
     assert named(made)["lfs_stripe_count"].values == ("2",)
+
+
+def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
+    write = {
+        "calls": 80_000,
+        "independent": 80_000,
+        "bytes": 100 * MIB,
+        "seconds": 800.0,
+        "slowest_rank_s": 50.0,
+    }
+    file = collective(
+        by="mca_fs_ufs.so", write=write, system={"calls": 80_000, "bytes": 100 * MIB}
+    )
+    made = built(profile_of(file, job=Job(emulated="m")), empty)
+    assert [guess.configuration for guess in made.guesses[:2]] == [
+        {"lfs_stripe_count": "8"},
+        {"lfs_stripe_count": "8", "lfs_stripe_size": "65536"},
+    ]
 
 
 def test_an_unknown_number_of_targets_is_no_error(empty):

@@ -30,6 +30,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     files: Files | None
     parameters: dict[str, Parameter]
+    unit_bytes: float | None = None  # what a system write will move, with as many aggregators as are guessed
 
     def take(self, setting: str, wanted: str) -> Values:
         """The setting with this value, if it is offered."""
@@ -37,11 +38,13 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return {setting: wanted} if parameter and wanted in parameter.values else {}
 
     def near(self, setting: str, wanted: float) -> Values:
-        """The setting with the nearest value, by ratio."""
+        """The setting with the nearest value, by ratio; nothing if the default is nearer."""
         parameter = self.parameters.get(setting)
         if parameter is None:
             return {}
-        return {setting: min(parameter.values, key=lambda value: abs(math.log(float(value) / wanted)))}
+        known = [one for one in (parameter.default, *parameter.values) if one is not None]
+        nearest = min(known, key=lambda value: abs(math.log(float(value) / wanted)))
+        return {} if nearest == parameter.default else {setting: nearest}
 
 
 Recipe = Callable[[Offer], Values]
@@ -117,10 +120,11 @@ def _wide(offer: Offer) -> Values:
     return {most.setting: most.values[-1]} if most else {}
 
 
-def _coarse(offer: Offer) -> Values:
-    """Most targets, larger stripes."""
+def _fitted(offer: Offer) -> Values:
+    """Most targets, a stripe unit near what a system write moves (KAUST's burst buffer talk, 2018)."""
     is_driver = "striping_factor" in offer.parameters
-    return _wide(offer) | offer.near("striping_unit" if is_driver else "lfs_stripe_size", BUFFER_BYTES)
+    setting = "striping_unit" if is_driver else "lfs_stripe_size"
+    return _wide(offer) | (offer.near(setting, offer.unit_bytes) if offer.unit_bytes else {})
 
 
 def _bordered(offer: Offer) -> Values:
@@ -132,11 +136,12 @@ def _bordered(offer: Offer) -> Values:
 #: What is done for the files of each pattern, and with the layout. The surest first: counters show it.
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
+    (_nothing, "", _wide, "most storage targets"),
+    (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
     (_plain, "ROMIO as it is", _wide, "most storage targets"),
     (_joined, "large blocks through one aggregator a node", _wide, "most storage targets"),
     (_aligned, "fewer aggregators with smaller buffers, aligned to stripes", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
-    (_spread, "as many aggregators as keep the storage busy", _coarse, "another stripe unit on most targets"),
     (_lone, "tiny collective calls by each rank itself", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
     (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
@@ -146,10 +151,24 @@ RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
 
 def guesses(parameters: Sequence[Parameter], patterns: Sequence[Files]) -> list[Guess]:
     """In the order in which they are to be tried; the same configuration may come twice."""
-    offers = [Offer(files=files, parameters=_by_setting(parameters, files.pattern)) for files in patterns]
-    job = Offer(files=None, parameters=_by_setting(parameters, None))
+    offers = [
+        _with_unit(Offer(files=files, parameters=_by_setting(parameters, files.pattern)))
+        for files in patterns
+    ]
+    main = next((offer.unit_bytes for offer in offers if offer.unit_bytes), None)
+    job = Offer(files=None, parameters=_by_setting(parameters, None), unit_bytes=main)
     found = [_composed(job, offers, recipe) for recipe in RECIPES]
     return [*found, *_advised(job, offers)]
+
+
+def _with_unit(offer: Offer) -> Offer:
+    """What a system write moved by default; no more than the share of each aggregator."""
+    write = offer.files.write if offer.files else None
+    if write is None or not write.mean_system_bytes:
+        return offer
+    aggregators = int(_spread(offer).get("cb_nodes", "1"))
+    share = write.round_bytes / aggregators if write.collective else write.mean_system_bytes
+    return msgspec.structs.replace(offer, unit_bytes=min(write.mean_system_bytes, share) or None)
 
 
 def _by_setting(parameters: Sequence[Parameter], pattern: str | None) -> dict[str, Parameter]:
@@ -164,7 +183,7 @@ def _composed(job: Offer, offers: Sequence[Offer], recipe: tuple[Recipe, str, Re
         layout |= _named(offer, of_layout(offer))
         hints |= _named(offer, of_files(offer))
     words = [word for word, values in ((what, hints), (where, layout)) if values]
-    if hints and any(offer.files and offer.files.is_ompio for offer in offers):
+    if hints and of_files is not _plain and any(offer.files and offer.files.is_ompio for offer in offers):
         words.append("and ROMIO in place of ompio")
     return Guess(configuration=hints | layout, reason=", ".join(words))
 

@@ -98,10 +98,8 @@ class StripingFactor(Setting):
 
 def units(mean_bytes: float | None, file_bytes: int) -> list[int]:
     """Stripe units worth trying: about Lustre's default, and near the mean system call, from 64 KiB on."""
-    near = {powers_near(mean_bytes)} if mean_bytes else set()
-    return [
-        one for one in sorted({*UNITS_BYTES, *near}) if STRIPE_UNIT_BYTES_MIN <= one <= max(file_bytes, MIB)
-    ]
+    near = {max(STRIPE_UNIT_BYTES_MIN, powers_near(mean_bytes))} if mean_bytes else set()
+    return [one for one in sorted({*UNITS_BYTES, *near}) if one <= max(file_bytes, MIB)]
 
 
 def stripe_counts(targets: int | None, units_in_file: int, *, with_one: bool) -> list[int]:
