@@ -260,6 +260,16 @@ def test_stripes_are_no_more_than_the_file_has_units(empty):
     assert named(made)["lfs_stripe_count"].values == ("2",)
 
 
+def test_a_file_on_all_targets_stays_there_in_the_guesses(empty):
+    made = built(
+        profile_of(collective(stripe_count=TARGETS), job=Job(emulated="m")), empty
+    )
+    assert named(made)["lfs_stripe_count"].values == ("1", "2", "4")
+    assert not [
+        guess for guess in made.guesses if "lfs_stripe_count" in guess.configuration
+    ]
+
+
 def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
     write = {
         "calls": 80_000,

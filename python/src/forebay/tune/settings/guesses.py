@@ -115,9 +115,10 @@ def _nothing(offer: Offer) -> Values:
 
 
 def _wide(offer: Offer) -> Values:
-    """Most storage targets."""
+    """Most storage targets, if by default there are fewer."""
     most = offer.parameters.get("lfs_stripe_count") or offer.parameters.get("striping_factor")
-    return {most.setting: most.values[-1]} if most else {}
+    is_more = most is not None and int(most.values[-1]) > int(most.default or 1)
+    return {most.setting: most.values[-1]} if is_more else {}
 
 
 def _fitted(offer: Offer) -> Values:
