@@ -101,13 +101,9 @@ def _plain(offer: Offer) -> Values:
     return next((values for values in found if values), {})
 
 
-def _aligned(offer: Offer) -> Values:
-    """Half as many aggregators, buffers of about 4 MiB, borders between aggregators at those of stripes."""
-    values = _spread(offer)
-    if "cb_nodes" in values:
-        values |= offer.near("cb_nodes", int(values["cb_nodes"]) / 2)
-    unit = offer.files.stripe_bytes if offer.files else None
-    return values | offer.near("cb_buffer_size", BUFFER_BYTES) | offer.take("striping_unit", str(unit))
+def _buffered(offer: Offer) -> Values:
+    """Many aggregators that begin to write earlier."""
+    return _spread(offer) | offer.near("cb_buffer_size", BUFFER_BYTES)
 
 
 def _nothing(offer: Offer) -> Values:
@@ -138,10 +134,10 @@ def _bordered(offer: Offer) -> Values:
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
     (_nothing, "", _wide, "most storage targets"),
+    (_buffered, "as many aggregators with buffers of about 4 MiB", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
     (_plain, "ROMIO as it is", _wide, "most storage targets"),
     (_joined, "large blocks through one aggregator a node", _wide, "most storage targets"),
-    (_aligned, "fewer aggregators with smaller buffers, aligned to stripes", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
     (_lone, "tiny collective calls by each rank itself", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
