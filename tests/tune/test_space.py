@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 from advised import GOOD, GOOD_SYSTEM, local, profile_of, shared
+from recorded import log
 from tune.ran import TARGETS, Ran
 
-from forebay.profiles.model import Collective, Hints, Job
+from forebay.profiles.model import Collective, Hints, Job, Profile
 from forebay.tune import script, space
-from forebay.tune.model import Plan, key
+from forebay.tune.model import PLACES, Plan, key
 
 MIB = 1 << 20
 
@@ -197,6 +198,23 @@ def test_a_hint_of_the_job_is_the_default(empty):
     nodes = named(built(profile_of(file), empty))["out.nc:cb_nodes"]
     assert nodes.default == "4"
     assert nodes.values == ("2", "8", "16")
+
+
+@pytest.mark.parametrize("junk", ["16m", "0", "-1", "", " "])
+def test_hints_that_are_no_numbers_are_no_error(empty, junk):
+    names = (
+        "cb_nodes",
+        "cb_buffer_size",
+        "striping_unit",
+        "striping_factor",
+        "romio_cb_write",
+    )
+    hints = Hints(environment=dict.fromkeys(names, junk))
+    made = built(profile_of(collective(hints=hints, file_system="lustre")), empty)
+    assert "out.nc:cb_nodes" in named(made) and made.guesses
+    lustre = Hints(in_force={"romio_lustre_co_ratio": "1"} | dict.fromkeys(names, junk))
+    made = built(profile_of(collective(hints=lustre, file_system="lustre")), empty)
+    assert "out.nc:striping_factor" in named(made) and made.guesses
 
 
 @pytest.mark.parametrize(
@@ -444,6 +462,23 @@ def test_fewer_opens_are_tried_where_opening_takes_long(empty):
     assert "3 independent" in refused(
         built(profile_of(independent), empty), "romio_no_indep_rw", "out.nc"
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"],
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_log_that_tells_less_gives_a_smaller_space(empty, name, place):
+    made = built(log(name), empty, place=place)
+    settings = {one.setting for one in made.parameters}
+    assert ("cb_nodes" in settings) == name.startswith("mpiio")
+    assert made.refusals and all(one.reason for one in made.refusals)
+
+
+def test_nothing_recorded_is_an_empty_space(empty):
+    made = built(Profile(source="forebay", path="x", job=Job(), programs=[]), empty)
+    assert made.parameters == made.guesses == () and made.machine.ranks == 4
 
 
 # What acts alike, and what must not be.

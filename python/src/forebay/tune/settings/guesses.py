@@ -13,6 +13,7 @@ from forebay.advice.draft import Draft
 from forebay.advice.registry import FILE_RULES
 from forebay.advice.thresholds import SMALL_COLLECTIVE_BYTES
 from forebay.tune.model import Configuration, Guess, Parameter
+from forebay.tune.settings._base import positive
 from forebay.tune.settings._view import Files
 
 #: NERSC16: sixteen writers on eight nodes come near the peak. Ours, for few nodes with many ranks: eight.
@@ -42,7 +43,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         parameter = self.parameters.get(setting)
         if parameter is None:
             return {}
-        known = [one for one in (parameter.default, *parameter.values) if one is not None]
+        known = [one for one in (parameter.default, *parameter.values) if positive(one)]
         nearest = min(known, key=lambda value: abs(math.log(float(value) / wanted)))
         return {} if nearest == parameter.default else {setting: nearest}
 
@@ -113,7 +114,7 @@ def _nothing(offer: Offer) -> Values:
 def _wide(offer: Offer) -> Values:
     """Most storage targets, if by default there are fewer."""
     most = offer.parameters.get("lfs_stripe_count") or offer.parameters.get("striping_factor")
-    is_more = most is not None and int(most.values[-1]) > int(most.default or 1)
+    is_more = most is not None and int(most.values[-1]) > (positive(most.default) or 1)
     return {most.setting: most.values[-1]} if is_more else {}
 
 
