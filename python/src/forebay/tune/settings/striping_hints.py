@@ -86,8 +86,8 @@ class StripingFactor(Setting):
             stripe_counts(files.job.stripe_targets, units_in_file, with_one=now != "1"),
             default=now,
             ordered=True,
-            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, lie on {now or 'some'} storage "
-            "target(s); it acts when the file is created",
+            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, lie on {now or 'some'} "
+            "storage target(s); it acts when the file is created",
         )
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
