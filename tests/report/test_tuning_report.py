@@ -1,5 +1,6 @@
 """What `forebay report JOB.tune` tells of a study."""
 
+import hashlib
 import io
 import json
 import pathlib
@@ -215,11 +216,51 @@ def test_the_search_is_drawn_with_every_run(whole):
 
 def test_lines_added_are_those_of_the_scripts_that_ran(whole):
     told = figures(whole)
-    lines = records.added_lines(told, told.places[0])
+    ((caption, lines),) = records.added_lines(told)
+    assert "file system" in caption
     assert [line for line in lines if line[0] in "+-"] == [
         "+export MPICH_MPIIO_HINTS='*.out:cb_nodes=4:striping=4 x 1 MiB'"
     ]
-    assert records.added_lines(told, told.places[1]) == []
+
+
+def test_lines_added_are_those_of_the_tuned_script_while_it_stands(tmp_path):
+    job, tuned = tmp_path / "job.sh", tmp_path / "job.tuned.sh"
+    job.write_text("#!/bin/bash\nsrun ./a\n")
+    tuned.write_text("#!/bin/bash\nexport A=1  # gains much\nsrun ./a\n")
+    digests = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (job, tuned)]
+    study, _ = begun(tmp_path / "a.tune", script=str(job), script_digest=digests[0])
+    study.append_written(tuned, digests[1])
+    told = figures(study)
+    ((_, lines),) = records.added_lines(told)
+    assert [line for line in lines if line[0] != " "] == ["+export A=1  # gains much"]
+    tuned.write_text("something else")
+    assert records.added_lines(told) == []
+
+
+def test_a_disturbed_run_is_drawn_but_not_counted(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    for seconds, configuration, status in (
+        (2.0, {}, "ok"), (1.0, {"a": "1"}, "contaminated"), (1.5, {"b": "1"}, "ok"), (2.0, {}, "ok"),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", "search", configuration, seconds=seconds, job_s=seconds, status=status
+        )  # fmt: skip
+    (place,) = figures(study).places
+    assert place.ratios[1] is None
+    assert place.drawn_ratios == pytest.approx([1.0, 0.5, 0.75, 1.0])
+    assert place.best == {"b": "1"} and place.bests()[-1] == pytest.approx(0.75)
+
+
+def test_without_a_recommendation_the_one_furthest_in_the_final_round_is_told(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    for seconds, configuration in (
+        (2.0, {}), (1.9, {"a": "1"}), (1.0, {"b": "1"}), (2.0, {}), (1.9, {"a": "1"}),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", "final", configuration, seconds=seconds, job_s=seconds
+        )
+    (place,) = figures(study).places
+    assert place.best == {"a": "1"}
 
 
 def test_default_and_tuned_are_compared_by_their_records(whole, page):
@@ -362,7 +403,6 @@ def test_two_hundred_runs(tmp_path, browser):
 
 
 def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path):
-    """Whatever the file is called: a study is told by what it says."""
     in_directory, of_file = (
         json.loads(report(one, "--json").stdout)
         for one in (whole.directory, whole.directory / "study.jsonl")
@@ -404,5 +444,5 @@ def test_records_that_are_gone_are_said_to_be(tmp_path):
         assert "cannot be compared" in records.pair(told, told.places[0])
         for run in study.runs:
             (study.run_directory(run.number) / "script.sh").unlink()
-        assert records.added_lines(told, told.places[0]) == []
+        assert records.added_lines(told) == []
         assert "the scripts of the runs are gone" in tuning.html(study)

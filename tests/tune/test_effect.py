@@ -100,6 +100,14 @@ def test_one_run_is_like_another_without_settings(replib, untouched):
     assert judged(given, untouched, replib()) == list(given)
 
 
+def test_bringing_romio_is_seen_even_if_it_makes_the_same_calls(replib, untouched):
+    trial = replib(f"{FILE}:romio_cb_write=automatic")
+    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, trial) == []
+    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, replib()) == [
+        f"{FILE}:romio_cb_write"
+    ]
+
+
 def test_a_buffer_size_is_seen_in_the_system_calls(replib, untouched):
     hints = f"{FILE}:romio_cb_write=enable:cb_buffer_size={MIB}"
     assert judged({f"{FILE}:cb_buffer_size": str(MIB)}, untouched, replib(hints)) == []

@@ -48,7 +48,7 @@ def test_stripe_counts(targets, units_in_file, with_one, counts):
     ("mean_bytes", "file_bytes", "sizes_kib"),
     [
         (None, 8 * MIB, [256, 1024, 4096]),
-        (480, 100 * MIB, [256, 1024, 4096, 16384]),
+        (480, 100 * MIB, [64, 256, 1024, 4096, 16384]),
         (70_000, 2 * MIB, [64, 256, 1024]),
         (3_800_000, 3 * MIB, [256, 1024]),
     ],

@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 from advised import GOOD, GOOD_SYSTEM, local, profile_of, shared
+from recorded import log
 from tune.ran import TARGETS, Ran
 
-from forebay.profiles.model import Collective, Hints, Job
+from forebay.profiles.model import Collective, Hints, Job, Profile
 from forebay.tune import script, space
-from forebay.tune.model import Plan, key
+from forebay.tune.model import PLACES, Plan, key
 
 MIB = 1 << 20
 
@@ -176,11 +177,15 @@ def test_pnetcdf_is_aligned_only_where_the_output_can_be_judged(empty):
 
 
 def test_romio_has_known_defaults(empty):
-    parameters = named(built(profile_of(collective(), job=Job(emulated="m")), empty))
+    made = built(profile_of(collective(), job=Job(emulated="m")), empty)
+    parameters = named(made)
     assert parameters["out.nc:cb_nodes"].default == "1"
     assert parameters["out.nc:cb_buffer_size"].default == "16777216"
     assert "16777216" not in parameters["out.nc:cb_buffer_size"].values
-    # one of 16 ranks aggregates, so that `automatic` is seen to buffer already
+    # one of 16 ranks aggregates: `automatic` is seen to buffer what interleaves, which only costs without
+    assert "disable" not in {
+        value for guess in made.guesses for value in guess.configuration.values()
+    }
     assert parameters["out.nc:romio_cb_write"].values == ("disable",)
     assert parameters["out.nc:striping_unit"].values == (str(MIB),)
 
@@ -193,6 +198,23 @@ def test_a_hint_of_the_job_is_the_default(empty):
     nodes = named(built(profile_of(file), empty))["out.nc:cb_nodes"]
     assert nodes.default == "4"
     assert nodes.values == ("2", "8", "16")
+
+
+@pytest.mark.parametrize("junk", ["16m", "0", "-1", "", " "])
+def test_hints_that_are_no_numbers_are_no_error(empty, junk):
+    names = (
+        "cb_nodes",
+        "cb_buffer_size",
+        "striping_unit",
+        "striping_factor",
+        "romio_cb_write",
+    )
+    hints = Hints(environment=dict.fromkeys(names, junk))
+    made = built(profile_of(collective(hints=hints, file_system="lustre")), empty)
+    assert "out.nc:cb_nodes" in named(made) and made.guesses
+    lustre = Hints(in_force={"romio_lustre_co_ratio": "1"} | dict.fromkeys(names, junk))
+    made = built(profile_of(collective(hints=lustre, file_system="lustre")), empty)
+    assert "out.nc:striping_factor" in named(made) and made.guesses
 
 
 @pytest.mark.parametrize(
@@ -251,9 +273,37 @@ def test_in_the_burst_buffer_there_are_no_stripes(empty):
 
 
 def test_stripes_are_no_more_than_the_file_has_units(empty):
-    small = {**GOOD, "bytes": 3 * MIB, "end_bytes": 3 * MIB}
+    small = {**GOOD, "bytes": 600_000, "end_bytes": 600_000}
     made = built(profile_of(collective(write=small), job=Job(emulated="m")), empty)
     assert named(made)["lfs_stripe_count"].values == ("2",)
+
+
+def test_a_file_on_all_targets_stays_there_in_the_guesses(empty):
+    made = built(
+        profile_of(collective(stripe_count=TARGETS), job=Job(emulated="m")), empty
+    )
+    assert named(made)["lfs_stripe_count"].values == ("1", "2", "4")
+    assert not [
+        guess for guess in made.guesses if "lfs_stripe_count" in guess.configuration
+    ]
+
+
+def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
+    write = {
+        "calls": 80_000,
+        "independent": 80_000,
+        "bytes": 100 * MIB,
+        "seconds": 800.0,
+        "slowest_rank_s": 50.0,
+    }
+    file = collective(
+        by="mca_fs_ufs.so", write=write, system={"calls": 80_000, "bytes": 100 * MIB}
+    )
+    made = built(profile_of(file, job=Job(emulated="m")), empty)
+    assert [guess.configuration for guess in made.guesses[:2]] == [
+        {"lfs_stripe_count": "8"},
+        {"lfs_stripe_count": "8", "lfs_stripe_size": "65536"},
+    ]
 
 
 def test_an_unknown_number_of_targets_is_no_error(empty):
@@ -412,6 +462,23 @@ def test_fewer_opens_are_tried_where_opening_takes_long(empty):
     assert "3 independent" in refused(
         built(profile_of(independent), empty), "romio_no_indep_rw", "out.nc"
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"],
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_log_that_tells_less_gives_a_smaller_space(empty, name, place):
+    made = built(log(name), empty, place=place)
+    settings = {one.setting for one in made.parameters}
+    assert ("cb_nodes" in settings) == name.startswith("mpiio")
+    assert made.refusals and all(one.reason for one in made.refusals)
+
+
+def test_nothing_recorded_is_an_empty_space(empty):
+    made = built(Profile(source="forebay", path="x", job=Job(), programs=[]), empty)
+    assert made.parameters == made.guesses == () and made.machine.ranks == 4
 
 
 # What acts alike, and what must not be.

@@ -184,6 +184,9 @@ impl Request {
         {
             return Err(format!("{name:?} cannot be a variable with this value"));
         }
+        if self.trace && self.record.is_none() {
+            return Err("a trace needs a record to lie in".to_owned());
+        }
         let limit = self
             .time_limit_s
             .map(Duration::try_from_secs_f64)
@@ -245,6 +248,7 @@ mod tests {
             r#""fresh": true"#,
             r#""script": "x", "environment": {"A=B": "c"}"#,
             r#""script": "x", "environment": {"A": "\u0000"}"#,
+            r#""script": "x", "trace": true"#,
             r#""script": "x", "time_limit_s": 0"#,
             r#""script": "x", "time_limit_s": -1"#,
             r#""script": "x", "time_limit_s": 1e300"#,

@@ -172,19 +172,6 @@ impl Running<'_> {
             Some(contents) => self.make_fresh(contents)?,
             None => None,
         };
-        let recording = life.order.recording.as_ref();
-        let recording = recording.map(|recording| Recording {
-            trace: run.trace,
-            ..recording.clone()
-        });
-        let id = format!("{}.{}", life.directory.id(), run.number);
-        recorded.update(|record| record.profile.clone_from(&run.record))?;
-        let profile = match (&run.record, &recording) {
-            (Some(directory), Some(recording)) => Some(Profile::of_run(
-                directory, run, script, &works_in, &id, recording,
-            )?),
-            _ => None,
-        };
         let execution = Execution {
             program: match &run.what {
                 What::Script(_) => Program::Script(script),
@@ -195,15 +182,41 @@ impl Running<'_> {
             environment: &run.environment,
             output: run.output.as_deref().map_or(Output::Error, Output::Both),
             time_limit: run.time_limit.or(life.order.time_limit),
-            recording: profile.as_ref().zip(recording.as_ref()),
+            recording: None,
+        };
+        // Killed from here on, the record of the run is completed by whoever cleans up.
+        recorded.update(|record| record.profile.clone_from(&run.record))?;
+        let done = self.recorded(run, &execution, stage_in);
+        recorded.update(|record| record.profile = None)?;
+        done
+    }
+
+    /// Carries out a run with the record that is asked for.
+    fn recorded(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        stage_in: Option<Staged>,
+    ) -> Result<Ran, Error> {
+        let life = self.life;
+        let (Some(directory), Some(recording)) = (&run.record, &life.order.recording) else {
+            return Ok(self.carry_out(execution, stage_in)?.0);
+        };
+        let recording = Recording {
+            trace: run.trace,
+            ..recording.clone()
+        };
+        let id = format!("{}.{}", life.directory.id(), run.number);
+        let (script, works_in) = (execution.script(life), execution.works_in);
+        let profile = Profile::of_run(directory, run, script, works_in, &id, &recording)?;
+        let execution = Execution {
+            recording: Some((&profile, &recording)),
+            ..*execution
         };
         let done = self.carry_out(&execution, stage_in);
-        if let (Some(profile), Some(recording)) = (profile, &recording) {
-            let outcome = done.as_ref().map(|(_, outcome)| outcome);
-            profile.end(recording, outcome, life.watcher);
-        }
-        recorded.update(|record| record.profile = None)?;
-        done.map(|(ran, _)| ran)
+        let outcome = done.as_ref().map(|(_, outcome)| outcome);
+        profile.end(&recording, outcome, life.watcher);
+        Ok(done?.0)
     }
 
     fn carry_out(

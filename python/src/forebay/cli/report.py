@@ -81,9 +81,9 @@ def command(
 
 
 def _is_study(source: str) -> bool:
-    """Told by content, as all sources are: the first line of a study says what it is."""
+    """Told by name and content: a study is a directory, and the file in it says what it is."""
     path = Path(source) / STUDY_NAME if os.path.isdir(source) else Path(source)
-    if not path.is_file() or not os.access(path, os.R_OK):
+    if path.name != STUDY_NAME or not path.is_file() or not os.access(path, os.R_OK):
         return False
     with path.open("rb") as file:
         return file.read(len(STUDY_BEGINS)) == STUDY_BEGINS

@@ -192,17 +192,22 @@ def _header(executor: str, script: Script) -> tuple[list[str], list[str]]:
 
 
 def _block(text: str) -> Iterator[str]:
-    """Lines up to the first that is neither a comment nor blank, as `forebay run` reads a header."""
+    """Lines up to the first that is neither a comment nor blank, as `forebay run` reads a header.
+
+    A line that continues one of the burst buffer's belongs to it.
+    """
+    continued = False
     for line in text.splitlines():
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not line.startswith("#") and not continued:
             return
+        continued = line.rstrip().endswith("\\") and (continued or bool(_BURST_BUFFER_LINE.match(line)))
         yield line
 
 
 def _taken_over(options: _Options, block: Iterable[str], path: Path) -> tuple[list[str], list[str]]:
     lines, left = [], []
     for line in block:
-        if not line.startswith(f"{options.sentinel} "):
+        if not re.match(rf"{options.sentinel}\s", line):
             continue
         try:
             words = shlex.split(line.removeprefix(options.sentinel), comments=True)

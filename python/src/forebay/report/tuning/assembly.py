@@ -134,11 +134,7 @@ def _lines(study: StudyFigures) -> Iterator[Section]:
     chosen = [place for place in study.places if place.recommended]
     if not chosen:
         return
-    listings = [
-        Listing(f"Added, {PLACE_NAMES[place.place]}", lines)
-        for place in chosen
-        if (lines := added_lines(study, place))
-    ]
+    listings = [Listing(caption, lines) for caption, lines in added_lines(study)]
     facts = [
         (f"set, {PLACE_NAMES[place.place]}", sentences.told_configuration(place.recommended))
         for place in chosen
@@ -211,7 +207,7 @@ def _compared(study: StudyFigures, place: PlaceFigures, linked: bool) -> Iterato
 
 
 def _command(study: StudyFigures, found: Pair) -> str:
-    records = [str(study.study.directory / run.record) for run in (found.default, found.tuned)]
+    records = [str(study.study.directory.absolute() / run.record) for run in (found.default, found.tuned)]
     return shlex.join(["forebay", "report", *records])
 
 
@@ -251,7 +247,7 @@ def _study(study: StudyFigures) -> Section:
     facts = [
         ("script", head.script),
         ("arguments", shlex.join(head.arguments)),
-        ("study", str(study.study.directory)),
+        ("study", str(study.study.directory.absolute())),
         ("host", head.host),
         ("began", quantities.moment(head.started_unix_s)),
         ("file system", f"emulated: {head.emulated}" if head.emulated else "real"),

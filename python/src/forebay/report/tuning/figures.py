@@ -66,20 +66,22 @@ class PlaceFigures:
 
     @cached_property
     def best(self) -> Configuration | None:
-        """What was recommended, else the quickest of the final round, else of all that was tried."""
+        """What was recommended, else the quickest of those furthest in the final round, else of all."""
         if self.recommended:
             return self.recommended
-        found = self._tried(final=True) or self._tried(final=False)
-        return min(found, key=lambda pair: pair[0])[1] if found else None
+        final = self._tried(final=True)
+        furthest = max((len(ratios) for _, ratios in final), default=0)
+        found = [one for one in final if len(one[1]) == furthest] or self._tried(final=False)
+        return min(found, key=lambda one: median(one[1]))[0] if found else None
 
-    def _tried(self, final: bool) -> list[tuple[float, Configuration]]:
-        """Each configuration but the default with the median ratio of its runs that count."""
+    def _tried(self, final: bool) -> list[tuple[Configuration, list[float]]]:
+        """Each configuration but the default with the ratios of its runs that count."""
         found: dict[object, tuple[Configuration, list[float]]] = {}
         for run, ratio in zip(self.runs, self.ratios, strict=True):
             counts = ratio is not None and run.status == "ok" and run.configuration
             if counts and (run.phase == "final" or not final):
                 found.setdefault(key(run.configuration), (run.configuration, []))[1].append(ratio)
-        return [(median(known), one) for one, known in found.values()]
+        return list(found.values())
 
     def sample(self, configuration: Configuration) -> Sample:
         """Its runs of the last final round, made in turn with the other's; without one all that count."""
@@ -87,6 +89,12 @@ class PlaceFigures:
         last = [run for run in self._last_final() if key(run.configuration) == wanted and run.status == "ok"]
         real = [run for run in self._real if key(run.configuration) == wanted and run.status == "ok"]
         return Sample(configuration, last or real)
+
+    def ratio(self, sample: Sample) -> float | None:
+        """The median of its runs' ratios."""
+        numbers = {run.number for run in sample.runs}
+        pairs = zip(self.runs, self.ratios, strict=True)
+        return middle([ratio for run, ratio in pairs if ratio is not None and run.number in numbers])
 
     @property
     def _real(self) -> list[Run]:
@@ -179,7 +187,7 @@ class StudyFigures:
     @property
     def compared(self) -> str:
         """What the times are that a search compares."""
-        return "time in I/O" if self.study.head.objective == "io" else "run time"
+        return "I/O time" if self.study.head.objective == "io" else "run time"
 
     @property
     def label(self) -> str:

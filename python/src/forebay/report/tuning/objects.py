@@ -36,6 +36,7 @@ def _place(study: StudyFigures, place: PlaceFigures) -> dict[str, Any]:
         "place": place.place,
         "sentence": sentences.sentence(place),
         "verdict": msgspec.to_builtins(place.verdict),
+        "job_pairing": msgspec.to_builtins(place.job_proof),
         "default": _sample(place.sample(DEFAULT)),
         "best": _sample(place.sample(place.best)) if place.best is not None else None,
         "gain_node_hours": study.gain_node_hours(place),

@@ -10,10 +10,6 @@ from forebay.report.tuning.figures import DEFAULT, PlaceFigures, Sample, StudyFi
 from forebay.report.tuning.sentences import PLACE_NAMES, node_hours, payback, told_configuration
 from forebay.tune.model import Parameter, Run
 
-PHASES = {
-    "default": "default", "probe": "first guess", "guess": "guess", "search": "search", "anchor": "anchor",
-    "repeat": "repeat", "final": "final round",
-}  # fmt: skip
 STATES = {
     "failed": "failed",
     "ineffective": "without effect",
@@ -33,33 +29,38 @@ def _columns(*names: str) -> list[Column]:
 
 def outcome(study: StudyFigures) -> Table:
     """Default and tuned in each place: at most four rows."""
-    names = _columns("files on: word", "settings: word", "job", "range", "in I/O", "runs", "/ default")
+    names = _columns("files on: word", "settings: word", "job", "range", "in I/O", "runs", _ratio_name(study))
     rows = [row for place in study.places for row in _outcome_rows(place)]
     return Table(_captioned(study, "Default and tuned, medians"), names, rows)
 
 
 def _outcome_rows(place: PlaceFigures) -> Iterator[list[Cell]]:
-    default = place.sample(DEFAULT)
-    yield _outcome_row(place, "default", default, default)
+    yield _outcome_row(place, "default", place.sample(DEFAULT))
     if place.best is None:
         yield [Cell(PLACE_NAMES[place.place]), Cell("nothing else"), *[told(None)] * 5]
         return
-    name = "tuned" if place.recommended else "best tried"
-    yield _outcome_row(place, name, place.sample(place.best), default)
+    yield _outcome_row(place, "tuned" if place.recommended else "best tried", place.sample(place.best))
 
 
-def _outcome_row(place: PlaceFigures, name: str, sample: Sample, default: Sample) -> list[Cell]:
-    job_s, default_s = middle(sample.job_s), middle(default.job_s)
-    ratio = job_s / default_s if job_s and default_s else None
+def _outcome_row(place: PlaceFigures, name: str, sample: Sample) -> list[Cell]:
+    ratio = 1.0 if sample.configuration == DEFAULT and sample.runs else place.ratio(sample)
     return [
         Cell(PLACE_NAMES[place.place]),
         Cell(name),
-        told(job_s, quantities.time),
+        told(middle(sample.job_s), quantities.time),
         Cell(_range(sample.job_s)),
         told(middle(sample.io_s), quantities.time),
         told(len(sample.runs)),
-        Cell(f"{ratio:.2f}" if ratio else quantities.NOT_TOLD, ratio),
+        Cell(_ratio(ratio), ratio),
     ]
+
+
+def _ratio_name(study: StudyFigures) -> str:
+    return f"{'I/O' if study.study.head.objective == 'io' else 'job'} / default"
+
+
+def _ratio(ratio: float | None) -> str:
+    return quantities.NOT_TOLD if ratio is None else f"{ratio:.2f}"
 
 
 def _range(values_s: Sequence[float]) -> str:
@@ -117,7 +118,7 @@ def _parameters(study: StudyFigures, searched: Sequence[Parameter], places: str)
             Cell(one.name),
             Cell(", ".join(one.values)),
             Cell(one.default or quantities.NOT_TOLD),
-            Cell(f"{one.reason} ({one.source})"),
+            Cell(f"{one.reason}. Source: {one.source}"),
         ]
         for one in searched
     ]
@@ -168,7 +169,7 @@ def not_counted(study: StudyFigures) -> Table:
 
 def runs(study: StudyFigures, place: PlaceFigures) -> Table:
     """All runs, the best first; those that do not count last."""
-    names = _columns("run", "for: word", "/ default", "job", "in I/O", "set: path", "remark: text")
+    names = _columns("run", "for: word", _ratio_name(study), "job", "in I/O", "set: path", "remark: text")
     found = sorted(zip(place.runs, place.drawn_ratios, strict=True), key=_rank)
     caption = f"All {len(found)} runs, {PLACE_NAMES[place.place]}, the best first"
     return Table(
@@ -188,8 +189,8 @@ def _rank(one: tuple[Run, float | None]) -> tuple[bool, float, int]:
 def _run(run: Run, ratio: float | None) -> list[Cell]:
     return [
         told(run.number),
-        Cell(PHASES[run.phase] + (", replay" if run.replay else "")),
-        Cell(quantities.NOT_TOLD if ratio is None else f"{ratio:.2f}", ratio),
+        Cell(run.phase + (", replay" if run.replay else "")),
+        Cell(_ratio(ratio), ratio),
         told(run.job_s, quantities.time),
         told(run.io_s, quantities.time),
         Cell(told_configuration(run.configuration)),

@@ -10,7 +10,6 @@ from forebay.report.terminal import ToCopy, grid, print_parts
 from forebay.report.tuning import sentences, tables
 from forebay.report.tuning.figures import StudyFigures, figures
 from forebay.report.tuning.records import added_lines
-from forebay.report.tuning.sentences import PLACE_NAMES
 from forebay.tune.study import Study
 
 
@@ -21,14 +20,12 @@ def print_summary(console: Console, study: Study) -> None:
     table = tables.outcome(told)
     if table.rows:
         parts += ["", Text(shown(table.caption), style="bold"), grid(table)]
-    for place in told.places:
-        lines = [line for line in added_lines(told, place) if line[:1] in ("+", "-")]
-        if lines:
-            parts.append(Text(f"\nadded to the script, {PLACE_NAMES[place.place]}:"))
-            parts += [ToCopy(shown(line)) for line in lines]
     if study.runs:
         parts.append(Text(f"\n{_cost(told)}"))
     parts.append(Text(shown(sentences.ending(told))))
+    for caption, lines in added_lines(told):
+        parts.append(Text(f"\n{caption}:"))
+        parts += [ToCopy(shown(line)) for line in lines if line[:1] in ("+", "-")]
     print_parts(console, parts)
 
 

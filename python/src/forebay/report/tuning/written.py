@@ -15,6 +15,7 @@ from forebay.report.tuning.figures import figures
 from forebay.report.tuning.records import Pair, pair
 from forebay.report.verdict import verdict
 from forebay.report.written import write_whole
+from forebay.tune.errors import TuneError
 from forebay.tune.study import Study
 
 KIND = "tuning"
@@ -23,7 +24,7 @@ KIND = "tuning"
 def write_page(study_directory: Path) -> Path:
     """Writes report.html into the study, and a page for each place with default and tuned side by side.
 
-    TuneError if the study cannot be read, OSError if a page cannot be written.
+    TuneError if the study cannot be read, or a page not be written.
     """
     study = Study.open(study_directory)
     directory = study.directory
@@ -31,10 +32,18 @@ def write_page(study_directory: Path) -> Path:
     for place in told.places:
         found = pair(told, place)
         if isinstance(found, Pair):
-            write_whole(directory / comparison_name(place), _side_by_side(found).encode())
+            _write(directory / comparison_name(place), _side_by_side(found))
     path = directory / "report.html"
-    write_whole(path, html(study, linked=True).encode())
+    _write(path, html(study, linked=True))
     return path
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise TuneError(message, "`forebay report STUDY --html FILE` writes the page elsewhere") from error
 
 
 def html(study: Study, linked: bool = False) -> str:

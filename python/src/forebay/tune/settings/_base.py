@@ -119,6 +119,11 @@ class Setting:
         return Refusal(setting=self.name, pattern=files.pattern if files else None, reason=reason)
 
 
+def positive(text: str | None) -> int | None:
+    """The number, if it is a positive one: what a user or an MPI has for a hint may be anything."""
+    return int(text) if text and text.strip().isdecimal() and int(text) > 0 else None
+
+
 def doubled(first: int, last: int, factor: int = 2) -> list[int]:
     """first, 2 first, 4 first ... up to last."""
     values = []

@@ -12,7 +12,7 @@ from forebay.advice.phrases import count, size
 from forebay.advice.thresholds import STRIPE_UNIT_BYTES_MIN
 from forebay.profiles.model import File
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import Around, Setting
+from forebay.tune.settings._base import Around, Setting, positive
 from forebay.tune.settings._view import Files
 
 VALUES_MAX = 7
@@ -56,8 +56,9 @@ class CbNodes(Setting):
         told = files.default(self.name)
         if told is None:
             return str(files.hosts) if files.is_romio and not files.has_lustre_driver else None
-        is_capped = told.isdecimal() and not files.has_lustre_driver and not files.main.hint("cb_config_list")
-        return str(min(int(told), files.hosts)) if is_capped else told
+        number, is_listed = positive(told), files.main.hint("cb_config_list") is not None
+        is_capped = number is not None and not files.has_lustre_driver and not is_listed
+        return str(min(number, files.hosts)) if is_capped else told
 
     def is_idle(self, value: str, around: Around) -> bool:
         """Nobody aggregates if collective buffering is off for all that is moved."""

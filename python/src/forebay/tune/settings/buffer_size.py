@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forebay.advice.phrases import size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import MIB, Around, Setting
+from forebay.tune.settings._base import MIB, Around, Setting, positive
 from forebay.tune.settings._view import Files
 
 SIZES_BYTES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
@@ -27,7 +27,8 @@ class CbBufferSize(Setting):
             )
         moved_bytes = max(files.write.round_bytes, files.read.round_bytes)
         default = files.default(self.name)
-        values = sizes(moved_bytes, int(default) if default and default.isdecimal() else 16 * MIB)
+        now_bytes = positive(default)
+        values = sizes(moved_bytes, now_bytes or 16 * MIB)
         if not values:
             return self.refusal(
                 files,
@@ -40,7 +41,7 @@ class CbBufferSize(Setting):
             default=default,
             ordered=True,
             reason=f"one collective call of all ranks moves {size(moved_bytes)}; the buffer of an aggregator "
-            f"({size(int(default)) if default else '16 MiB in ROMIO'}) decides the size of its system calls",
+            f"({size(now_bytes) if now_bytes else '16 MiB in ROMIO'}) decides the size of its system calls",
         )
 
     def is_idle(self, value: str, around: Around) -> bool:

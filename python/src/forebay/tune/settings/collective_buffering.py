@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forebay.advice.counters import Way
 from forebay.advice.phrases import count, size
+from forebay.profiles.model import File
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings._base import Around, Setting
 from forebay.tune.settings._view import Calls, Files
@@ -59,6 +62,11 @@ class CollectiveBuffering(Setting):
         if value == "disable" and around.value("romio_no_indep_rw") == "true":
             return f"romio_no_indep_rw=true enables collective buffering, {self.name}=disable switches it off"
         return None
+
+    def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
+        """`automatic` is there to bring ROMIO."""
+        by = {file.opened_by for file in trial}
+        return True if value == "automatic" and by != {file.opened_by for file in default} else None
 
 
 def _is_romio_brought(setting: str, around: Around) -> bool:

@@ -13,6 +13,7 @@ from forebay.advice.draft import Draft
 from forebay.advice.registry import FILE_RULES
 from forebay.advice.thresholds import SMALL_COLLECTIVE_BYTES
 from forebay.tune.model import Configuration, Guess, Parameter
+from forebay.tune.settings._base import positive
 from forebay.tune.settings._view import Files
 
 #: NERSC16: sixteen writers on eight nodes come near the peak. Ours, for few nodes with many ranks: eight.
@@ -30,6 +31,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     files: Files | None
     parameters: dict[str, Parameter]
+    unit_bytes: float | None = None  # what a system write will move, with as many aggregators as are guessed
 
     def take(self, setting: str, wanted: str) -> Values:
         """The setting with this value, if it is offered."""
@@ -37,11 +39,13 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return {setting: wanted} if parameter and wanted in parameter.values else {}
 
     def near(self, setting: str, wanted: float) -> Values:
-        """The setting with the nearest value, by ratio."""
+        """The setting with the nearest value, by ratio; nothing if the default is nearer."""
         parameter = self.parameters.get(setting)
         if parameter is None:
             return {}
-        return {setting: min(parameter.values, key=lambda value: abs(math.log(float(value) / wanted)))}
+        known = [one for one in (parameter.default, *parameter.values) if positive(one)]
+        nearest = min(known, key=lambda value: abs(math.log(float(value) / wanted)))
+        return {} if nearest == parameter.default else {setting: nearest}
 
 
 Recipe = Callable[[Offer], Values]
@@ -62,9 +66,9 @@ def _each_way(offer: Offer, setting: str, suits: Callable[[Files, str], bool]) -
 
 
 def _direct(offer: Offer) -> Values:
-    """Each rank moves its own large blocks; small ones by many aggregators."""
+    """Each rank moves its own large blocks, if they are not seen to interleave; else many aggregators."""
     large = _each_way(offer, "romio_cb", lambda files, way: _block(files, way) >= LARGE_BLOCK_BYTES)
-    return large or _spread(offer)
+    return {name: one for name, one in large.items() if offer.take(name, "enable")} or _spread(offer)
 
 
 def _block(files: Files, way: str) -> int:
@@ -98,13 +102,9 @@ def _plain(offer: Offer) -> Values:
     return next((values for values in found if values), {})
 
 
-def _aligned(offer: Offer) -> Values:
-    """Half as many aggregators, buffers of about 4 MiB, borders between aggregators at those of stripes."""
-    values = _spread(offer)
-    if "cb_nodes" in values:
-        values |= offer.near("cb_nodes", int(values["cb_nodes"]) / 2)
-    unit = offer.files.stripe_bytes if offer.files else None
-    return values | offer.near("cb_buffer_size", BUFFER_BYTES) | offer.take("striping_unit", str(unit))
+def _buffered(offer: Offer) -> Values:
+    """Many aggregators that begin to write earlier."""
+    return _spread(offer) | offer.near("cb_buffer_size", BUFFER_BYTES)
 
 
 def _nothing(offer: Offer) -> Values:
@@ -112,15 +112,17 @@ def _nothing(offer: Offer) -> Values:
 
 
 def _wide(offer: Offer) -> Values:
-    """Most storage targets."""
+    """Most storage targets, if by default there are fewer."""
     most = offer.parameters.get("lfs_stripe_count") or offer.parameters.get("striping_factor")
-    return {most.setting: most.values[-1]} if most else {}
+    is_more = most is not None and int(most.values[-1]) > (positive(most.default) or 1)
+    return {most.setting: most.values[-1]} if is_more else {}
 
 
-def _coarse(offer: Offer) -> Values:
-    """Most targets, larger stripes."""
+def _fitted(offer: Offer) -> Values:
+    """Most targets, a stripe unit near what a system write moves (KAUST's burst buffer talk, 2018)."""
     is_driver = "striping_factor" in offer.parameters
-    return _wide(offer) | offer.near("striping_unit" if is_driver else "lfs_stripe_size", BUFFER_BYTES)
+    setting = "striping_unit" if is_driver else "lfs_stripe_size"
+    return _wide(offer) | (offer.near(setting, offer.unit_bytes) if offer.unit_bytes else {})
 
 
 def _bordered(offer: Offer) -> Values:
@@ -132,24 +134,39 @@ def _bordered(offer: Offer) -> Values:
 #: What is done for the files of each pattern, and with the layout. The surest first: counters show it.
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
+    (_nothing, "", _wide, "most storage targets"),
+    (_buffered, "as many aggregators with buffers of about 4 MiB", _wide, "most storage targets"),
+    (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
     (_plain, "ROMIO as it is", _wide, "most storage targets"),
     (_joined, "large blocks through one aggregator a node", _wide, "most storage targets"),
-    (_aligned, "fewer aggregators with smaller buffers, aligned to stripes", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
-    (_spread, "as many aggregators as keep the storage busy", _coarse, "another stripe unit on most targets"),
-    (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
     (_lone, "tiny collective calls by each rank itself", _wide, "most storage targets"),
-    (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
+    (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
+    (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
 )
 
 
 def guesses(parameters: Sequence[Parameter], patterns: Sequence[Files]) -> list[Guess]:
     """In the order in which they are to be tried; the same configuration may come twice."""
-    offers = [Offer(files=files, parameters=_by_setting(parameters, files.pattern)) for files in patterns]
-    job = Offer(files=None, parameters=_by_setting(parameters, None))
+    offers = [
+        _with_unit(Offer(files=files, parameters=_by_setting(parameters, files.pattern)))
+        for files in patterns
+    ]
+    main = next((offer.unit_bytes for offer in offers if offer.unit_bytes), None)
+    job = Offer(files=None, parameters=_by_setting(parameters, None), unit_bytes=main)
     found = [_composed(job, offers, recipe) for recipe in RECIPES]
     return [*found, *_advised(job, offers)]
+
+
+def _with_unit(offer: Offer) -> Offer:
+    """What a system write moved by default; no more than the share of each aggregator."""
+    write = offer.files.write if offer.files else None
+    if write is None or not write.mean_system_bytes:
+        return offer
+    aggregators = int(_spread(offer).get("cb_nodes", "1"))
+    share = write.round_bytes / aggregators if write.collective else write.mean_system_bytes
+    return msgspec.structs.replace(offer, unit_bytes=min(write.mean_system_bytes, share) or None)
 
 
 def _by_setting(parameters: Sequence[Parameter], pattern: str | None) -> dict[str, Parameter]:
@@ -164,7 +181,7 @@ def _composed(job: Offer, offers: Sequence[Offer], recipe: tuple[Recipe, str, Re
         layout |= _named(offer, of_layout(offer))
         hints |= _named(offer, of_files(offer))
     words = [word for word, values in ((what, hints), (where, layout)) if values]
-    if hints and any(offer.files and offer.files.is_ompio for offer in offers):
+    if hints and of_files is not _plain and any(offer.files and offer.files.is_ompio for offer in offers):
         words.append("and ROMIO in place of ompio")
     return Guess(configuration=hints | layout, reason=", ".join(words))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from forebay.advice.phrases import count, size
+from forebay.advice.views import mean_bytes
 from forebay.profiles.derived import file_bytes
 from forebay.profiles.model import File
 from forebay.tune.model import Parameter, Refusal
@@ -35,10 +36,10 @@ class LfsStripeCount(Setting):
         if isinstance(striped, str):
             return self.refusal(None, striped)
         largest = striped[0]
-        unit_bytes = largest.stripe_bytes or MIB
         now = str(largest.stripe_count) if largest.stripe_count else None
         file_size = file_bytes(largest) or 0
-        units_in_file = max(2, -(-file_size // unit_bytes))
+        smallest = min([largest.stripe_bytes or MIB, *units(_mean_bytes(largest), file_size)])
+        units_in_file = max(2, -(-file_size // smallest))
         own = next((line for line in job.script.stripe_lines if line.count is not None), None)
         by = f" (line {own.line} of the script)" if own else ""
         targets = f" of {job.stripe_targets}" if job.stripe_targets else ""
@@ -74,13 +75,11 @@ class LfsStripeSize(Setting):
         if isinstance(striped, str):
             return None  # the count's refusal says it
         largest = striped[0]
-        posix = largest.layers.get("POSIX")
-        calls, moved = (posix.write.calls, posix.write.bytes) if posix else (None, None)
-        mean_bytes = moved / calls if calls and moved else None
-        told = f", the mean system write is {size(mean_bytes)}" if mean_bytes else ""
+        mean = _mean_bytes(largest)
+        told = f", the mean system write is {size(mean)}" if mean else ""
         return self.parameter(
             None,
-            units(mean_bytes, file_bytes(largest) or 0),
+            units(mean, file_bytes(largest) or 0),
             default=str(largest.stripe_bytes) if largest.stripe_bytes else None,
             ordered=True,
             reason=f"the stripe unit of {PurePath(largest.path).name} is {size(largest.stripe_bytes or MIB)}"
@@ -96,6 +95,12 @@ class LfsStripeSize(Setting):
         return is_layout_seen(
             value, [file.stripe_bytes for file in default], [file.stripe_bytes for file in trial]
         )
+
+
+def _mean_bytes(file: File) -> float | None:
+    """Of a system write."""
+    posix = file.layers.get("POSIX")
+    return mean_bytes(posix.write) if posix else None
 
 
 def _laid_out(job: Job, patterns: Sequence[Files], created: Sequence[File]) -> list[File] | str:

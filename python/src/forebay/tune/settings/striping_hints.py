@@ -29,7 +29,7 @@ class StripingUnit(Setting):
             return self.parameter(
                 files,
                 units(calls.mean_system_bytes, files.bytes),
-                default=files.default(self.name) or str(files.stripe_bytes),
+                default=str(files.stripe_bytes) if files.stripe_bytes else files.default(self.name),
                 ordered=True,
                 reason=f"the mean system write is {size(calls.mean_system_bytes or 0)}, the stripe unit "
                 f"{size(files.stripe_bytes or 0)}; it acts when the file is created",
@@ -78,15 +78,16 @@ class StripingFactor(Setting):
             if files.stripe_bytes is None:
                 return None
             return self.refusal(files, "this MPI's driver does not obey it; `lfs setstripe` is tried instead")
-        now = files.default(self.name) or str(files.main.file.stripe_count)
+        laid_out = files.main.file.stripe_count
+        now = str(laid_out) if laid_out else files.default(self.name)
         units_in_file = max(2, files.bytes // (files.stripe_bytes or MIB))
         return self.parameter(
             files,
             stripe_counts(files.job.stripe_targets, units_in_file, with_one=now != "1"),
             default=now,
             ordered=True,
-            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, lie on {now} storage "
-            "target(s); it acts when the file is created",
+            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, lie on {now or 'some'} "
+            "storage target(s); it acts when the file is created",
         )
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
@@ -98,10 +99,8 @@ class StripingFactor(Setting):
 
 def units(mean_bytes: float | None, file_bytes: int) -> list[int]:
     """Stripe units worth trying: about Lustre's default, and near the mean system call, from 64 KiB on."""
-    near = {powers_near(mean_bytes)} if mean_bytes else set()
-    return [
-        one for one in sorted({*UNITS_BYTES, *near}) if STRIPE_UNIT_BYTES_MIN <= one <= max(file_bytes, MIB)
-    ]
+    near = {max(STRIPE_UNIT_BYTES_MIN, powers_near(mean_bytes))} if mean_bytes else set()
+    return [one for one in sorted({*UNITS_BYTES, *near}) if one <= max(file_bytes, MIB)]
 
 
 def stripe_counts(targets: int | None, units_in_file: int, *, with_one: bool) -> list[int]:
