@@ -3,10 +3,14 @@
 import dataclasses
 import functools
 import itertools
+import math
 import pathlib
 import statistics
+import tempfile
 
 import msgspec
+from forebay.profiles.sources import open_path
+from forebay.tune import script, space
 from forebay.tune.model import Configuration, Guess, Machine, Parameter, key
 
 
@@ -64,8 +68,40 @@ def _cached_parts(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def read(path: pathlib.Path) -> Grid:
+    """The grid, with the guesses of today's rules from the record of its default run beside it."""
     head, *lines = path.read_text().splitlines()
     about = msgspec.json.decode(head, type=Head)
     points = [msgspec.json.decode(line, type=Point) for line in lines if line]
     seconds = {key(p.configuration): statistics.median(p.seconds) if p.status == "ok" else None for p in points}
-    return Grid(path.stem, about.parameters, about.guesses, about.machine, seconds)
+    parameters, guesses = about.parameters, about.guesses
+    if not guesses:
+        found = _space(path.with_suffix(".record"), about)
+        known = {parameter.name: parameter.default for parameter in found.parameters}
+        parameters = tuple(msgspec.structs.replace(p, default=known.get(p.name)) for p in parameters)
+        guesses = tuple(msgspec.structs.replace(g, configuration=_near(g.configuration, parameters)) for g in found.guesses)
+    return Grid(path.stem, parameters, guesses, about.machine, seconds)
+
+
+def _space(record: pathlib.Path, about: Head) -> space.Space:
+    with tempfile.TemporaryDirectory() as directory:
+        job = pathlib.Path(directory) / "job.sh"
+        job.write_text(f"#!/bin/bash\n#SBATCH -N 1 -n {about.ranks}\nsrun program\n")
+        return space.build(
+            open_path(record),
+            script.read(job),
+            "file-system",
+            layout_may_change=False,
+            stripe_targets=about.machine.stripe_targets,
+        )
+
+
+def _near(configuration: Configuration, parameters: tuple[Parameter, ...]) -> Configuration:
+    """With the grid's nearest values; what the grid does not have is left out."""
+    axes = {parameter.name: parameter for parameter in parameters}
+    return {name: _nearest(value, axes[name]) for name, value in configuration.items() if name in axes}
+
+
+def _nearest(value: str, parameter: Parameter) -> str:
+    if value in parameter.values or not parameter.ordered:
+        return value
+    return min(parameter.values, key=lambda other: abs(math.log(float(other) / float(value))))

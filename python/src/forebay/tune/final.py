@@ -1,70 +1,84 @@
-"""The final round: the best few and the default in turn, forth and back, and the verdict from these runs alone."""
+"""The final round: the best few and the default in turn, forth and back, and the verdict from these runs."""
 
 from __future__ import annotations
 
 import math
-import os
 import statistics
 from collections.abc import Sequence
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, Step, Verdict, key
-from forebay.tune.statistics import counts, disturbed, pairing, relative_logs, trials
-from forebay.tune.strategies import History, Trial
+from forebay.tune.statistics import counts, disturbed, history_of, pairing, relative_logs
+from forebay.tune.strategies import History, Regression, Trial
 
-#: What is not at least this much faster in its single run does not come to the final round.
+#: What is not expected to be at least this much faster does not come to the final round.
 CANDIDATE_RATIO = 0.99
 #: A gain below this is not worth a line in a script, however sure it is.
 GAIN_MIN = 1.02
-ROUNDS_MAX = int(os.environ.get("RM", "5"))
-E = lambda n, d: float(os.environ.get(n, d))
-PAIRS_MIN = 2
-PAIRS_MAX = 5
-FINALISTS = int(E("FIN", 2))
-DEVIATION_LIKELY = E("DL", 0.05)
-STUDENT_LIKELY = E("SL", 3.0)
-SHARE_MAX = E("SM", 0.5)
-#: Runs that the shortest final round takes: two pairs.
-RUNS_MIN = 4
+#: Rounds in which all finalists run, and all rounds; those beyond the first are between the best and the default.
+PAIRS_MIN, PAIRS_MAX = 2, 6
+#: No more than this share of all runs is kept for the end.
+SHARE_MAX = 0.5
+#: A plan with so many runs has one finalist more.
+MANY_RUNS = 30
+#: Student's t of a few degrees of freedom, to plan how many pairs a gain needs.
+STUDENT_LIKELY = 2.6
 
 
-def candidates(tried: Sequence[Trial]) -> list[Trial]:
-    """What may be better than the default, the fastest first."""
-    found = [t for t in tried if t.ratio is not None and t.effective and t.ratio <= CANDIDATE_RATIO]
-    return sorted(found, key=lambda trial: trial.ratio or 0)
+def candidates(history: History) -> list[Trial]:
+    """What may be better than the default, the best first, in the eyes of the regression over all trials."""
+    ran = history.fastest()
+    if not ran:
+        return []
+    regression = Regression(history, history.noise)
+    expected = {key(trial.configuration): regression.expected(trial) for trial in ran}
+    found = [t for t in ran if expected[key(t.configuration)] < math.log(CANDIDATE_RATIO)]
+    return sorted(found, key=lambda trial: expected[key(trial.configuration)])
 
 
-def reserve(plan: Plan, runs: Sequence[Run], tried: Sequence[Trial]) -> int:
+def reserve(history: History) -> int:
     """How many of the runs are kept for the end: as many as the best so far will need to be proven.
 
-    A gain that is large against the differences between runs of the default needs two pairs, a small one more.
+    A gain that is large against the noise needs two pairs, a small one more. Where all that may be kept would not
+    do, the search has not found what it looks for yet, and the least is kept.
     """
-    replay = plan.confirm_pairs is not None
-    found = candidates(tried)
-    pairs = PAIRS_MIN
-    if found:
-        default = list(relative_logs(runs, replay).get((), {}).values())
-        deviation = max(statistics.stdev(default) if len(default) > 1 else 0.0, DEVIATION_LIKELY)
-        # The fastest of many single runs was lucky too.
-        gain = max(-math.log(found[0].ratio or 1) - deviation / 2, 0.01)
-        pairs = math.ceil(2 * (STUDENT_LIKELY * deviation / gain) ** 2)
-        pairs = min(max(pairs, PAIRS_MIN), PAIRS_MAX)
-    most = max(round(plan.runs_max * SHARE_MAX), PAIRS_MIN * 2)
-    wanted = 2 * pairs + (FINALISTS - 1) * PAIRS_MIN if found else 2 * PAIRS_MIN
+    plan = history.plan
+    pairs = _pairs_needed(history)
+    most = max(round(plan.runs_max * SHARE_MAX), 2 * PAIRS_MIN)
+    wanted = 2 * PAIRS_MIN if pairs > PAIRS_MAX else _runs(_width(plan, pairs, most), pairs)
     return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
 
 
-def step(plan: Plan, runs: Sequence[Run], history: History, left: int) -> Step | Verdict:
+def _pairs_needed(history: History) -> int:
+    best = candidates(history)[:1]
+    if not best:
+        return PAIRS_MAX + 1
+    gain = -Regression(history, history.noise).expected(best[0])
+    return max(PAIRS_MIN, math.ceil(2 * (STUDENT_LIKELY * history.noise / gain) ** 2))
+
+
+def _runs(finalists: int, pairs: int) -> int:
+    """Runs of a final round: all in the first rounds, then the best and the default."""
+    return PAIRS_MIN * (finalists + 1) + 2 * (pairs - PAIRS_MIN)
+
+
+def _width(plan: Plan, pairs: int, left: int) -> int:
+    """How many finalists there may be, so that the best still has its pairs."""
+    most = 3 if plan.runs_max >= MANY_RUNS else 2
+    return max([n for n in range(1, most + 1) if _runs(n, min(pairs, PAIRS_MAX)) <= left], default=1)
+
+
+def step(history: History, runs: Sequence[Run], left: int) -> Step | Verdict:
     """The next run of the final round, or the verdict."""
+    plan = history.plan
     if plan.confirm_pairs is None:
-        return _Round(plan, runs, history, False).step(left)
+        return _Final(history, runs, False).step(left)
     real = [run for run in runs if not run.replay]
     confirmed = len(_last(real))
-    chosen = _Round(plan, [run for run in runs if run.replay], history, True).step(
-        left + confirmed - 2 * plan.confirm_pairs
-    )
+    replayed = _Final(history, [run for run in runs if run.replay], True)
+    chosen = replayed.step(left + confirmed - 2 * plan.confirm_pairs)
     if isinstance(chosen, Step) or not chosen.recommended:
         return chosen
-    return _Round(plan, real, history, False, chosen.recommended).step(left)
+    return _Final(history, real, False, chosen.recommended).step(left)
 
 
 def _last(runs: Sequence[Run]) -> list[Run]:
@@ -75,22 +89,18 @@ def _last(runs: Sequence[Run]) -> list[Run]:
     return list(runs[begin:])
 
 
-class _Round:
+class _Final:
     """The rounds that were run, read from the runs, and what is missing in the last one.
 
     `only`: the one configuration that is to be confirmed, if that is decided.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        runs: Sequence[Run],
-        history: History,
-        replay: bool,
-        only: Configuration | None = None,
+        self, history: History, runs: Sequence[Run], replay: bool, only: Configuration | None = None
     ):
-        self.plan, self.runs, self.history, self.replay, self.only = plan, list(runs), history, replay, only
-        self.done = _last(runs)
+        self.history, self.plan, self.replay, self.only = history, history.plan, replay, only
+        self.runs, self.done = list(runs), _last(runs)
+        self.failed = {key(run.configuration) for run in runs if run.status == "failed"}
         self.out = disturbed(relative_logs(self.runs, replay))
         #: For each round: configuration -> its run.
         self.rounds: list[dict[tuple, Run]] = []
@@ -98,10 +108,7 @@ class _Round:
     def step(self, left: int) -> Step | Verdict:
         """Goes through the runs, round by round, until one is missing or the rounds are over."""
         rest = list(self.done)
-        while True:
-            members = self._members(rest, left + len(rest))
-            if not members:
-                return self._verdict()
+        while members := self._members(left + len(rest)):
             order = [{}, *members] if len(self.rounds) % 2 == 0 else [*reversed(members), {}]
             found: dict[tuple, Run] = {}
             self.rounds.append(found)
@@ -110,81 +117,71 @@ class _Round:
                 run = rest.pop(0)
                 if key(run.configuration) in wanted and run.number not in self.out:
                     found[key(run.configuration)] = run
-            missing = [one for one in order if key(one) not in found]
+            missing = [one for one in order if key(one) not in found and key(one) not in self.failed]
+            if missing and left > 0:
+                what = "one of the best" if missing[0] else "the default"
+                reason = f"{what}, in turn with the other, round {len(self.rounds)}"
+                return Step(configuration=missing[0], phase="final", reason=reason, replay=self.replay)
             if missing:
-                return self._run(missing[0], left)
+                break
+        return self._verdict()
 
-    def _run(self, one: Configuration, left: int) -> Step | Verdict:
-        if left <= 0:
-            return self._verdict()
-        what = "the default" if not one else "one of the best"
-        reason = f"{what}, in turn with the other, round {len(self.rounds)}"
-        return Step(configuration=one, phase="final", reason=reason, replay=self.replay)
-
-    def _members(self, rest: Sequence[Run], left: int) -> list[Configuration]:
-        """Who runs in the next round, with `rest` not yet run and `left` runs left."""
+    def _members(self, left: int) -> list[Configuration]:
+        """Who runs in the next round, with so many runs left at its beginning."""
         rounds = len(self.rounds)
         if self.only is not None:
-            return [self.only] if rounds < (self.plan.confirm_pairs or 0) and left >= 2 else []
-        if rounds >= ROUNDS_MAX or left < 2 or (rounds >= PAIRS_MIN and self._verdict().recommended):
+            over = rounds >= (self.plan.confirm_pairs or 0) or left < 2 or key(self.only) in self.failed
+            return [] if over else [self.only]
+        if rounds >= PAIRS_MAX or left < 2 or (rounds >= PAIRS_MIN and self._verdict().recommended):
             return []
-        before = self.runs[: len(self.runs) - len(rest)]
-        found = candidates(trials(before, self.history.canonical, self.replay))
-        failed = {key(t.configuration) for t in self.history.trials if t.ratio is None}
-        names = [t.configuration for t in found if key(t.configuration) not in failed]
+        if rounds >= PAIRS_MIN:
+            best = self._winner()
+            return [] if best is None else [best]
         if rounds:
-            names = [one for one in names if key(one) in self.rounds[-1]]
-        return names[: self._width(rounds, left)]
+            return [dict(one) for one in self.rounds[0] if one and one not in self.failed]
+        found = [trial.configuration for trial in candidates(self._before())]
+        names = [one for one in found if key(one) not in self.failed]
+        return names[: _width(self.plan, _pairs_needed(self._before()), left)]
 
-    def _width(self, rounds: int, left: int) -> int:
-        if rounds < PAIRS_MIN:
-            wide = FINALISTS + (left > 2 * FINALISTS * PAIRS_MAX)
-            return max(1, min(wide, left // (PAIRS_MIN - rounds) - 1))
-        return 1
+    def _before(self) -> History:
+        """What was known when the final round began."""
+        before = self.runs[: len(self.runs) - len(self.done)]
+        return history_of(self.plan, before, self.history.canonical, self.history.forbidden)
 
     def _verdict(self) -> Verdict:
         tuned = self._winner()
         if tuned is None:
             return Verdict(recommended={}, reason=self._nothing())
-        pairs = [found for found in self.rounds if () in found and key(tuned) in found]
-        pairs = [found for found in pairs if counts(found[()]) and counts(found[key(tuned)])]
-        if not pairs:
-            return Verdict(
-                recommended={}, reason="no run is left to compare what is best with the default in turn"
-            )
-        seconds = lambda one: [found[one].seconds or 0 for found in pairs]  # noqa: E731
+        pairs = self._pairs(key(tuned))
+        default_s = [found[()].seconds or 0 for found in pairs]
+        tuned_s = [found[key(tuned)].seconds or 0 for found in pairs]
         try:
-            found = pairing(
-                seconds(()), seconds(key(tuned)), self.plan.confidence, self._others(tuned, pairs)
-            )
+            found = pairing(default_s, tuned_s, self.plan.confidence, self._others(tuned))
         except ValueError:
-            return Verdict(
-                recommended={}, reason="one pair of runs is too little to show that a setting is better"
-            )
+            reason = "one pair of runs is too little to show that a setting is better"
+            return Verdict(recommended={}, reason=reason)
         return _judged(tuned, found)
 
-    def _winner(self) -> Configuration | None:
-        """The lowest median ratio in the rounds, of those that came furthest."""
-        logs: dict[tuple, list[float]] = {}
-        for found in self.rounds:
-            for one, run in found.items():
-                if one and () in found and counts(run) and counts(found[()]):
-                    logs.setdefault(one, []).append((run.seconds or 0) / (found[()].seconds or 1))
-        failed = {key(t.configuration) for t in self.history.trials if t.ratio is None}
-        logs = {one: ratios for one, ratios in logs.items() if one not in failed}
-        if not logs:
-            return None
-        longest = max(map(len, logs.values()))
-        return dict(
-            min(
-                (one for one in logs if len(logs[one]) == longest),
-                key=lambda one: statistics.median(logs[one]),
-            )
-        )
+    def _pairs(self, one: tuple) -> list[dict[tuple, Run]]:
+        """The rounds in which both the default and this one have a time."""
+        both = [found for found in self.rounds if () in found and one in found]
+        return [found for found in both if counts(found[()]) and counts(found[one])]
 
-    def _others(self, tuned: Configuration, pairs: Sequence[dict[tuple, Run]]) -> list[list[float]]:
+    def _winner(self) -> Configuration | None:
+        """The lowest median of the ratios in the rounds."""
+        names = {one for found in self.rounds for one in found if one and one not in self.failed}
+        ratios = {
+            one: statistics.median(
+                (found[one].seconds or 0) / (found[()].seconds or 1) for found in self._pairs(one)
+            )
+            for one in sorted(names)
+            if self._pairs(one)
+        }
+        return dict(min(ratios, key=lambda one: ratios[one])) if ratios else None
+
+    def _others(self, tuned: Configuration) -> list[list[float]]:
         """Ratios of the runs beside the pairs that say how much runs of one configuration differ."""
-        used = {run.number for found in pairs for one, run in found.items() if one in ((), key(tuned))}
+        used = {found[one].number for found in self._pairs(key(tuned)) for one in ((), key(tuned))}
         finals = {run.number for run in self.done}
         others = []
         for one, logs in relative_logs(self.runs, self.replay).items():
@@ -194,16 +191,20 @@ class _Round:
         return others
 
     def _nothing(self) -> str:
-        ran = [trial for trial in self.history.trials if trial.ratio is not None]
+        tried = self.history.trials
+        ran = [trial.ratio for trial in tried if trial.ratio is not None]
         if not ran:
-            return f"none of the {len(self.history.trials)} settings tried has run well"
-        best = min(trial.ratio or 0 for trial in ran)
-        return f"none of the {len(ran)} settings tried was faster than the default; the best took {best:.2f} of its time"
+            return f"none of the {len(tried)} settings tried has run well"
+        if self.failed and self.only:
+            return "the best setting failed in the real job"
+        told = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time in one run"
+        return f"nothing was found to be faster than the default: {told}"
 
 
 def _judged(tuned: Configuration, found: Pairing) -> Verdict:
+    pairs = "1 pair" if found.pairs == 1 else f"{found.pairs} pairs"
     said = (
-        f"{found.ratio:.2f} times as fast as the default in {found.pairs} pairs of runs "
+        f"{found.ratio:.2f} times as fast as the default in {pairs} of runs "
         f"({found.confidence:.0%} interval {found.low:.2f} to {found.high:.2f})"
     )
     if found.low > 1 and found.ratio >= GAIN_MIN:

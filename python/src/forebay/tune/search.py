@@ -14,7 +14,7 @@ import msgspec
 
 from forebay.tune import final, strategies
 from forebay.tune.model import Configuration, Plan, Run, Step, Verdict
-from forebay.tune.statistics import ratios, trials
+from forebay.tune.statistics import history_of, ratios
 from forebay.tune.strategies import History
 
 __all__ = ["next_step", "ratios", "settled"]
@@ -97,9 +97,7 @@ def _search(
         canonical, forbidden = canonical or space.canonical, forbidden or space.forbidden
     left = plan.runs_max - len(runs)
     kept = settled(plan, runs)
-    acting = lambda one: canonical(one, plan)  # noqa: E731
-    tried = trials(kept, acting, plan.confirm_pairs is not None)
-    history = History(plan, tried, acting, lambda one: forbidden(one, plan))
+    history = history_of(plan, kept, lambda one: canonical(one, plan), lambda one: forbidden(one, plan))
     return _Search(plan, kept, history, left if runs_left is None else min(left, runs_left))
 
 
@@ -107,11 +105,11 @@ def _step(search: _Search) -> Step | Verdict:
     ended = _default(search) or _hopeless(search)
     if ended is not None:
         return ended
-    if search.left > final.reserve(search.plan, search.runs, search.history.trials):
+    if search.left > final.reserve(search.history):
         step = _anchor(search) or _guess(search) or _proposed(search)
         if step is not None:
             return step
-    return final.step(search.plan, search.runs, search.history, search.left)
+    return final.step(search.history, search.runs, search.left)
 
 
 def _default(search: _Search) -> Step | Verdict | None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from forebay.tune.model import Configuration, Pairing, Run, key
-from forebay.tune.strategies import Trial
+from forebay.tune.model import Configuration, Pairing, Plan, Run, key
+from forebay.tune.strategies import History, Trial
 
 #: A run this many standard deviations above the middle of its like is disturbed ...
 DISTURBED_DEVIATIONS = 3.5
@@ -27,6 +27,9 @@ WINSORIZED_CORRECTION = 1.15
 DEVIATION_MIN = math.log(1.02)
 #: A standard deviation of normal values in units of their median absolute deviation.
 NORMAL = 1.4826
+
+#: The noise of a run of which nothing is known.
+NOISE_USUAL = 0.1
 
 #: Runs of one configuration, as natural logarithms of seconds, by number of the run.
 Logs = dict[int, float]
@@ -163,3 +166,25 @@ def trials(
         ratio = None if failed else math.exp(statistics.median(logs))
         found[key(chosen)] = Trial(chosen, ratio, any(other.status == "ok" for other in like))
     return tuple(found.values())
+
+
+def noise(runs: Sequence[Run], replay: bool) -> float:
+    """The standard deviation of the log of one run's time, from the default's runs.
+
+    While there are few, what is usual on a shared file system weighs as two more.
+    """
+    logs = relative_logs(runs, replay)
+    default = [log for number, log in logs.get((), {}).items() if number not in disturbed(logs)]
+    squares = sum((log - statistics.fmean(default)) ** 2 for log in default)
+    return math.sqrt((squares + 2 * NOISE_USUAL**2) / (max(len(default) - 1, 0) + 2))
+
+
+def history_of(
+    plan: Plan,
+    runs: Sequence[Run],
+    canonical: Callable[[Configuration], Configuration],
+    forbidden: Callable[[Configuration], str | None],
+) -> History:
+    """What a strategy is given. With a replay only runs of the recorded I/O have a time there."""
+    replay = plan.confirm_pairs is not None
+    return History(plan, trials(runs, canonical, replay), canonical, forbidden, noise(runs, replay))

@@ -7,8 +7,9 @@ import pkgutil
 
 from forebay.tune.errors import TuneError
 from forebay.tune.strategies._base import History, Strategy, Trial
+from forebay.tune.strategies._regression import Regression
 
-__all__ = ["History", "Strategy", "Trial", "named", "names"]
+__all__ = ["History", "Regression", "Strategy", "Trial", "named", "names"]
 
 
 def names() -> list[str]:

@@ -35,6 +35,7 @@ class History:
     trials: tuple[Trial, ...]
     canonical: Callable[[Configuration], Configuration]
     forbidden: Callable[[Configuration], str | None]
+    noise: float = 0.1  # standard deviation of the log of one run's time, as far as known
 
     def usable(self, configuration: Configuration) -> Configuration | None:
         """The configuration as it acts, if it is new and may be run."""
