@@ -219,7 +219,12 @@ class PlaceTuning:
         plan = self.runner.plan
         assert plan is not None
         while True:
-            step = search.next_step(plan, self._runs(), runs_left=self._runs_left())
+            left = self._runs_left()
+            if left == 0 and plan.parameters and not any(run.configuration for run in self._runs()):
+                raise BudgetOver(
+                    f"the budget is over before a setting was tried on {PLACE_NAMES[self.place]}"
+                )
+            step = search.next_step(plan, self._runs(), runs_left=left)
             if isinstance(step, Verdict):
                 break
             run = self._run(step)
