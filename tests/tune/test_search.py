@@ -152,6 +152,7 @@ def test_without_a_faster_setting_the_default_is_kept():
 
 def test_a_lucky_run_does_not_survive_the_final_round():
     lucky = {}
+
     def seconds(one, number):
         first = one and key(one) not in lucky
         lucky.setdefault(key(one), number)
@@ -208,7 +209,9 @@ def test_without_parameters_there_is_nothing_to_try():
 def test_a_contaminated_run_is_made_again_and_does_not_count():
     made = surface.Surface(3)
     status = lambda one, number: "contaminated" if number == 2 else "ok"  # noqa: E731
-    runs, verdict = searched(plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status)
+    runs, verdict = searched(
+        plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status
+    )
     assert runs[2].configuration == runs[3].configuration and runs[3].phase == "repeat"
     assert verdict.recommended
 

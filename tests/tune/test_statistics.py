@@ -37,7 +37,12 @@ def test_one_disturbed_anchor_moves_no_ratio():
 
 
 def test_runs_without_a_time_and_without_a_default_have_no_ratio():
-    runs = [run(1, 10.0), run(2, None, A, "failed"), run(3, 5.0, A, "contaminated"), run(4, 1.0, A, replay=True)]
+    runs = [
+        run(1, 10.0),
+        run(2, None, A, "failed"),
+        run(3, 5.0, A, "contaminated"),
+        run(4, 1.0, A, replay=True),
+    ]
     assert ratios(runs) == [1.0, None, None, None]
     assert ratios([]) == []
 
@@ -55,7 +60,10 @@ def test_a_slow_outlier_is_disturbed_and_a_fast_one_is_not():
 
 def test_runs_that_differ_much_by_nature_are_not_disturbed():
     draw = np.random.default_rng(4)
-    logs = {(): dict(enumerate(draw.normal(0, 0.3, 12))), ("a",): dict(enumerate(draw.normal(-1, 0.3, 6), 20))}
+    logs = {
+        (): dict(enumerate(draw.normal(0, 0.3, 12))),
+        ("a",): dict(enumerate(draw.normal(-1, 0.3, 6), 20)),
+    }
     assert disturbed(logs) == set()
 
 
@@ -89,7 +97,9 @@ def test_other_runs_narrow_the_interval_and_do_not_move_it():
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     """Equal settings, three pairs and four anchors, with noise of 15 % and a tenth of the runs disturbed."""
     draw = np.random.default_rng(7)
-    times = draw.normal(0, 0.15, (1500, 10)) + (draw.random((1500, 10)) < 0.1) * draw.uniform(0.4, 1.1, (1500, 10))
+    times = draw.normal(0, 0.15, (1500, 10)) + (draw.random((1500, 10)) < 0.1) * draw.uniform(
+        0.4, 1.1, (1500, 10)
+    )
     found = [pairing(np.exp(row[:3]), np.exp(row[3:6]), 0.95, [np.exp(row[6:])]) for row in times]
     wrong = sum(one.low > 1 or one.high < 1 for one in found) / len(found)
     assert 0.005 < wrong < 0.06

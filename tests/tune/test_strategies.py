@@ -69,7 +69,9 @@ def test_a_small_space_is_tried_whole_and_then_nothing_is_proposed(name):
 
 def test_levels_have_the_default_at_its_place_if_it_is_known():
     known = surface.parameter(surface.BUFFER, ("1048576", "33554432"))
-    at = lambda default: levels(type(known)(**{f: getattr(known, f) for f in known.__struct_fields__} | {"default": default}))  # noqa: E731, E501
+    at = lambda default: levels(
+        type(known)(**{f: getattr(known, f) for f in known.__struct_fields__} | {"default": default})
+    )  # noqa: E731, E501
     assert at("16777216") == ["1048576", None, "33554432"]
     assert at("33554432") == ["1048576", None]
     assert at(None) == [None, "1048576", "33554432"]
@@ -82,7 +84,11 @@ def test_untried_leaves_out_what_acts_alike():
 
 
 def test_the_regression_joins_gains_that_were_seen_apart():
-    trials = [Trial({surface.COUNT: "8"}, 0.5), Trial({surface.NODES: "8"}, 0.6), Trial({surface.BUFFER: "1048576"}, 1.2)]
+    trials = [
+        Trial({surface.COUNT: "8"}, 0.5),
+        Trial({surface.NODES: "8"}, 0.6),
+        Trial({surface.BUFFER: "1048576"}, 1.2),
+    ]
     both, worse = Regression(history(trials), 0.05).predict(
         [{surface.COUNT: "8", surface.NODES: "8"}, {surface.BUFFER: "1048576"}]
     )[0]

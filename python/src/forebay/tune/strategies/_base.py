@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -40,8 +41,11 @@ class History:
     def usable(self, configuration: Configuration) -> Configuration | None:
         """The configuration as it acts, if it is new and may be run."""
         acting = self.canonical(configuration)
-        tried = any(key(trial.configuration) == key(acting) for trial in self.trials)
-        return None if not acting or tried or self.forbidden(acting) else acting
+        return None if not acting or key(acting) in self._tried or self.forbidden(acting) else acting
+
+    @functools.cached_property
+    def _tried(self) -> frozenset[tuple]:
+        return frozenset(key(trial.configuration) for trial in self.trials)
 
     def fastest(self) -> list[Trial]:
         """What ran and had an effect, the fastest first."""
