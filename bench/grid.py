@@ -198,9 +198,8 @@ def record(grid: Grid, build: pathlib.Path, place: pathlib.Path) -> None:
     for path in [made / "job.json", *made.glob("step-*.json")]:
         text = path.read_text().replace(str(place), "/scratch").replace(str(build), "build")
         content = json.loads(text.replace(str(PROJECT), "forebay"))
-        for name in {"host", "user", "hosts"} & content.keys():
-            if isinstance(content[name], str):
-                content[name] = "laptop"
+        for of in (content, content.get("process") or {}):
+            of.update({name: "laptop" for name in ("host", "user", "boot_id") if name in of})
         (kept / path.name).write_text(json.dumps(content, separators=(",", ":")) + "\n")
 
 
@@ -217,8 +216,10 @@ def write(grid: Grid, runs: Runs) -> None:
 
 
 def head(grid: Grid, runs: Runs) -> dict:
-    first = lambda *words: subprocess.run(words, capture_output=True, text=True).stdout.partition("\n")[0]
-    machine = Machine(ranks=grid.ranks, nodes=1, mpi=first("mpiexec", "--version"), stripe_targets=targets(grid))
+    kept = RESULTS / f"{grid.name}.record"
+    mpi = json.loads(next(kept.glob("step-*.json")).read_text())["mpi"]
+    machine = Machine(ranks=grid.ranks, nodes=1, mpi=mpi, stripe_targets=targets(grid))
+    version = subprocess.run(["git", "-C", str(PROJECT), "describe", "--always"], capture_output=True, text=True)
     return {
         "grid": 1,
         "kernel": grid.kernel,
@@ -230,14 +231,14 @@ def head(grid: Grid, runs: Runs) -> dict:
         "parameters": msgspec.to_builtins(grid.parameters()),
         "acts": msgspec.to_builtins(grid.acts),
         "guesses": [],
-        "record": f"{grid.name}.record",
+        "record": kept.name,
         "spread": spread(runs),
         "limit_s": LIMIT_S,
         "seed": SEED,
         "date": datetime.date.today().isoformat(),
         "cores": os.cpu_count(),
-        "kernel_release": platform.release(),
-        "forebay": first("git", "-C", str(PROJECT), "describe", "--always"),
+        "linux": ".".join(platform.release().split(".")[:2]),
+        "forebay": version.stdout.strip(),
         "load": round(os.getloadavg()[2], 1),
     }
 
@@ -248,7 +249,7 @@ def targets(grid: Grid) -> int:
 
 
 def spread(runs: Runs) -> dict:
-    """How much repeats differ: the default's runs by their quartiles, all others by largest less least, both over the median."""
+    """How much repeats differ: the default's runs by their quartiles, others by largest less least, over the median."""
     anchors = runs.seconds({})
     low, median, high = statistics.quantiles(anchors, n=4)
     others = [runs.seconds(dict(configuration)) for configuration in runs.of if configuration]
@@ -270,6 +271,7 @@ def main(words: list[str]) -> int:
     if "--inside" in words:
         inside(known[names[0]], build, Runs(build / "grids" / f"{names[0]}.runs.jsonl"))
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the directory goes
     for name in names or known:
         make(known[name], build)
     return 0
