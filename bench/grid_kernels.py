@@ -23,7 +23,7 @@ ORDERED = {"cb_nodes", "cb_buffer_size", "striping_unit", "ind_wr_buffer_size", 
 
 #: Parameter name -> the values beside the default.
 Values = dict[str, tuple[str, ...]]
-#: Parameter -> the parameter that decides whether it acts, and the values of that one with which it does (None: default).
+#: Parameter -> the one that decides whether it acts, and the values of that one with which it does (None: default).
 Acts = dict[str, tuple[str, tuple[str | None, ...]]]
 
 
@@ -55,7 +55,9 @@ class Grid:
         """All that differ in effect, the default first."""
         names = list(self.values)
         products = itertools.product(*((None, *self.values[name]) for name in names))
-        chosen = ({name: value for name, value in zip(names, row, strict=True) if value is not None} for row in products)
+        chosen = (
+            {name: value for name, value in zip(names, row, strict=True) if value is not None} for row in products
+        )
         return list({key(one): one for one in map(self.canonical, chosen)}.values())
 
     def write_inputs(self, directory: pathlib.Path) -> None:
@@ -193,8 +195,9 @@ def wrf(model: str) -> Grid:
     values |= {"lfs_stripe_count": ("4", "8")} if lustre else {"wrfout*:cb_buffer_size": sizes(MIB)}
     acts: Acts = {"wrfinput*:cb_nodes": (start, (None,))}
     acts |= {name: (out, (None,)) for name in ("wrfout*:cb_nodes", "wrfout*:cb_buffer_size")}
-    size = "--nx 384 --ny 256 --nz 4 --variables 20 --steps 2 --history-interval 1 --restart-interval 0 --boundary-interval 2"
-    return Grid("wrf", model, 8, ("wrf", *size.split()), values, acts, prepare=("--prepare",))
+    size = "--nx 384 --ny 256 --nz 4 --variables 20 --steps 2"
+    often = "--history-interval 1 --restart-interval 0 --boundary-interval 2"
+    return Grid("wrf", model, 8, ("wrf", *size.split(), *often.split()), values, acts, prepare=("--prepare",))
 
 
 KERNELS = {"btio-full": btio_full, "btio-simple": btio_simple, "replib": replib, "vpic": vpic, "wrf": wrf}

@@ -19,7 +19,16 @@ from grid_kernels import Grid, grids
 
 from forebay.tune.model import Configuration, Run, Verdict, key
 
-HEAD = ["kernel, model", "runs", "default, s of I/O", "tuned", "times as fast", "best of the grid", "over the best", "recommended"]
+HEAD = [
+    "kernel, model",
+    "runs",
+    "default, s of I/O",
+    "tuned",
+    "times as fast",
+    "best of the grid",
+    "over the best",
+    "recommended",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +53,9 @@ class Outcome:
 
     def cells(self) -> list[str]:
         settings = ", ".join(f"{name}={value}" for name, value in sorted(self.recommended.items())) or "the default"
-        figures = [f"{figure:.2f}" for figure in (self.default_s, self.tuned_s, self.gain, self.grid_gain, self.over_best)]
+        figures = [
+            f"{figure:.2f}" for figure in (self.default_s, self.tuned_s, self.gain, self.grid_gain, self.over_best)
+        ]
         return [self.name, str(self.runs), *figures, f"`{settings}`"]
 
 

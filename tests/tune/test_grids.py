@@ -49,11 +49,23 @@ def run(configuration, io_s, status="ok"):
     return {"configuration": configuration, "io_s": io_s, "job_s": 1.0, "status": status}
 
 
+def test_the_fastest_are_run_most(tmp_path):
+    runs = gridding.Runs(tmp_path / "runs.jsonl")
+    for seconds in [1.0, 1.1, 1.2, 1.1]:
+        runs.add(run({}, 1.2 * seconds))
+        runs.add(run({"a": "1"}, seconds))
+        runs.add(run({"a": "2"}, 1.5 * seconds))
+    assert [runs.wanted(one) for one in ({"a": "1"}, {"a": "2"})] == [True, False]
+    runs.add(run({"a": "1"}, 1.1))
+    assert not runs.wanted({"a": "1"})
+
+
 def test_a_third_repeat_only_where_two_differ(tmp_path):
     runs = gridding.Runs(tmp_path / "runs.jsonl")
-    near, far, slow, ended = {"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}
+    best, near, far, slow, ended = {"a": "0"}, {"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}
     assert runs.wanted({})
-    for one in [run({}, 1.0), run(near, 0.5), run(far, 0.5), run(slow, 3.5), run(ended, None, "limit")]:
+    fast = [run(best, 0.2), run(near, 0.5), run(far, 0.5)]
+    for one in [run({}, 1.0), *fast, run(slow, 3.5), run(ended, None, "limit")]:
         runs.add(one)
     assert [runs.wanted(one) for one in (near, far, slow, ended)] == [True, True, False, False]
     runs.add(run(near, 0.54))
