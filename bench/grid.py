@@ -33,13 +33,13 @@ from forebay.tune.model import Configuration, Machine, key
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = PROJECT / "bench" / "grids"
 #: A run is ended after this; nothing that takes as long is near the best.
-LIMIT_S = 8.0
+LIMIT_S = 6.0
 ENDING_S = 5.0
 REPEATS = 2
 #: Where two repeats differ by more than this, there is a third.
 DIFFER = 0.10
 #: What comes within this many times of the fastest is run so often: it is where the truth must be sharp.
-NEAR, NEAR_REPEATS = 1.25, 5
+NEAR, NEAR_REPEATS = 1.2, 5
 #: What takes this many times the default is run once: how much worse it is does not matter.
 SLOW = 3.0
 ANCHOR_EVERY = 10
@@ -93,10 +93,22 @@ def one_run(grid: Grid, configuration: Configuration, build: pathlib.Path, place
             subprocess.run(["lfs", "setstripe", *striping, str(directory)], check=True, capture_output=True)
         for name in (place / "inputs").iterdir():
             os.link(name, directory / name.name)
-        environment = os.environ | LAUNCHING | ({"MPICH_MPIIO_HINTS": hints} if hints else {})
+        preload = {"LD_PRELOAD": f"{idle(build)}:{os.environ.get('LD_PRELOAD', '')}"}
+        environment = os.environ | LAUNCHING | preload | ({"MPICH_MPIIO_HINTS": hints} if hints else {})
         return measured(command(grid, build), directory, environment) | {"configuration": configuration}
     finally:
         shutil.rmtree(directory)
+
+
+def idle(build: pathlib.Path) -> pathlib.Path:
+    """The preload with which ranks that wait sleep (bench/idle.c)."""
+    return build / "grids" / "libidle.so"
+
+
+def make_idle(build: pathlib.Path) -> None:
+    idle(build).parent.mkdir(exist_ok=True)
+    strict = ["-O2", "-std=c11", "-D_XOPEN_SOURCE=700", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["cc", *strict, "-o", str(idle(build)), str(PROJECT / "bench" / "idle.c")], check=True)
 
 
 def command(grid: Grid, build: pathlib.Path) -> list[str]:
@@ -147,7 +159,10 @@ def rounds(grid: Grid, runs: Runs) -> Iterator[Configuration]:
 def inside(grid: Grid, build: pathlib.Path, runs: Runs) -> None:
     """All runs, in the emulation that this process finds itself in."""
     for configuration in rounds(grid, runs):
-        runs.add(one_run(grid, configuration, build, pathlib.Path.cwd()))
+        run = one_run(grid, configuration, build, pathlib.Path.cwd())
+        if not pathlib.Path(os.environ["FOREBAY_PFS_STATE"]).exists():
+            sys.exit("error: the state of the emulation was removed; begin again, it goes on from here")
+        runs.add(run)
         done = sum(map(len, runs.of.values()))
         if done % 20 == 0:
             print(f"{grid.name}: {done} runs of {len(runs.of)} configurations", file=sys.stderr, flush=True)
@@ -157,7 +172,7 @@ def make(grid: Grid, build: pathlib.Path) -> None:
     """One grid, from the beginning or from where it was left."""
     began = time.monotonic()
     file = build / "grids" / f"{grid.name}.runs.jsonl"
-    file.parent.mkdir(exist_ok=True)
+    make_idle(build)
     with tempfile.TemporaryDirectory(prefix="forebay-grid-", dir="/dev/shm") as scratch:
         place = pathlib.Path(scratch)
         (place / "inputs").mkdir()
@@ -191,6 +206,7 @@ def job_script(grid: Grid, build: pathlib.Path) -> str:
     """The default run as a user would write it down."""
     exports = " ".join(f"{name}={value}" for name, value in LAUNCHING.items())
     lines = ["#!/bin/bash", f"#SBATCH --job-name={grid.name}", f"#SBATCH --ntasks={grid.ranks}", f"export {exports}"]
+    lines.append(f'export LD_PRELOAD="{idle(build)}:$LD_PRELOAD"')
     return "\n".join([*lines, shlex.join(command(grid, build)), ""])
 
 
@@ -243,6 +259,7 @@ def head(grid: Grid, runs: Runs) -> dict:
         "record": kept.name,
         "spread": spread(runs),
         "limit_s": LIMIT_S,
+        "ranks_that_wait": "sleep (bench/idle.c)",
         "seed": SEED,
         "date": datetime.date.today().isoformat(),
         "cores": os.cpu_count(),

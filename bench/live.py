@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 import msgspec
-from grid import PROJECT, RESULTS, job_script, prepare
+from grid import PROJECT, RESULTS, job_script, make_idle, prepare
 from grid_kernels import Grid, grids
 
 from forebay.tune.model import Configuration, Run, Verdict, key
@@ -88,6 +88,7 @@ def search(grid: Grid, build: pathlib.Path, budget_runs: int) -> Outcome:
     """One search, in a directory of its own below /dev/shm."""
     with tempfile.TemporaryDirectory(prefix="forebay-live-", dir="/dev/shm") as scratch:
         place = pathlib.Path(scratch)
+        make_idle(build)
         prepare(grid, build, place)
         (place / "job.sh").write_text(job_script(grid, build))
         words = [str(build / "bin" / "forebay"), "tune", "--budget", str(budget_runs), "--on", "file-system"]

@@ -77,6 +77,7 @@ def test_a_third_repeat_only_where_two_differ(tmp_path):
 def test_one_run_of_a_kernel_leaves_only_its_figures(build, tmp_path):
     grid = Grid("replib", "lustre-small", 2, ("replib", "-c", "2", "-t", "0"), {}, {}, {"input": "text"})
     (tmp_path / "inputs").mkdir()
+    gridding.make_idle(build)
     gridding.prepare(grid, build, tmp_path / "inputs")
     made = gridding.one_run(grid, {}, build, tmp_path)
     assert made["status"] == "ok" and 0 < made["io_s"] < made["job_s"]
