@@ -73,7 +73,7 @@ def outcome(name: str, study: str, gain: float) -> Outcome:
     """From the text of a study file with one place (docs/tune.md)."""
     lines = [json.loads(line) for line in study.splitlines()[1:]]
     runs = [msgspec.convert(line["run"], Run) for line in lines if "run" in line]
-    verdict = msgspec.convert([line["verdict"] for line in lines if "verdict" in line][-1], Verdict)
+    verdict = msgspec.convert([line["verdict"]["verdict"] for line in lines if "verdict" in line][-1], Verdict)
     return Outcome(name, len(runs), verdict.recommended, median_s(runs, {}), median_s(runs, verdict.recommended), gain)
 
 

@@ -123,7 +123,8 @@ def test_the_outcome_of_a_search_is_that_of_its_final_round():
             [("default", {}, 9.0), ("final", {}, 2.0), ("final", best, 0.5), ("final", best, 0.5), ("final", {}, 2.0)]
         )
     ]
-    verdict = {"verdict": {"place": "file-system"} | msgspec.to_builtins(Verdict(recommended=best, reason=""))}
+    said = msgspec.to_builtins(Verdict(recommended=best, reason="faster"))
+    verdict = {"verdict": {"place": "file-system", "verdict": said}}
     lines = [{"forebay_tune": 1}, *({"run": msgspec.to_builtins(one)} for one in runs), verdict]
     found = live.outcome("x", "\n".join(map(json.dumps, lines)), gain=5.0)
     assert (found.runs, found.recommended, found.gain, found.over_best) == (5, best, 4.0, 1.25)
