@@ -32,8 +32,6 @@ from forebay.tune.model import Configuration, Machine, key
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = PROJECT / "bench" / "grids"
-#: A run is ended after this; nothing that takes as long is near the best.
-LIMIT_S = 6.0
 ENDING_S = 5.0
 REPEATS = 2
 #: Where two repeats differ by more than this, there is a third.
@@ -95,7 +93,7 @@ def one_run(grid: Grid, configuration: Configuration, build: pathlib.Path, place
             os.link(name, directory / name.name)
         preload = {"LD_PRELOAD": f"{idle(build)}:{os.environ.get('LD_PRELOAD', '')}"}
         environment = os.environ | LAUNCHING | preload | ({"MPICH_MPIIO_HINTS": hints} if hints else {})
-        return measured(command(grid, build), directory, environment) | {"configuration": configuration}
+        return measured(command(grid, build), directory, environment, grid.limit_s) | {"configuration": configuration}
     finally:
         shutil.rmtree(directory)
 
@@ -116,7 +114,7 @@ def command(grid: Grid, build: pathlib.Path) -> list[str]:
     return ["mpiexec", "--oversubscribe", "-n", str(grid.ranks), str(build / "kernels" / program), *arguments]
 
 
-def measured(words: list[str], directory: pathlib.Path, environment: dict[str, str]) -> dict:
+def measured(words: list[str], directory: pathlib.Path, environment: dict[str, str], limit_s: float) -> dict:
     """`io_s` of the kernel's line, `job_s` of mpiexec, `status`: ok, limit or failed."""
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -124,7 +122,7 @@ def measured(words: list[str], directory: pathlib.Path, environment: dict[str, s
         start_new_session=True,
     )  # fmt: skip
     try:
-        out, errors = process.communicate(timeout=LIMIT_S)
+        out, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         end(process)
         return {"io_s": None, "job_s": round(time.perf_counter() - began, 4), "status": "limit"}
@@ -258,7 +256,7 @@ def head(grid: Grid, runs: Runs) -> dict:
         "guesses": [],
         "record": kept.name,
         "spread": spread(runs),
-        "limit_s": LIMIT_S,
+        "limit_s": grid.limit_s,
         "ranks_that_wait": "sleep (bench/idle.c)",
         "seed": SEED,
         "date": datetime.date.today().isoformat(),

@@ -39,6 +39,7 @@ class Grid:
     acts: Acts
     inputs: dict[str, str] = dataclasses.field(default_factory=dict)
     prepare: tuple[str, ...] = ()  # arguments of a run before all others that makes more inputs
+    limit_s: float = 6.0  # a run is ended after this; nothing that takes as long is near the best
 
     @property
     def name(self) -> str:
@@ -195,9 +196,9 @@ def wrf(model: str) -> Grid:
     values |= {"lfs_stripe_count": ("4", "8")} if lustre else {"wrfout*:cb_buffer_size": sizes(MIB)}
     acts: Acts = {"wrfinput*:cb_nodes": (start, (None,))}
     acts |= {name: (out, (None,)) for name in ("wrfout*:cb_nodes", "wrfout*:cb_buffer_size")}
-    size = "--nx 384 --ny 256 --nz 4 --variables 20 --steps 2"
+    size = "--nx 512 --ny 256 --nz 2 --variables 20 --steps 2"
     often = "--history-interval 1 --restart-interval 0 --boundary-interval 2"
-    return Grid("wrf", model, 8, ("wrf", *size.split(), *often.split()), values, acts, prepare=("--prepare",))
+    return Grid("wrf", model, 8, ("wrf", *size.split(), *often.split()), values, acts, prepare=("--prepare",), limit_s=8.0)
 
 
 KERNELS = {"btio-full": btio_full, "btio-simple": btio_simple, "replib": replib, "vpic": vpic, "wrf": wrf}

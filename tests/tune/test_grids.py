@@ -84,15 +84,14 @@ def test_one_run_of_a_kernel_leaves_only_its_figures(build, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["inputs"]
 
 
-def test_a_run_beyond_its_limit_is_ended(monkeypatch, tmp_path):
-    monkeypatch.setattr(gridding, "LIMIT_S", 0.2)
+def test_a_run_beyond_its_limit_is_ended(tmp_path):
     words = ["sh", "-c", "echo $$ > pid; sleep 60"]
-    assert gridding.measured(words, tmp_path, dict(os.environ))["status"] == "limit"
+    assert gridding.measured(words, tmp_path, dict(os.environ), limit_s=0.2)["status"] == "limit"
     assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
 def test_a_kernel_that_fails_is_told_with_what_it_said(tmp_path):
-    made = gridding.measured(["sh", "-c", "echo no space >&2; exit 1"], tmp_path, dict(os.environ))
+    made = gridding.measured(["sh", "-c", "echo no space >&2; exit 1"], tmp_path, dict(os.environ), limit_s=5)
     assert made["status"] == "failed" and "no space" in made["reason"] and made["io_s"] is None
 
 
