@@ -106,7 +106,7 @@ def test_a_trial_that_hangs_fails_and_the_search_goes_on(tuned):
         points=64,
         dumps=4,
     )
-    status, _, err = tuned.tune("--budget", "6", "--time-factor", "1")
+    status, _, err = tuned.tune("--budget", "8", "--time-factor", "1")
     assert status == 0, err
     trials = [run for run in tuned.runs() if run.configuration]
     assert [run.status for run in trials].count("failed") == 1
