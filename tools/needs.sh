@@ -50,6 +50,7 @@ test)
     need mpich command -v mpiexec.mpich
     need libmpich-dev command -v mpicc.mpich
     need gfortran command -v gfortran
+    need tcsh command -v tcsh
     need procps command -v pgrep
     need strace command -v strace
     need chromium command -v chromium
