@@ -11,6 +11,7 @@ import time
 
 import calls
 import large
+import searches
 import space
 import staging
 import trivial
@@ -46,8 +47,10 @@ def table(rows: list[list[str]]) -> str:
 
 def main() -> int:
     only = os.environ.get("ONLY")
+    if only == "searches":
+        return searches.main()
     if only and only not in BENCHMARKS:
-        print(f"error: ONLY={only}: there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        print(f"error: ONLY={only}: there are {', '.join([*BENCHMARKS, 'searches'])}", file=sys.stderr)
         return 2
     build = pathlib.Path(os.environ["FOREBAY_BUILD"])
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

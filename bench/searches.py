@@ -11,13 +11,13 @@ import os
 import pathlib
 import statistics
 
+from forebay.tune.model import key
 from searching.grid import Grid, read
 from searching.play import NOISES, chosen
-from forebay.tune.model import key
 
 GRIDS = pathlib.Path(os.environ.get("GRIDS") or pathlib.Path(__file__).parent / "grids")
 RESULTS = "searches.json"
-STRATEGIES = tuple((os.environ.get("S") or "tpe,greedy,random").split(","))
+STRATEGIES = ("tpe", "greedy", "random")
 RUNS = (12, 20, 40)
 SEEDS = 40
 PROCESSES = 2
@@ -31,6 +31,8 @@ _grids: dict[str, Grid] = {}
 
 
 def _load() -> None:
+    if "FOREBAY_BUILD" in os.environ:
+        os.environ.setdefault("FOREBAY_PROGRAM", os.environ["FOREBAY_BUILD"] + "/bin/forebay")
     _grids.update({path.stem: read(path) for path in sorted(GRIDS.glob("*.jsonl"))})
 
 
@@ -62,11 +64,14 @@ def run(seed: int, seeds: int) -> list[dict]:
     lines = []
     with concurrent.futures.ProcessPoolExecutor(PROCESSES, initializer=_load) as pool:
         for noise, runs, strategy in kinds:
-            cases = [(name, strategy, noise, runs, seed + number) for name in _grids for number in range(seeds)]
+            cases = [
+                (name, strategy, noise, runs, seed + number) for name in _grids for number in range(seeds)
+            ]
             results = dict(zip(cases, pool.map(played, cases, chunksize=4), strict=True))
             line = {"noise": noise, "runs": runs, "strategy": strategy} | summary(list(results.values()))
             line["grids"] = {
-                name: summary([result for case, result in results.items() if case[0] == name]) for name in _grids
+                name: summary([result for case, result in results.items() if case[0] == name])
+                for name in _grids
             }
             lines.append(line)
             print(f"searches: {noise} {runs} runs {strategy}: {line['median']} ({line['p90']})", flush=True)
@@ -91,7 +96,9 @@ def main() -> int:
     seed, seeds = int(os.environ.get("SEED") or 100_000), int(os.environ.get("SEEDS") or SEEDS)
     lines = run(seed, seeds)
     again = f"make bench ONLY=searches SEED={seed} SEEDS={seeds}"
-    (GRIDS / RESULTS).write_text(json.dumps({"again": again, "worse_than": WORSE, "lines": lines}, indent=1) + "\n")
+    (GRIDS / RESULTS).write_text(
+        json.dumps({"again": again, "worse_than": WORSE, "lines": lines}, indent=1) + "\n"
+    )
     print(table(lines) + f"\n\n{len(_grids)} grids, {seeds} seeds each; again: {again}")
     return 0
 

@@ -43,6 +43,7 @@ class Grid:
     guesses: tuple[Guess, ...]
     machine: Machine
     seconds: dict[tuple, float | None]
+    _acting: dict[tuple, tuple] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def best_s(self) -> float:
@@ -54,17 +55,13 @@ class Grid:
 
     def acting(self, configuration: Configuration) -> Configuration:
         """What is left of a configuration without the settings that cannot act: its largest part on the grid."""
-        parts = _cached_parts(tuple(sorted(configuration)))
-        for part in parts:
-            one = {name: configuration[name] for name in part}
-            if key(one) in self.seconds:
-                return one
-        return {}
-
-
-@functools.lru_cache(maxsize=10000)
-def _cached_parts(names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [part for size in range(len(names), -1, -1) for part in itertools.combinations(names, size)]
+        wanted = key(configuration)
+        if wanted not in self._acting:
+            parts = (
+                part for size in range(len(wanted), -1, -1) for part in itertools.combinations(wanted, size)
+            )
+            self._acting[wanted] = next(part for part in parts if part in self.seconds)
+        return dict(self._acting[wanted])
 
 
 def read(path: pathlib.Path) -> Grid:
@@ -72,13 +69,18 @@ def read(path: pathlib.Path) -> Grid:
     head, *lines = path.read_text().splitlines()
     about = msgspec.json.decode(head, type=Head)
     points = [msgspec.json.decode(line, type=Point) for line in lines if line]
-    seconds = {key(p.configuration): statistics.median(p.seconds) if p.status == "ok" else None for p in points}
+    seconds = {
+        key(p.configuration): statistics.median(p.seconds) if p.status == "ok" else None for p in points
+    }
     parameters, guesses = about.parameters, about.guesses
     if not guesses:
         found = _space(path.with_suffix(".record"), about)
         known = {parameter.name: parameter.default for parameter in found.parameters}
         parameters = tuple(msgspec.structs.replace(p, default=known.get(p.name)) for p in parameters)
-        guesses = tuple(msgspec.structs.replace(g, configuration=_near(g.configuration, parameters)) for g in found.guesses)
+        guesses = tuple(
+            msgspec.structs.replace(g, configuration=_near(g.configuration, parameters))
+            for g in found.guesses
+        )
     return Grid(path.stem, parameters, guesses, about.machine, seconds)
 
 

@@ -53,9 +53,7 @@ def _confirmed(grid: Grid, plan: Plan, factors: list[float]) -> tuple[Configurat
     """As `forebay tune` does it."""
     runs: list[Run] = []
     while True:
-        step = next_step(
-            plan, runs, canonical=lambda one, _: grid.acting(one), forbidden=lambda one, _: None
-        )
+        step = next_step(plan, runs, canonical=lambda one, _: grid.acting(one), forbidden=lambda one, _: None)
         if not isinstance(step, Step):
             return step.recommended, len(runs)
         true_s = grid.seconds[key(step.configuration)]

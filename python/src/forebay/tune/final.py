@@ -7,21 +7,26 @@ import statistics
 from collections.abc import Sequence
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, Step, Verdict, key
-from forebay.tune.statistics import counts, disturbed, history_of, pairing, relative_logs
+from forebay.tune.statistics import counts, disturbed, history_of, log_seconds, pairing
 from forebay.tune.strategies import History, Regression, Trial
 
 #: What is not expected to be at least this much faster does not come to the final round.
 CANDIDATE_RATIO = 0.99
 #: A gain below this is not worth a line in a script, however sure it is.
 GAIN_MIN = 1.02
-#: Rounds in which all finalists run, and all rounds; those beyond the first are between the best and the default.
+#: Rounds in which all finalists run, and all rounds; those beyond the first are between the best and the
+#: default.
 PAIRS_MIN, PAIRS_MAX = 2, 6
+#: Disturbed runs of the final round that are made once more.
+AGAIN_MAX = 1
+#: From so many runs on, a run is kept for that.
+SPARE_FROM = 16
 #: No more than this share of all runs is kept for the end.
 SHARE_MAX = 0.5
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
-#: Student's t of a few degrees of freedom, to plan how many pairs a gain needs.
-STUDENT_LIKELY = 2.6
+#: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
+STUDENT_LIKELY = 4.2
 
 
 def candidates(history: History) -> list[Trial]:
@@ -38,14 +43,15 @@ def candidates(history: History) -> list[Trial]:
 def reserve(history: History) -> int:
     """How many of the runs are kept for the end: as many as the best so far will need to be proven.
 
-    A gain that is large against the noise needs two pairs, a small one more. Where all that may be kept would not
-    do, the search has not found what it looks for yet, and the least is kept.
+    A gain that is large against the noise needs two pairs, a small one more. Where all that may be kept would
+    not do, the search has not found what it looks for yet, and the least is kept.
     """
     plan = history.plan
     pairs = _pairs_needed(history)
     most = max(round(plan.runs_max * SHARE_MAX), 2 * PAIRS_MIN)
+    spare = AGAIN_MAX if plan.runs_max >= SPARE_FROM else 0
     wanted = 2 * PAIRS_MIN if pairs > PAIRS_MAX else _runs(_width(plan, pairs, most), pairs)
-    return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
+    return 2 * (plan.confirm_pairs or 0) + min(wanted + spare, most, max(plan.runs_max - 2, 0))
 
 
 def _pairs_needed(history: History) -> int:
@@ -101,7 +107,10 @@ class _Final:
         self.history, self.plan, self.replay, self.only = history, history.plan, replay, only
         self.runs, self.done = list(runs), _last(runs)
         self.failed = {key(run.configuration) for run in runs if run.status == "failed"}
-        self.out = disturbed(relative_logs(self.runs, replay))
+        self.out = disturbed(log_seconds(self.runs, replay))
+        #: How many disturbed runs are made once more; those beyond count, drawn in by the interval's
+        #: arithmetic.
+        self.again = AGAIN_MAX
         #: For each round: configuration -> its run.
         self.rounds: list[dict[tuple, Run]] = []
 
@@ -115,8 +124,11 @@ class _Final:
             wanted = {key(one) for one in order}
             while rest and wanted - set(found):
                 run = rest.pop(0)
-                if key(run.configuration) in wanted and run.number not in self.out:
-                    found[key(run.configuration)] = run
+                one = key(run.configuration)
+                if one in wanted and (run.number not in self.out or self.again == 0):
+                    found[one] = run
+                elif one in wanted:
+                    self.again -= 1
             missing = [one for one in order if key(one) not in found and key(one) not in self.failed]
             if missing and left > 0:
                 what = "one of the best" if missing[0] else "the default"
@@ -180,14 +192,14 @@ class _Final:
         return dict(min(ratios, key=lambda one: ratios[one])) if ratios else None
 
     def _others(self, tuned: Configuration) -> list[list[float]]:
-        """Ratios of the runs beside the pairs that say how much runs of one configuration differ."""
+        """Seconds of the runs beside the pairs that say how much runs of one configuration differ."""
         used = {found[one].number for found in self._pairs(key(tuned)) for one in ((), key(tuned))}
         finals = {run.number for run in self.done}
         others = []
-        for one, logs in relative_logs(self.runs, self.replay).items():
+        for one, group in log_seconds(self.runs, self.replay).items():
             # A finalist's run of the search is no fair sample: it was chosen because it was fast.
-            fair = [n for n in logs if n not in used | self.out and (not one or n in finals)]
-            others.append([math.exp(logs[n]) for n in fair])
+            fair = [n for n in group if n not in used | self.out and (not one or n in finals)]
+            others.append([math.exp(group[n]) for n in fair])
         return others
 
     def _nothing(self) -> str:

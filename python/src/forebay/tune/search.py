@@ -1,8 +1,8 @@
 """The next step of a search, or its verdict: a pure function of the plan and the runs so far.
 
-The phases: the default; a probe, which shows whether the application obeys at all; the guesses of the rules; what the
-strategy proposes, with the default in between as the anchor; at the end the best few and the default in turn
-(final.py). Nothing but these last runs decides. docs/decisions/0013-search.md has the reasons.
+The phases: the default; a probe, which shows whether the application obeys at all; the guesses of the rules;
+what the strategy proposes, with the default in between as the anchor; at the end the best few and the default
+in turn (final.py). Nothing but these last runs decides. docs/decisions/0013-search.md has the reasons.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def next_step(
 ) -> Step | Verdict:
     """What to run next, or how the search ends.
 
-    `runs` are those of one place, in order. `runs_left`: how many more another budget (minutes, node-hours) allows;
-    the plan's `runs_max` holds besides. `canonical` and `forbidden` are those of forebay.tune.space.
+    `runs` are those of one place, in order. `runs_left`: how many more another budget (minutes, node-hours)
+    allows; the plan's `runs_max` holds besides. `canonical` and `forbidden` are those of forebay.tune.space.
     """
     search = _search(plan, runs, runs_left, canonical, forbidden)
     step = _step(search)
@@ -70,7 +70,8 @@ def next_step(
 def settled(plan: Plan, runs: Sequence[Run]) -> tuple[Run, ...]:
     """The runs that count. A contaminated run is left out, so that its step comes again.
 
-    After a fifth of all runs the disturbance is taken for the machine's usual state, and those that follow count.
+    After a fifth of all runs the disturbance is taken for the machine's usual state, and those that follow
+    count.
     """
     allowed = max(2, plan.runs_max // 5)
     kept = []

@@ -1,11 +1,12 @@
 """What repeated runs say: times relative to the default's, which runs were disturbed, and how sure a gain is.
 
-Noise of run times is taken as multiplicative, so all is done on logarithms. Another job on the machine makes a run
-slower, never faster: what is far above its like is disturbed, what is far below is not.
+Noise of run times is taken as multiplicative, so all is done on logarithms. Another job on the machine makes
+a run slower, never faster: what is far above its like is disturbed, what is far below is not.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +21,11 @@ from forebay.tune.strategies import History, Trial
 DISTURBED_DEVIATIONS = 3.5
 #: ... if it is at least this much slower: below, it is not worth a run to find out.
 DISTURBED_RATIO = 1.2
-#: Logs are drawn in to so many standard deviations from the median; the variance of normal values is then smaller by
-#: this. Simulated: docs/decisions/0013-search.md.
+#: Logs are drawn in to so many standard deviations from the median, and the variance is corrected for it.
+#: Found by simulation of two to four pairs, so that the interval holds what it says:
+#: docs/decisions/0013-search.md.
 WINSORIZED = 2.0
-WINSORIZED_CORRECTION = 1.15
+WINSORIZED_CORRECTION = 1.4
 DEVIATION_MIN = math.log(1.02)
 #: A standard deviation of normal values in units of their median absolute deviation.
 NORMAL = 1.4826
@@ -49,11 +51,12 @@ def _level(middles: Sequence[float], index: int) -> float:
 
 
 def ratios(runs: Sequence[Run]) -> list[float | None]:
-    """The time of each run relative to the default's at that time; below 1 it was faster. None: it has no time.
+    """The time of each run relative to the default's at that time; below 1 it was faster. None: it has no
+    time.
 
-    The default's time is the running median of three anchors, so that one disturbed anchor moves nothing, and is
-    interpolated between anchors, so that a machine that becomes slower slows both alike. Runs of the job and of its
-    recorded I/O are not compared.
+    The default's time is the running median of three anchors, so that one disturbed anchor moves nothing, and
+    is interpolated between anchors, so that a machine that becomes slower slows both alike. Runs of the job
+    and of its recorded I/O are not compared.
     """
     found: list[float | None] = [None] * len(runs)
     for replay in (False, True):
@@ -69,39 +72,40 @@ def ratios(runs: Sequence[Run]) -> list[float | None]:
     return found
 
 
-def relative_logs(runs: Sequence[Run], replay: bool) -> dict[tuple, Logs]:
-    """By configuration: logarithm of the ratio to the default, by number of run."""
+def log_seconds(runs: Sequence[Run], replay: bool) -> dict[tuple, Logs]:
+    """By configuration: logarithm of the seconds, by number of run."""
     groups: dict[tuple, Logs] = {}
-    for run, ratio in zip(runs, ratios(runs), strict=True):
-        if ratio is not None and run.replay == replay:
-            groups.setdefault(key(run.configuration), {})[run.number] = math.log(ratio)
+    for run in runs:
+        if counts(run) and run.replay == replay:
+            groups.setdefault(key(run.configuration), {})[run.number] = math.log(run.seconds or 0)
     return groups
 
 
 def disturbed(groups: Mapping[tuple, Logs]) -> set[int]:
     """Numbers of the runs that are far slower than others of the same configuration.
 
-    The standard deviation is that of all configurations together, from their median absolute deviation, which a few
-    disturbed runs do not move. With two runs of a configuration the faster one is the measure.
+    The standard deviation is that of all configurations together, from their median absolute deviation, which
+    a few disturbed runs do not move. With two runs of a configuration the faster one is the measure.
     """
-    deviation = _deviation([np.array(list(logs.values())) for logs in groups.values()])
+    deviation = _deviation([np.array(list(group.values())) for group in groups.values()])
     if deviation == 0:
         return set()
     allowed = max(DISTURBED_DEVIATIONS * deviation, math.log(DISTURBED_RATIO))
     found = set()
-    for logs in groups.values():
-        if len(logs) == 1:
-            continue
-        middle = statistics.median_low(list(logs.values()))
-        factor = math.sqrt(2) if len(logs) == 2 else 1
-        found |= {number for number, log in logs.items() if log - middle > factor * allowed}
+    for group in groups.values():
+        middle = statistics.median_low(list(group.values()))
+        # The difference of two has more room than one value from the middle of many.
+        wider = math.sqrt(2) if len(group) == 2 else 1
+        found |= {number for number, log in group.items() if log - middle > wider * allowed}
     return found
 
 
 def _deviation(groups: Sequence[np.ndarray]) -> float:
-    """The standard deviation within groups, from their median absolute deviation: a few disturbed runs do not move it.
+    """The standard deviation within groups, from their median absolute deviation: a few disturbed runs do not
+    move it.
 
-    A group's median takes a degree of freedom: its smallest deviation, which is the median's own, does not count.
+    A group's median takes a degree of freedom: its smallest deviation, which is the median's own, does not
+    count.
     """
     deviations = [d for group in groups for d in np.sort(np.abs(group - np.median(group)))[1:]]
     return NORMAL * float(np.median(deviations)) if deviations else 0.0
@@ -115,10 +119,11 @@ def pairing(
 ) -> Pairing:
     """The ratio default / tuned of runs made in turn, with Student's t interval of the mean log ratio.
 
-    `others`: times of further runs, one sequence for each configuration, in any unit. They say nothing of the ratio,
-    but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of variance, which
-    makes the interval of two or three pairs a usable one. Logs are Winsorized at two standard deviations from their
-    configuration's median, so that one disturbed run does not decide; the variance is corrected for that.
+    `others`: times of further runs, one sequence for each configuration, in any unit. They say nothing of the
+    ratio, but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of
+    variance, which makes the interval of two or three pairs a usable one. Logs are Winsorized at two standard
+    deviations from their configuration's median, so that one disturbed run does not decide; the variance is
+    corrected for that.
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
@@ -147,23 +152,19 @@ def pairing(
 def trials(
     runs: Sequence[Run], canonical: Callable[[Configuration], Configuration], replay: bool
 ) -> tuple[Trial, ...]:
-    """What was tried, in the order of first runs: medians of the undisturbed ratios; failed once is failed."""
-    groups = relative_logs(runs, replay)
-    out = disturbed(groups)
+    """What was tried, in the order of first runs: medians of undisturbed ratios; failed once is failed."""
+    relative = dict(zip((run.number for run in runs), ratios(runs), strict=True))
+    out = disturbed(log_seconds(runs, replay))
     found: dict[tuple, Trial] = {}
     for run in runs:
         chosen = canonical(run.configuration)
         if not chosen or (run.replay != replay and run.status != "failed"):
             continue
         like = [other for other in runs if canonical(other.configuration) == chosen]
-        logs = [
-            log
-            for other in like
-            for n, log in groups.get(key(other.configuration), {}).items()
-            if n not in out
-        ]
-        failed = not logs or any(other.status == "failed" for other in like)
-        ratio = None if failed else math.exp(statistics.median(logs))
+        fair = [one for one in like if one.replay == replay and one.number not in out]
+        known = [ratio for one in fair if (ratio := relative[one.number]) is not None]
+        failed = not known or any(other.status == "failed" for other in like)
+        ratio = None if failed else statistics.median(known)
         found[key(chosen)] = Trial(chosen, ratio, any(other.status == "ok" for other in like))
     return tuple(found.values())
 
@@ -171,11 +172,13 @@ def trials(
 def noise(runs: Sequence[Run], replay: bool) -> float:
     """The standard deviation of the log of one run's time, from the default's runs.
 
-    While there are few, what is usual on a shared file system weighs as two more.
+    From differences of successive ones, into which a slow drift of the machine hardly comes. While there are
+    few, what is usual on a shared file system weighs as two more.
     """
-    logs = relative_logs(runs, replay)
-    default = [log for number, log in logs.get((), {}).items() if number not in disturbed(logs)]
-    squares = sum((log - statistics.fmean(default)) ** 2 for log in default)
+    groups = log_seconds(runs, replay)
+    out = disturbed(groups)
+    default = [log for number, log in groups.get((), {}).items() if number not in out]
+    squares = sum((b - a) ** 2 for a, b in itertools.pairwise(default)) / 2
     return math.sqrt((squares + 2 * NOISE_USUAL**2) / (max(len(default) - 1, 0) + 2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ WHOLE_SPACE_MAX = 20_000
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration that was run: its time relative to the default's, below 1 is faster; None: it failed."""
+    """One configuration that was run: its time relative to the default's (below 1: faster; None: failed)."""
 
     configuration: Configuration
     ratio: float | None
@@ -27,8 +28,8 @@ class Trial:
 class History:
     """The plan, and what was tried so far in the order of first runs, the default not among it.
 
-    `canonical` leaves out of a configuration what cannot act, so that equal in effect means equal; `forbidden` says
-    why one may not be run (forebay.tune.space).
+    `canonical` leaves out of a configuration what cannot act, so that equal in effect means equal;
+    `forbidden` says why one may not be run (forebay.tune.space).
     """
 
     plan: Plan
@@ -40,8 +41,11 @@ class History:
     def usable(self, configuration: Configuration) -> Configuration | None:
         """The configuration as it acts, if it is new and may be run."""
         acting = self.canonical(configuration)
-        tried = any(key(trial.configuration) == key(acting) for trial in self.trials)
-        return None if not acting or tried or self.forbidden(acting) else acting
+        return None if not acting or key(acting) in self._tried or self.forbidden(acting) else acting
+
+    @functools.cached_property
+    def _tried(self) -> frozenset[tuple]:
+        return frozenset(key(trial.configuration) for trial in self.trials)
 
     def fastest(self) -> list[Trial]:
         """What ran and had an effect, the fastest first."""
@@ -53,17 +57,17 @@ class History:
 class Strategy(Protocol):
     """A strategy of search. It is a pure function of its arguments."""
 
-    #: Whether its choice is a final round. If not, its own rule is that the fastest single run wins; `forebay tune`
-    #: confirms it nevertheless, the benchmark of searches does not.
+    #: Whether its choice is a final round. If not, its own rule is that the fastest single run wins; `forebay
+    #: tune` confirms it nevertheless, the benchmark of searches does not.
     confirms: bool
 
     def propose(self, history: History, seed: int) -> Configuration | None:
-        """A configuration that is not yet tried and may be run, as `canonical` has it; None: there is no more."""
+        """A configuration that is new and may be run, as `canonical` has it; None: there is no more."""
         ...
 
 
 def levels(parameter: Parameter) -> list[str | None]:
-    """The values of a parameter with the default, None, at its place among them if its value is known, else first."""
+    """The values of a parameter with the default, None, at its place if its value is known, else first."""
     others: list[str | None] = [value for value in parameter.values if value != parameter.default]
     if parameter.ordered and parameter.default is not None:
         try:
@@ -75,7 +79,7 @@ def levels(parameter: Parameter) -> list[str | None]:
 
 
 def untried(history: History) -> Iterator[Configuration]:
-    """All of a space that is new and may be run, each once; nothing if the space is too large to look through."""
+    """All of a space that is new and may be run, each once; nothing if the space is too large."""
     axes = [levels(parameter) for parameter in history.plan.parameters]
     if math.prod(map(len, axes)) > WHOLE_SPACE_MAX:
         return

@@ -1,4 +1,4 @@
-"""What the trials so far say of configurations near the fastest: Bayesian linear regression of log ratios on levels."""
+"""What the trials say of configurations near the fastest: Bayesian regression of log ratios on levels."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 from forebay.tune.model import Configuration, Parameter
 from forebay.tune.strategies._base import History, Trial, levels
 
-#: Before anything is known: what one step of a parameter does to the log of the time, and how far a configuration
-#: may be from the sum of its steps (settings interact).
+#: Before anything is known: what one step of a parameter does to the log of the time, and how far a
+#: configuration may be from the sum of its steps (settings interact).
 EFFECT = 0.5
 MISFIT = 0.15
-#: A trial weighs this much less for each level that it is away from the fastest, so that the regression is a local one.
+#: A trial weighs this much less for each level that it is away from the fastest, so that the regression is a
+#: local one.
 HALVED = 1.3
 
 
 def features(parameters: Sequence[Parameter], one: Configuration) -> list[float]:
-    """1 for each level that is reached: an ordered parameter reaches all below its value, so that near is alike."""
+    """1 for each level that is reached; an ordered parameter reaches all up to its value: near is alike."""
     row = [1.0]
     for parameter in parameters:
         value, steps = one.get(parameter.name), levels(parameter)
@@ -32,7 +33,7 @@ def features(parameters: Sequence[Parameter], one: Configuration) -> list[float]
 
 
 class Regression:
-    """Fitted to the default and the trials that ran. `noise`: standard deviation of the log of one run's time."""
+    """Fitted to the default and the trials that ran. `noise`: see History."""
 
     def __init__(self, history: History, noise: float):
         self.parameters = history.plan.parameters

@@ -1,9 +1,9 @@
 """ExpBB's walk, as its authors describe it (KAUST, 2018), for comparison.
 
-First a sweep of the stripe count, doubling. Then aggregators, doubling, as the outer loop; within it the striping unit
-and the buffer size from the smallest on, doubling. A loop is left at the first run that is more than 5 % slower than
-the best so far. Each configuration is run once. ExpBB knows no other settings; here the walk goes on over the rest,
-each value once, with the best so far, so that it does not lose for want of them.
+First a sweep of the stripe count, doubling. Then aggregators, doubling, as the outer loop; within it the
+striping unit and the buffer size from the smallest on, doubling. A loop is left at the first run that is more
+than 5 % slower than the best so far. Each configuration is run once. ExpBB knows no other settings; here the
+walk goes on over the rest, each value once, with the best so far, so that it does not lose for want of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tuner's own strategy: the neighbours of what is fastest so far, and Optuna's multivariate TPE on log ratios."""
+"""The tuner's own strategy: neighbours of the fastest so far, and Optuna's multivariate TPE on log ratios."""
 
 from __future__ import annotations
 
