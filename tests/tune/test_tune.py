@@ -68,6 +68,21 @@ def test_both_places_within_one_hard_budget(tuned):
     assert staged.count("is emulated") == 2, "one series for each place"
 
 
+def test_a_job_that_names_its_directory_works_in_the_copy_all_the_same(tuned):
+    tuned.btio(
+        before=f"cd '{tuned.directory}'\n{WITHOUT_BUFFERING}",
+        after="echo done > mine.txt",
+    )
+    (tuned.directory / "mine.txt").write_text("mine")
+    status, _, err = tuned.tune(*EMULATED, "--budget", "3")
+    assert status == 0, err
+    assert {run.status for run in tuned.runs()} <= {"ok", "ineffective"}
+    assert len(tuned.runs()) >= 2
+    assert (tuned.study_directory / "runs" / "0002" / "job.json").exists()
+    assert (tuned.directory / "mine.txt").read_text() == "mine"
+    assert not (tuned.directory / "out").exists()
+
+
 def test_a_time_that_is_too_short_for_a_second_run_ends_after_the_first(tuned):
     tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 2")
     status, out, err = tuned.tune(*EMULATED, "--budget", "5s")
@@ -106,7 +121,7 @@ def test_a_trial_that_hangs_fails_and_the_search_goes_on(tuned):
         points=64,
         dumps=4,
     )
-    status, _, err = tuned.tune("--budget", "6", "--time-factor", "1")
+    status, _, err = tuned.tune("--budget", "8", "--time-factor", "1")
     assert status == 0, err
     trials = [run for run in tuned.runs() if run.configuration]
     assert [run.status for run in trials].count("failed") == 1

@@ -41,6 +41,12 @@ def test_a_default_run_that_fails_shows_what_it_said(tuned):
     assert "another script" in refused(tuned)
 
 
+def test_a_check_that_the_default_run_does_not_pass(tuned):
+    tuned.btio()
+    err = refused(tuned, "--check", "test -s out/btio.full.out && exit 9", runs=1)
+    assert "the check command ended with status 9" in err
+
+
 def test_an_output_that_differs_from_run_to_run(tuned):
     noise = (
         "head -c 512 /dev/urandom | dd of=out/btio.full.out conv=notrunc status=none"

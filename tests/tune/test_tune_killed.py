@@ -38,7 +38,7 @@ def test_after_kill_9_at_most_the_running_trial_is_lost(tuned):
 @pytest.mark.parametrize("phase", ["default", "search", "final"])
 def test_ctrl_c_in_any_phase(tuned, phase):
     tuned.btio(before=WITHOUT_BUFFERING)
-    process = tuned.start(*EMULATED, "--budget", "6", "--seed", "1")
+    process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1")
     begun = {
         "default": lambda: (
             tuned.study_directory / "runs" / "0001" / "output.txt"
