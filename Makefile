@@ -27,7 +27,7 @@ $(BUILD)/wheels/%/made: tests/requirements-%.txt
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-.PHONY: build run test check bench soak install clean format
+.PHONY: build run test check bench grids live soak install clean format
 
 build:
 	tools/needs.sh build
@@ -62,6 +62,14 @@ bench: build $(VENV)/made
 	install -d $(BUILD)/bench
 	$(CC) -O2 -std=c11 -D_XOPEN_SOURCE=700 -Wall -Wextra -Wpedantic -Werror -o $(BUILD)/bench/writer bench/writer.c
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) $(VENV)/bin/python bench
+
+# The exhaustive grids that searches are judged on: about an hour, goes on where it was stopped. ONLY=NAME for one.
+grids: build
+	@FOREBAY_BUILD=$(BUILD) $(VENV)/bin/python bench/grid.py $(ONLY)
+
+# `forebay tune` itself on the kernels of the grids, against what the grids say.
+live: build
+	@FOREBAY_BUILD=$(BUILD) $(VENV)/bin/python bench/live.py $(ONLY)
 
 # Random texts and random kills, for SOAK_MINUTES.
 soak: build $(VENV)/made
