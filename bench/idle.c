@@ -1,7 +1,8 @@
 // Preload for the grids: a rank that waits sleeps instead of spinning.
 //
-// Open MPI's ranks call sched_yield between looks at their queues when there are more of them than processors. With
-// nine ranks on two processors those that wait keep the one that works from its turn, and that is what varies most.
+// Open MPI's ranks call sched_yield between looks at their queues when there are more of them than
+// processors. With nine ranks on two processors those that wait keep the one that works from its
+// turn, and that is what varies most.
 
 #include <sched.h>
 #include <time.h>
