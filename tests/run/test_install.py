@@ -28,6 +28,7 @@ def test_what_is_installed_works_from_there(build, tmp_path):
         "forebay-report.1",
         "forebay-run.1",
         "forebay-status.1",
+        "forebay-tune.1",
         "forebay-why.1",
         "forebay.1",
     ]
