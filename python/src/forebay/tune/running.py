@@ -152,8 +152,7 @@ class Runner:
         script = self.replayed if step.replay else self.script
         assert script is not None
         text = script.text
-        if step.configuration:
-            assert self.plan is not None
+        if self.plan is not None:  # the default, too: it takes back the layout that the run before has set
             text = forms.trial_script(script, self.plan, step.configuration, self.form)
         path = directory / SCRIPT
         path.write_bytes(text.encode())
