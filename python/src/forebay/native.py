@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, TypeVar
@@ -20,6 +22,8 @@ from forebay.errors import ForebayError
 WAIT_S = 0.2
 #: Of what a series said on its standard error, so many lines are told when it ends unasked.
 LINES_TOLD_MAX = 5
+#: A killed tuner's series is waited for so long: it ends its job, and removes what it made.
+ENDING_S_MAX = 60.0
 
 
 class NativeError(ForebayError):
@@ -104,7 +108,7 @@ class Series:
         self.ready: Ready
 
     def __enter__(self) -> Series:
-        self._log = self._log_path.open("ab") if self._log_path else None
+        self._log = _locked(self._log_path) if self._log_path else None
         self._process = _started(self._words, self._log)
         try:
             self.ready = self._next_line(Ready)
@@ -186,6 +190,30 @@ class Series:
             return ""
         lines = self._log_path.read_text(errors="replace").splitlines()
         return " / ".join(line.strip() for line in lines[-LINES_TOLD_MAX:])
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """The log, once no earlier series writes it: one whose tuner was killed still removes what it made.
+
+    It has the log open as long as it lives, and with that the lock. NativeError if it does not end.
+    """
+    file = path.open("ab")
+    ends_s = time.monotonic() + ENDING_S_MAX
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError as error:
+            if time.monotonic() > ends_s:
+                file.close()
+                message = f"{path}: the runs of a tuner that was killed have not ended"
+                raise NativeError(
+                    message, "`forebay status` names them, `forebay clean --kill` ends them"
+                ) from error
+            time.sleep(WAIT_S)
+        except BaseException:
+            file.close()
+            raise
 
 
 def _started(words: list[str], log: IO[bytes] | None) -> subprocess.Popen[bytes]:

@@ -110,6 +110,10 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """
     if options["traces"] and not options["replay"]:
         raise TuneError("--trace names what --replay issues", "give --replay as well")
+    if options["dry_run"] and options["as_json"]:
+        raise TuneError(
+            "--json prints the figures of a tuning, which --dry-run does not make", "leave one out"
+        )
     wanted = _wanted(script, arguments, options)
     if options["submit_to"]:
         from forebay.cli.tune_submit import submit

@@ -62,8 +62,11 @@ def study_directory(wanted: Wanted) -> Path:
     if wanted.study:
         return wanted.study.absolute()
     script = wanted.script.absolute()
-    beside = script.parent if os.access(script.parent, os.W_OK) else Path.cwd()
-    return beside / f"{script.stem}.tune"
+    return _beside(script) / f"{script.stem}.tune"
+
+
+def _beside(script: Path) -> Path:
+    return script.parent if os.access(script.parent, os.W_OK) else Path.cwd()
 
 
 def has_study(directory: Path) -> bool:
@@ -126,7 +129,7 @@ def _shown(value: Any) -> str:
 def _head(wanted: Wanted, script: JobScript) -> Head:
     given = {name: getattr(wanted, name) for name in (*_FIXED, "time_factor", "budget")}
     given = {name: value for name, value in given.items() if value is not None}
-    output = wanted.output or script.path.with_name(f"{script.path.stem}.tuned{script.path.suffix}")
+    output = wanted.output or _beside(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
     return Head(
         script=str(script.path),
         script_digest=script.digest,

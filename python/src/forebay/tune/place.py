@@ -54,6 +54,7 @@ class PlaceTuning:
 
     def go(self) -> None:
         """Until the place has a verdict. TuneError if the job cannot be tuned; BudgetOver."""
+        self._check_replay()
         with self._series():
             self._run_default()
             verdict = self._first_verdict()
@@ -112,10 +113,16 @@ class PlaceTuning:
                 raise BudgetOver(f"the budget is over before a run on {PLACE_NAMES[self.place]}")
             step = Step(configuration={}, phase="default", reason="the job as it is")
             default = self._run(step, is_default=True)
+            if default.status == "failed" and self.share.clock.left_s() == 0:
+                raise BudgetOver(
+                    f"the budget is over before the job as it is has ended on {PLACE_NAMES[self.place]}"
+                )
             if default.status == "failed":
                 raise self._default_failed(default)
         self.runner.default = self._profile(default)
         worth.check_programs(self.runner.default)
+        if not self.runner.is_mapped:
+            worth.check_own_directory(self.runner.default, self.workplace.source, self.workplace.directory)
         if default.seconds is None:
             message = "not every MPI program of the job tells its I/O time"
             raise TuneError(message, "--objective job compares run times")
@@ -188,13 +195,15 @@ class PlaceTuning:
             confirm_pairs=CONFIRM_PAIRS if head.replay else None,
         )
 
-    def _prepare_replay(self) -> None:
-        """The script that issues the default run's I/O again, unless an earlier tuner wrote it."""
-        if self.runner.is_mapped:
+    def _check_replay(self) -> None:
+        if self.study.head.replay and self.workplace.is_named_in(self.job.text):
             raise TuneError(
-                f"{self.job.path}: a job that names its own directory cannot be replayed",
+                f"{self.job.path}: a job that names its own directory, or the one above, cannot be replayed",
                 "write the script with paths relative to its directory, or do without --replay",
             )
+
+    def _prepare_replay(self) -> None:
+        """The script that issues the default run's I/O again, unless an earlier tuner wrote it."""
         path = self.study.directory / "trace" / f"{self.place}.sh"
         if not path.exists():
             assert self.runner.default is not None
@@ -206,6 +215,7 @@ class PlaceTuning:
                     self.runner.series.ready.variables,
                     self.study.head.think,
                     [Path(trace) for trace in self.study.head.traces],
+                    {one.variable: one.value for one in self.job.assignments if not one.is_nested},
                 )
             )
         self.runner.replayed = script.read(path)

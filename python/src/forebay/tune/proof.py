@@ -24,7 +24,13 @@ def job_pairing(runs: Sequence[Run], configuration: Configuration, confidence: f
     pairs = list(zip(default_s, tuned_s, strict=False))
     if len(pairs) < 2:
         return None
-    return statistics.pairing([one for one, _ in pairs], [other for _, other in pairs], confidence)
+    # Runs of the default before the round say, too, how much its run time varies; see statistics.pairing.
+    paired = {run.number for run in final}
+    others = [run for run in runs if not run.replay and not run.configuration and run.number not in paired]
+    anchors_s = [run.job_s or 0.0 for run in others if _counts(run)]
+    return statistics.pairing(
+        [one for one, _ in pairs], [other for _, other in pairs], confidence, [anchors_s]
+    )
 
 
 def _counts(run: Run) -> bool:

@@ -12,11 +12,13 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from forebay.profiles import sources
+from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Profile, Program
 from forebay.tune.errors import TuneError
 from forebay.tune.worth import mpi_programs
@@ -47,15 +49,22 @@ class Issued(msgspec.Struct):
 
 
 def script_text(
-    profile: Profile, directory: Path, variables: dict[str, str], think: float, traces: Sequence[Path] = ()
+    profile: Profile,
+    directory: Path,
+    variables: dict[str, str],
+    think: float,
+    traces: Sequence[Path] = (),
+    exported: Mapping[str, str] | None = None,
 ) -> str:
     """The text of a script that issues the I/O of the default run's MPI programs again, in their order.
 
     `directory` is where that run was, `variables` named its namespaces. `traces`: others than its own, one
-    for each program. TuneError if a program has no trace, or `traces` are of other programs or ranks.
+    for each program. `exported`: what the job's script says to MPI-IO in variables, which is not in a trace.
+    TuneError if a program has no trace, or `traces` are of other programs or ranks.
     """
     programs = [program for program in mpi_programs(profile) if program.finished]
-    if not traces:
+    is_own = not traces
+    if is_own:
         traces = [_trace_of(program) for program in programs]
     if len(traces) != len(programs):
         raise TuneError(
@@ -63,14 +72,36 @@ def script_text(
         )
     places = {str(directory): f"$PWD/{BELOW}/work"}
     places |= {path.rstrip("/"): f"${{{name}%/}}/{BELOW}" for name, path in sorted(variables.items())}
-    steps = [_step(one, trace, places, think) for one, trace in zip(programs, traces, strict=True)]
+    steps = []
+    for program, trace in zip(programs, traces, strict=True):
+        _check(replay_program(program), trace, program)
+        there = places if is_own else _places_in(trace, profile, directory, places)
+        steps.append(_step(program, trace, there, think))
+    own = [f"export {name}={shlex.quote(value)}" for name, value in (exported or {}).items()]
     made = [f'mkdir -p "{target}"' for target in (*places.values(), _ELSEWHERE)]
-    return "\n".join(["#!/bin/bash", "set -e", *_LAUNCHING, *made, *steps, ""])
+    return "\n".join(["#!/bin/bash", "set -e", *_LAUNCHING, *own, *made, *steps, ""])
+
+
+def _places_in(trace: Path, profile: Profile, directory: Path, places: dict[str, str]) -> dict[str, str]:
+    """The same places by the names that they had in the run of the trace, which its record tells.
+
+    Namespaces are named by the id of their job.
+    """
+    try:
+        job = sources.open_path(trace.parent).job
+    except ProfileError as error:
+        raise TuneError(
+            f"{trace}: the record of its run is not beside it, so it is not known where its files were",
+            "name the trace in the record that `forebay run --trace` made",
+        ) from error
+    own, other = ((one.id or "").split(".")[0] for one in (profile.job, job))
+    names = {was: was.replace(f"/{own}/", f"/{other}/") for was in places}
+    names[str(directory)] = job.directory or str(directory)
+    return {names[was]: now for was, now in places.items()}
 
 
 def _step(program: Program, trace: Path, places: dict[str, str], think: float) -> str:
     replayer = replay_program(program)
-    _check(replayer, trace, program)
     words = [launcher(program), "-n", str(program.ranks), str(replayer)]
     options = " ".join(f'--map {shlex.quote(was)}="{now}"' for was, now in places.items())
     own = f'{options} --directory "{_ELSEWHERE}" --overwrite --think {think:g}'

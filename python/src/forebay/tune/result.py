@@ -27,6 +27,8 @@ def check_writable(study: Study, wanted: Wanted) -> None:
     path = output_path(study)
     if wanted.output and wanted.output.absolute() != path:
         raise TuneError(f"this study writes {path}, not {wanted.output}", "--study DIR begins a new one")
+    if not os.access(path.parent, os.W_OK):
+        raise TuneError(f"{path}: its directory cannot be written", "--output FILE writes it elsewhere")
     if wanted.overwrite or not path.exists() or _is_ours(study, path):
         return
     raise TuneError(

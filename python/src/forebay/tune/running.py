@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import tempfile
 import time
@@ -28,6 +30,8 @@ OUTPUT = "output.txt"
 LINES_TOLD_MAX = 5
 #: A trial of a job of a second gets so much at least beyond the default's time: starting it takes its time.
 LIMIT_EXTRA_S = 10.0
+#: Variables of Slurm, PBS and LSF that name the directory a job was submitted in.
+_SUBMITTED_IN = ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD")
 
 
 def limit_s(default_s: float, factor: float) -> float:
@@ -50,7 +54,8 @@ class Runner:
         #: Where runs begin, by the name that the job knows it by.
         self.directory = workplace.source if is_mapped else workplace.directory
         #: With the map a study beside the script is hidden from the job: records are made here, and moved.
-        self._scratch = Path(tempfile.mkdtemp(prefix="forebay-tune-")) if is_mapped else None
+        self._scratch = _scratch(study) if is_mapped else None
+        self._limit_s: float | None = None  # of the run in hand
         self.judge = self._new_judge()
         self.replayed: JobScript | None = None  # the recorded I/O, once there is a replay
         self.plan: Plan | None = None  # from here on: once the default run is known
@@ -68,6 +73,15 @@ class Runner:
     def is_mapped(self) -> bool:
         """The job sees the directory of runs under the name of its own."""
         return self._scratch is not None
+
+    @property
+    def _submitted_in(self) -> dict[str, str]:
+        """Where the job was submitted, as a scheduler around us tells it: a job that goes there stays."""
+        told = {name: os.environ.get(name) for name in _SUBMITTED_IN}
+        own = self.workplace.source
+        return {
+            name: str(self.directory) for name, path in told.items() if path and Path(path).resolve() == own
+        }
 
     @property
     def is_reproducible(self) -> bool:
@@ -101,6 +115,7 @@ class Runner:
             fresh=False,
             directory=str(self.directory),
             output=str(self.study.directory / "check.txt"),
+            time_limit_s=self._limit_s,
         )
         status = self.series.run(request).job_status
         return 255 if status is None else status
@@ -118,7 +133,7 @@ class Runner:
         directory = self._new_directory(number)
         self._write_script(directory, step)
         self.workplace.reset()
-        self.output_differs = False
+        self.output_differs, self._limit_s = False, limit_s
         use = processors.Use(self.series.process_id)
         run = Run(
             number=number,
@@ -164,6 +179,7 @@ class Runner:
             script=str(directory / SCRIPT),
             fresh=True,
             directory=str(self.directory),
+            environment=self._submitted_in,
             record=str(directory),
             trace=trace,
             output=str(directory / OUTPUT),
@@ -216,6 +232,14 @@ class Runner:
         run.without_effect = effect.without_effect(run.configuration, self.plan, default, profile)
         if set(run.without_effect) >= set(run.configuration):
             run.status, run.reason = "ineffective", "the counters are those of the default"
+
+
+def _scratch(study: Study) -> Path:
+    """A new directory for records; those of killed tuners of this study go."""
+    mark = hashlib.sha256(str(study.directory.resolve()).encode()).hexdigest()[:12]
+    for left in Path(tempfile.gettempdir()).glob(f"forebay-tune-{mark}-*"):
+        shutil.rmtree(left)
+    return Path(tempfile.mkdtemp(prefix=f"forebay-tune-{mark}-"))
 
 
 def _failed(run: Run, reason: str) -> Run:

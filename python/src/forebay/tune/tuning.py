@@ -12,6 +12,7 @@ import msgspec
 from forebay.errors import ForebayError
 from forebay.tune import opening, result, script, search
 from forebay.tune.budget import Budget, Clock, Share
+from forebay.tune.errors import TuneError
 from forebay.tune.model import Place, Plan, Verdict
 from forebay.tune.opening import Wanted
 from forebay.tune.place import BudgetOver, PlaceTuning
@@ -20,6 +21,8 @@ from forebay.tune.script import JobScript
 from forebay.tune.study import Reason, Study
 from forebay.tune.telling import PLACE_NAMES, Listener
 from forebay.tune.workplace import Workplace
+
+_KEPT = "what was measured until now is kept; the same command goes on"
 
 
 def tune(wanted: Wanted, listener: Listener) -> Study:
@@ -48,16 +51,21 @@ def _ending(study: Study) -> Iterator[None]:
     except ForebayError as error:
         study.append_end("stopped", str(error))
         raise
+    except OSError as error:
+        told = TuneError(f"{error.filename or study.directory}: {error.strerror}", _KEPT)
+        study.append_end("stopped", str(told))
+        raise told from error
 
 
 def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener) -> tuple[Reason, str]:
     open_places = [one for one in study.head.places if wanted.trials is not None or not study.settled(one)]
     budget = _budget(study, wanted)
+    clock = _clock(study, job, budget)
     if open_places:
         try:
             with _workplace(study, job) as workplace:
                 for number, place in enumerate(open_places):
-                    share = _share(study, job, budget, wanted, len(open_places) - number)
+                    share = _share(study, budget, clock, wanted, len(open_places) - number)
                     PlaceTuning(study, job, workplace, place, share, listener).go()
         except BudgetOver as over:
             return "budget", str(over)
@@ -84,12 +92,18 @@ def _budget(study: Study, wanted: Wanted) -> Budget:
     return wanted.budget or study.head.budget
 
 
-def _share(study: Study, job: JobScript, budget: Budget, wanted: Wanted, places: int) -> Share:
-    """An equal share of what is left for each place that is still to come."""
-    runs = None if budget.runs is None else -((len(study.runs) - budget.runs) // places)
+def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
+    """Of the time that is left: runs of earlier tuners count, and whatever this one does."""
     limit_s = budget.seconds_max(job.nodes)
     spent_s = sum(run.job_s or 0.0 for run in study.runs)
-    left_s = None if limit_s is None else max(0.0, limit_s - spent_s) / places
+    return Clock(None if limit_s is None else max(0.0, limit_s - spent_s))
+
+
+def _share(study: Study, budget: Budget, clock: Clock, wanted: Wanted, places: int) -> Share:
+    """An equal share of what is left for each place that is still to come."""
+    runs = None if budget.runs is None else -((len(study.runs) - budget.runs) // places)
+    whole_s = clock.left_s()
+    left_s = None if whole_s is None else whole_s / places
     is_extended = wanted.trials is not None or wanted.budget is not None
     return Share(runs=None if runs is None else max(0, runs), clock=Clock(left_s), is_extended=is_extended)
 
@@ -119,7 +133,8 @@ def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener
     plan = study.plans.get(place)
     if plan is not None or study.settled(place):
         return Looked(place, study.verdicts.get(place) if plan is None else None, plan)
-    share = _share(study, job, _budget(study, wanted), wanted, len(study.head.places))
+    budget = _budget(study, wanted)
+    share = _share(study, budget, _clock(study, job, budget), wanted, len(study.head.places))
     with _workplace(study, job) as workplace:
         verdict, plan = PlaceTuning(study, job, workplace, place, share, listener).look()
     return Looked(place, verdict, plan)

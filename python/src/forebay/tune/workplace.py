@@ -64,6 +64,7 @@ class Workplace:
         progress: Progress | None = None,
     ):
         self.source = job_directory.resolve()
+        self._names = _names(job_directory)
         self.study = study_directory.resolve()
         self.directory = self.study / "work"
         self._exclude = [pattern.rstrip("/") for pattern in exclude]
@@ -82,7 +83,7 @@ class Workplace:
     def is_named_in(self, text: str) -> bool:
         """Does the script speak of its directory by name, or of what is above it? Then it needs the map."""
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
-        return above is not None or str(self.source) in text
+        return above is not None or any(name in text for name in self._names)
 
     def renamed(self, text: str) -> str:
         """The script with its directory's name turned into the copy's: for runs without the map.
@@ -225,6 +226,16 @@ class Workplace:
                     f"{self.source / name} was changed since the tuning began, and runs need it as it was",
                     "begin a new study",
                 )
+
+
+def _names(directory: Path) -> set[str]:
+    """What a script may call the directory: with links on the way or without, or by its home directory."""
+    paths = {directory.absolute(), directory.resolve()}
+    names = {str(path) for path in paths}
+    for home in {Path.home(), Path.home().resolve()}:
+        below = [path.relative_to(home) for path in paths if home in path.parents]
+        names |= {f"{name}/{path}" for path in below for name in ("~", "$HOME", "${HOME}")}
+    return names
 
 
 def _state(path: Path) -> _State:

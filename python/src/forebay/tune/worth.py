@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forebay.advice.thresholds import IO_SHARE_MIN
 from forebay.profiles.derived import io_share
-from forebay.profiles.model import Profile, Program
+from forebay.profiles.model import File, Profile, Program
 from forebay.tune.errors import TuneError
 
 
@@ -48,6 +48,24 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %" if share >= 0.01 else "less than 1 %" if share > 0 else "0 %"
 
 
+def check_own_directory(profile: Profile, directory: Path, copy: Path) -> None:
+    """TuneError if a run that was to work in `copy`, which may lie below `directory`, wrote to the latter."""
+    for program in mpi_programs(profile):
+        for file in program.files:
+            is_own = file.path.startswith(f"{directory}/") and not file.path.startswith(f"{copy}/")
+            if is_own and is_written(file):
+                raise TuneError(
+                    f"the job writes to {file.path} by its full name, not to the copy that runs work in",
+                    "make the names in its input relative to the script's directory, or write that "
+                    "directory's name into the script, a comment does: then it is seen in its place",
+                )
+
+
+def is_written(file: File) -> bool:
+    """Through any layer."""
+    return any(layer.write.bytes for layer in file.layers.values())
+
+
 def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
     """What the user should know of files that no run makes anew, since they lie where nothing is restored."""
     own = (f"{directory}/", *(f"{path.rstrip('/')}/" for path in variables.values()))
@@ -56,7 +74,7 @@ def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) ->
             os.path.dirname(file.path)
             for program in mpi_programs(profile)
             for file in program.files
-            if any(layer.write.bytes for layer in file.layers.values()) and not file.path.startswith(own)
+            if is_written(file) and not file.path.startswith(own)
         }
     )
     if not outside:
@@ -64,7 +82,7 @@ def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) ->
     more = ", ..." if len(outside) > 3 else ""
     return [
         f"the job writes to {', '.join(outside[:3])}{more}, outside of its own directory: "
-        " what is there is neither put back between runs nor kept from them"
+        "what is there is neither put back between runs nor kept from them"
     ]
 
 
