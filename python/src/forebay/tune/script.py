@@ -6,15 +6,14 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import msgspec
 
+from forebay import native
 from forebay.tune.errors import TuneError
 from forebay.tune.launching import Launch, launch_of
 from forebay.tune.shell import Command, Statement, commands, statements
@@ -128,17 +127,8 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
     )
 
 
-def program() -> str:
-    """The command `forebay`: $FOREBAY_PROGRAM, else beside this Python's programs, else in PATH."""
-    beside = os.pathsep.join([str(Path(sys.argv[0]).absolute().parent), os.environ.get("PATH", "")])
-    found = os.environ.get("FOREBAY_PROGRAM") or shutil.which("forebay", path=beside)
-    if found is None:
-        raise TuneError("the command forebay is neither beside forebay-py nor in PATH", "run make install")
-    return found
-
-
 def _preview(path: Path, options: Sequence[str]) -> dict:
-    words = [program(), "run", "--dry-run", "--json", *options, path.name]
+    words = [str(native.program()), "run", "--dry-run", "--json", *options, path.name]
     try:
         done = subprocess.run(words, cwd=path.parent, capture_output=True, text=True)
         told = json.loads(done.stdout)
