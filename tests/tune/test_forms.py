@@ -88,7 +88,9 @@ def run(text, directory, **environment):
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (0, ""), text
+    # Open MPI 4.1.4 tells of a race between its daemon and itself, which does no harm.
+    said = [line for line in done.stderr.splitlines() if "setpgid" not in line]
+    assert (done.returncode, said) == (0, []), text
     return done.stdout.splitlines()
 
 
@@ -328,6 +330,31 @@ def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
     assert (
         tmp_path / "lfs.out"
     ).read_text() == f"setstripe -c 2 out dir\nsetstripe -c 1 {tmp_path / 'sub'}\n"
+
+
+def test_striping_reaches_directories_that_exist(shell, tmp_path):
+    job = read(tmp_path, f"#!{shell}\nset x\n")
+    plan = plan_of("lfs_stripe_count")
+    machine = msgspec.structs.replace(plan.machine, output_directories=("out", "old results"))
+    text = forms.trial_script(
+        job, msgspec.structs.replace(plan, machine=machine), {"lfs_stripe_count": "8"}, "library"
+    )
+    lfs = tmp_path / "lfs"
+    lfs.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/said\n')
+    lfs.chmod(0o755)
+    run(text, tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    targets = [tmp_path, tmp_path / "out", tmp_path / "old results"]
+    assert (tmp_path / "said").read_text().splitlines()[3:] == [str(one) for one in targets]
+
+
+def test_comments_fit_on_a_screen_and_are_else_whole(tmp_path):
+    job = read(tmp_path, "#!/bin/bash\nls\n")
+    said = "I/O is 1.50 times as fast as the default; " * 8
+    asked = {"a:cb_nodes": "4"}
+    by_place = {"file-system": (plan_of(*asked), asked, said)}
+    rows = forms.tuned_script(job, by_place, "cray", [], {}).splitlines()
+    comments = [row.removeprefix("# ") for row in rows if row.startswith("# ")]
+    assert max(map(len, comments)) <= 108 and " ".join(comments) == said.strip()
 
 
 def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):

@@ -192,6 +192,26 @@ def test_hints_for_one_command_alone_are_refused_with_their_line(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("export MPICH_MPIIO_HINTS='*:cb_nodes=2'; srun ./a", "sets MPICH_MPIIO_HINTS and starts ranks"),
+        ("mpirun -x MPICH_MPIIO_HINTS='*:cb_nodes=2' ./a", "gives MPICH_MPIIO_HINTS to mpirun alone"),
+        ("mpiexec -genv ROMIO_HINTS $PWD/hints -n 4 ./a", "gives ROMIO_HINTS to mpiexec alone"),
+        ("srun --export=ALL,PNETCDF_HINTS=a=b ./a", "gives PNETCDF_HINTS to srun alone"),
+        ("hints() { export MPICH_MPIIO_HINTS='*:cb_nodes=2'; }", "in a function of one line"),
+    ],
+)
+def test_hints_that_ours_would_not_override_are_refused(tmp_path, line, what):
+    with pytest.raises(TuneError, match=f"line 3 .*{what}"):
+        read(tmp_path, BASH + f"ls\n{line}\n")
+
+
+def test_variables_that_are_only_handed_on_are_no_error(tmp_path):
+    job = read(tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n")
+    assert [one.value for one in job.assignments] == ["*:cb_nodes=2"]
+
+
+@pytest.mark.parametrize(
     ("header", "nodes"),
     [
         ("#SBATCH -N 3 -n 6", 3),

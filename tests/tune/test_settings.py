@@ -51,6 +51,8 @@ def test_stripe_counts(targets, units_in_file, with_one, counts):
         (480, 100 * MIB, [64, 256, 1024, 4096, 16384]),
         (70_000, 2 * MIB, [64, 256, 1024]),
         (3_800_000, 3 * MIB, [256, 1024]),
+        (240, 67 * KIB, [64]),
+        (240, 20 * KIB, [64]),
     ],
 )
 def test_stripe_units(mean_bytes, file_bytes, sizes_kib):

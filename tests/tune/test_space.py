@@ -464,6 +464,39 @@ def test_fewer_opens_are_tried_where_opening_takes_long(empty):
     )
 
 
+def test_what_hangs_together_is_not_offered_to_a_job_that_asks_for_one_of_them(empty):
+    """MPICH, issue 6408."""
+    aligned = collective(
+        write=GOOD | {"slowest_rank_s": 2.0}, hints=Hints(environment={"striping_unit": "65536"})
+    )
+    aligned.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
+    assert "striping_unit=65536" in refused(built(profile_of(aligned), empty), "romio_no_indep_rw", "out.nc")
+    promised = collective(hints=Hints(program={"romio_no_indep_rw": "true"}))
+    assert "hang" in refused(built(profile_of(promised), empty), "striping_unit", "out.nc")
+
+
+def test_directories_that_exist_get_the_layout_too(ran, empty):
+    """What exists inherits nothing from the job's directory; what is outside of it is left alone."""
+    here = empty.path.parent
+    (here / "old results").mkdir(exist_ok=True)
+    paths = [here / "old results" / "a.nc", here / "new" / "b.nc", here / "c.nc", here.parent / "d.nc"]
+    profile = profile_of(*(collective(str(path)) for path in paths))
+    profile.job.directory = str(here)
+    assert built(profile, empty).machine.output_directories == ("old results",)
+
+
+def test_a_pattern_that_is_tuned_is_not_told_as_left_out(empty):
+    """A file that a second program reads for long, and the first one has made in no time."""
+    light = collective("/scratch/in.nc", write=GOOD | {"slowest_rank_s": 0.001, "seconds": 0.001})
+    for layer in light.layers.values():
+        layer.write.slowest_rank_s = layer.write.seconds = 0.0001
+        layer.read.slowest_rank_s = layer.read.seconds = 0.0
+    profile = profile_of(light, collective("/scratch/in.nc"), collective("/scratch/other.nc"))
+    made = built(profile, empty)
+    assert "in.nc" in {one.pattern for one in made.parameters}
+    assert not any("in.nc" in one.reason for one in made.refusals if one.setting == "all")
+
+
 @pytest.mark.parametrize(
     "name",
     ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"],

@@ -59,6 +59,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     mpi: str | None = None  # what the MPI calls itself
     lustre_driver: bool = False  # ROMIO drives the files as Lustre's: cb_buffer_size is the stripe size
     stripe_targets: int | None = None  # where striping can be set: how many there are
+    #: Below the job's directory, relative to it: they are there when it begins, and it makes files in them.
+    output_directories: tuple[str, ...] = ()
 
 
 Phase = Literal["default", "probe", "guess", "search", "anchor", "repeat", "final"]

@@ -6,15 +6,14 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import msgspec
 
+from forebay import native
 from forebay.tune.errors import TuneError
 from forebay.tune.launching import Launch, launch_of
 from forebay.tune.shell import Command, Statement, commands, statements
@@ -48,6 +47,7 @@ _NAME = {
 }
 #: Variables through which settings act; a script may set them by itself.
 OWN_VARIABLES = ("MPICH_MPIIO_HINTS", "ROMIO_HINTS", "PNETCDF_HINTS")
+_FUNCTION = re.compile(r"\s*(?:function\s+[\w-]+|[\w-]+\s*\(\s*\))")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -108,6 +108,9 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
     lines = text.split("\n")
     scheduler, header = _header(lines)
     found = [(statement, command) for statement in statements(lines) for command in commands(statement.text)]
+    launches = [(at, launch) for at, command in found if (launch := launch_of(command, at.first + 1))]
+    assignments = _assignments(path, lines, found)
+    _check_reach(path, assignments, launches)
     return JobScript(
         path=path,
         text=text,
@@ -120,25 +123,16 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
         time_limit_s=preview["time_limit_s"],
         burst_buffer=preview["store"] is not None,
         variables=tuple(preview["variables"]),
-        launches=tuple(launch for at, command in found if (launch := launch_of(command, at.first + 1))),
+        launches=tuple(launch for _, launch in launches),
         stripe_lines=tuple(line for at, command in found if (line := _stripe_line(at, command))),
-        assignments=tuple(_assignments(path, lines, found)),
+        assignments=tuple(assignments),
         inherited={name: os.environ[name] for name in OWN_VARIABLES if os.environ.get(name)},
         begin=_begin(lines),
     )
 
 
-def program() -> str:
-    """The command `forebay`: $FOREBAY_PROGRAM, else beside this Python's programs, else in PATH."""
-    beside = os.pathsep.join([str(Path(sys.argv[0]).absolute().parent), os.environ.get("PATH", "")])
-    found = os.environ.get("FOREBAY_PROGRAM") or shutil.which("forebay", path=beside)
-    if found is None:
-        raise TuneError("the command forebay is neither beside forebay-py nor in PATH", "run make install")
-    return found
-
-
 def _preview(path: Path, options: Sequence[str]) -> dict:
-    words = [program(), "run", "--dry-run", "--json", *options, path.name]
+    words = [str(native.program()), "run", "--dry-run", "--json", *options, path.name]
     try:
         done = subprocess.run(words, cwd=path.parent, capture_output=True, text=True)
         told = json.loads(done.stdout)
@@ -244,13 +238,41 @@ def _assignments(path: Path, lines: list[str], found: list[tuple[Statement, Comm
     for at, command in found:
         for variable in set(command.assignments).intersection(OWN_VARIABLES):
             if command.words:
-                raise TuneError(
-                    f"{path}: line {at.first + 1} sets {variable} for one command, where no setting reaches",
-                    f"put `export {variable}=...` on a line of its own",
-                )
+                raise _unreachable(path, at.first + 1, f"sets {variable} for one command", variable)
+            if _FUNCTION.match(at.text):
+                raise _unreachable(path, at.first + 1, f"sets {variable} in a function of one line", variable)
             value = command.assignments[variable]
             nested = lines[at.first][:1].isspace()
             result.append(
                 Assignment(variable=variable, value=value, line=at.first + 1, end=at.end, is_nested=nested)
             )
     return result
+
+
+def _check_reach(
+    path: Path, assignments: Sequence[Assignment], launches: Sequence[tuple[Statement, Launch]]
+) -> None:
+    """Our lines stand behind those that set a variable, and must stand before the ranks that read it."""
+    for at, launch in launches:
+        for own in assignments:
+            if own.line == launch.line:
+                raise _unreachable(path, own.line, f"sets {own.variable} and starts ranks", own.variable)
+        for variable in OWN_VARIABLES:
+            words = zip(("", *launch.options), launch.options, strict=False)
+            if any(_hands_over(variable, before, word) for before, word in words):
+                raise _unreachable(
+                    path, at.first + 1, f"gives {variable} to {launch.launcher} alone", variable
+                )
+
+
+def _hands_over(variable: str, before: str, word: str) -> bool:
+    """`-x NAME=VALUE`, `-genv NAME VALUE`, `--export=ALL,NAME=VALUE`: whatever the environment has."""
+    by_name = before in ("-genv", "-env") and word == variable
+    return by_name or re.search(rf"(?:^|[,=;]){variable}=", word) is not None
+
+
+def _unreachable(path: Path, line: int, what: str, variable: str) -> TuneError:
+    return TuneError(
+        f"{path}: line {line} {what}, where no setting reaches",
+        f"put `export {variable}=...` on a line of its own, before the line that starts ranks",
+    )

@@ -132,7 +132,7 @@ def _command(words: list[str]) -> Iterator[Command]:
         words = words[1:]
         while words and words[0] in _BEFORE_A_COMMAND:
             words = words[1:]
-    if words and words[0] == "export":
+    if words and words[0] in ("export", "declare", "typeset"):
         exported = [found for word in words[1:] if (found := _ASSIGNMENT.fullmatch(word))]
         yield Command({found[1]: found[2] for found in exported}, [])
     elif words and words[0] == "setenv":

@@ -6,6 +6,7 @@ Also the two rules that a search keeps to: `canonical`, so that what acts alike 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 import msgspec
 
@@ -64,7 +65,10 @@ def build(
     offered += [one for files in patterns for setting in ALL if (one := setting.for_files(files)) is not None]
     parameters = tuple(one for one in offered if isinstance(one, Parameter))
     refusals = [one for one in offered if isinstance(one, Refusal)]
-    machine = _machine(view, script, patterns, stripe_targets)
+    machine = msgspec.structs.replace(
+        _machine(view, script, patterns, stripe_targets),
+        output_directories=_output_directories(profile, script, [file.path for file in created]),
+    )
     return Space(
         parameters=parameters,
         refusals=(*_left_out(view), *_joined(refusals)),
@@ -139,6 +143,15 @@ def _machine(view: JobView, script: JobScript, patterns: list[Files], stripe_tar
     )
 
 
+def _output_directories(profile: Profile, script: JobScript, created: list[str]) -> tuple[str, ...]:
+    """What is there before the run inherits nothing from a layout that the job's directory gets then."""
+    base = PurePath(profile.job.directory or script.path.parent)
+    below = {
+        PurePath(path).parent.relative_to(base) for path in created if PurePath(path).is_relative_to(base)
+    }
+    return tuple(sorted(str(one) for one in below if one.parts and (script.path.parent / one).is_dir()))
+
+
 def _left_out(view: JobView) -> list[Refusal]:
     """Files that no hint reaches, and those that take too little time."""
     seen = {id(one.file) for one in view.files}
@@ -148,7 +161,9 @@ def _left_out(view: JobView) -> list[Refusal]:
         reason = f"{number} opened without MPI-IO: no hint reaches it"
         refusals.append(Refusal(setting="hints of MPI-IO", pattern=pattern, reason=reason))
     files = [file for program in view.profile.programs for file in program.files]
+    looked_at = {file_pattern(one.file.path) for one in view.files if one.mpiio is not None}
     light = [file.path for file in files if id(file) not in seen and "MPI-IO" in file.layers]
+    light = [path for path in light if file_pattern(path) not in looked_at]
     if light:
         names = ", ".join(pattern for pattern, _ in _most(light)[:NAMED_MAX])
         reason = f"{count(len(light))} file(s) ({names}) take under {percent(FILE_SHARE_MIN)} of the run each"

@@ -45,6 +45,11 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
+def _last_round(runs: Sequence[Run]) -> list[Run]:
+    """The runs at the end that are of the final round."""
+    return list(takewhile(lambda run: run.phase == "final", reversed(runs)))[::-1]
+
+
 @dataclass(frozen=True)
 class PlaceFigures:
     """The runs of one place, in order, and how its search ended, if it has."""
@@ -69,10 +74,24 @@ class PlaceFigures:
         """What was recommended, else the quickest of those furthest in the final round, else of all."""
         if self.recommended:
             return self.recommended
+        if paired := self._paired():
+            return paired
         final = self._tried(final=True)
         furthest = max((len(ratios) for _, ratios in final), default=0)
         found = [one for one in final if len(one[1]) == furthest] or self._tried(final=False)
         return min(found, key=lambda one: median(one[1]))[0] if found else None
+
+    def _paired(self) -> Configuration | None:
+        """What a verdict that keeps the default was about: its median in the final round is the pairing's."""
+        if not (self.verdict and self.verdict.pairing):
+            return None
+        found: dict[object, tuple[Configuration, list[float]]] = {}
+        for run in _last_round(self.runs):
+            if run.status == "ok" and run.configuration and run.seconds:
+                found.setdefault(key(run.configuration), (run.configuration, []))[1].append(run.seconds)
+        tuned_s = self.verdict.pairing.tuned_s
+        near = sorted(found.values(), key=lambda one: abs(median(one[1]) - tuned_s))
+        return near[0][0] if near else None
 
     def _tried(self, final: bool) -> list[tuple[Configuration, list[float]]]:
         """Each configuration but the default with the ratios of its runs that count."""
@@ -91,10 +110,17 @@ class PlaceFigures:
         return Sample(configuration, last or real)
 
     def ratio(self, sample: Sample) -> float | None:
-        """The median of its runs' ratios."""
+        """Of the pairs that decided, where there are any; else the median of its runs' ratios."""
+        if sample.runs and self.is_paired and sample.configuration == self.best:
+            return 1 / self.verdict.pairing.ratio
         numbers = {run.number for run in sample.runs}
         pairs = zip(self.runs, self.ratios, strict=True)
         return middle([ratio for run, ratio in pairs if ratio is not None and run.number in numbers])
+
+    @property
+    def is_paired(self) -> bool:
+        """Did it come to pairs of runs, made in turn?"""
+        return self.verdict is not None and self.verdict.pairing is not None
 
     @property
     def _real(self) -> list[Run]:
@@ -102,8 +128,7 @@ class PlaceFigures:
 
     def _last_final(self) -> list[Run]:
         """An extended study has more than one final round: the last one was judged."""
-        backwards = takewhile(lambda run: run.phase == "final", reversed(self._real))
-        return list(backwards)[::-1]
+        return _last_round(self._real)
 
     @cached_property
     def job_proof(self) -> Pairing | None:

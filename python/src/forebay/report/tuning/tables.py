@@ -31,7 +31,9 @@ def outcome(study: StudyFigures) -> Table:
     """Default and tuned in each place: at most four rows."""
     names = _columns("files on: word", "settings: word", "job", "range", "in I/O", "runs", _ratio_name(study))
     rows = [row for place in study.places for row in _outcome_rows(place)]
-    return Table(_captioned(study, "Default and tuned, medians"), names, rows)
+    is_moving = any(place.best is not None and not place.is_paired for place in study.places)
+    told_ratio = "; ratios to the default at that time" if is_moving else ""
+    return Table(_captioned(study, f"Default and tuned, medians{told_ratio}"), names, rows)
 
 
 def _outcome_rows(place: PlaceFigures) -> Iterator[list[Cell]]:

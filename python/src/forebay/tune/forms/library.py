@@ -6,13 +6,14 @@ import os
 import shlex
 from pathlib import Path
 
+from forebay import native
 from forebay.tune.errors import TuneError
 from forebay.tune.forms import cray, syntax
 from forebay.tune.forms._base import Hints, Job, Line, is_open_mpi
-from forebay.tune.script import program
 
 NAME = "libforebay_mpi.so"
 PRELOAD = "LD_PRELOAD"
+_WHY = "# This library hands the hints to the MPI. forebay run loads it by itself; a Cray needs none."
 
 
 def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
@@ -30,7 +31,7 @@ def library(mpi: str | None) -> Path:
 
     Raises TuneError if it is not installed, or if no LD_PRELOAD could name it.
     """
-    beside = Path(program()).resolve().parent.parent / "lib" / "forebay"
+    beside = native.program().resolve().parent.parent / "lib" / "forebay"
     folder = Path(os.environ.get("FOREBAY_LIBRARY") or beside)
     path = folder / ("openmpi" if is_open_mpi(mpi) else "mpich") / NAME
     if not path.is_file():
@@ -47,6 +48,6 @@ def _preload(job: Job) -> list[str]:
     if shell == "csh":
         word = f'{shlex.quote(f"{path}:")}"$LD_PRELOAD"'
         export = syntax.export(shell, PRELOAD, word)
-        return [*syntax.unset_is(shell, PRELOAD, ""), f'if ("$LD_PRELOAD" !~ *{NAME}*) {export}']
+        return [_WHY, *syntax.unset_is(shell, PRELOAD, ""), f'if ("$LD_PRELOAD" !~ *{NAME}*) {export}']
     export = syntax.export(shell, PRELOAD, f'{shlex.quote(str(path))}"${{LD_PRELOAD:+:$LD_PRELOAD}}"')
-    return [f'case "${{LD_PRELOAD:-}}" in *{NAME}*) ;; *) {export} ;; esac']
+    return [_WHY, 'case "${LD_PRELOAD:-}" in', f"  *{NAME}*) ;;", f"  *) {export} ;;", "esac"]

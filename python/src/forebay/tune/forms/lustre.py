@@ -26,13 +26,20 @@ def lines(job: Job, directory: str | None, settings: dict[str, str], carries: fr
     if _own(job, directory):
         return []
     words = " ".join(f"{_OPTIONS[name][0]} {value}" for name, value in sorted(settings.items()))
-    target = f'"{syntax.submitted_in(job.script)}"' if directory is None else shlex.quote(directory)
-    setting = f"lfs setstripe {words} {target}"
+    setting = f"lfs setstripe {words} {_targets(job, directory)}"
     if job.script.syntax == "csh":
         text = f"which lfs >& /dev/null && {setting} || true"
     else:
         text = f"if command -v lfs > /dev/null; then {setting} || true; fi"
     return [Line(text=text, carries=carries)]
+
+
+def _targets(job: Job, directory: str | None) -> str:
+    """Directories that exist inherit nothing, so each is named."""
+    if directory is not None:
+        return shlex.quote(directory)
+    here = f'"{syntax.submitted_in(job.script)}"'
+    return " ".join([here, *(f"{here}/{shlex.quote(one)}" for one in job.machine.output_directories)])
 
 
 def changes(

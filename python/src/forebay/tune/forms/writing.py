@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from forebay.tune.forms import syntax
@@ -15,6 +16,7 @@ from forebay.tune.script import JobScript
 Tuned = tuple[Plan, Configuration, str]
 #: Parameter name -> what is said of it.
 _Said = dict[str, str]
+_FOLDED = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
 
 
 def trial_script(script: JobScript, plan: Plan, configuration: Configuration, form: str) -> str:
@@ -91,7 +93,9 @@ def _gained(said: _Said, carries: frozenset[str]) -> list[str]:
 
 
 def _comments(texts: Iterable[str]) -> list[str]:
-    return [f"# {line}".rstrip() for text in texts if text for line in text.split("\n")]
+    """Lines that fit on a screen; a word that is longer stays whole."""
+    lines = [line for text in texts if text for line in text.split("\n")]
+    return [f"# {row}".rstrip() for line in lines for row in _FOLDED.wrap(line) or [""]]
 
 
 def _says_something(lines: list[str]) -> bool:
@@ -128,5 +132,5 @@ def _places(script: JobScript, variables: set[str | None]) -> set[int]:
 def _told(change: Change, rows: list[str], said: _Said) -> list[str]:
     """What the change gained, and the words as they were."""
     indent = re.match(r"\s*", rows[change.first])[0] if said else ""
-    was = [f"was: {row.strip()}" for row in rows[change.first : change.end]]
-    return [indent + line for line in _comments([*_gained(said, change.carries), *was])]
+    was = [f"# was: {row.strip()}" for row in rows[change.first : change.end]]
+    return [indent + line for line in [*_comments(_gained(said, change.carries)), *was]]

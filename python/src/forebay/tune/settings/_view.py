@@ -152,6 +152,11 @@ class Files:
             return told
         return ROMIO_DEFAULTS.get(key)
 
+    def asked(self, key: str) -> str | None:
+        """What the job itself asks for, for the file that takes longest."""
+        hints = self.main.hints
+        return hints.environment.get(key, hints.program.get(key))
+
     @property
     def is_romio(self) -> bool:
         """Is it known that ROMIO, or Cray's MPI, had it?"""

@@ -26,6 +26,9 @@ class NoIndependent(Setting):
             return self.refusal(
                 files, f"it makes {count(independent)} independent call(s), and the hint promises none"
             )
+        unit = files.asked("striping_unit")
+        if unit is not None:
+            return self.refusal(files, f"the job asks for striping_unit={unit}, with which it can hang")
         layers = [view.mpiio for view in files.views if view.mpiio is not None]
         opening_s = sum(layer.metadata_slowest_rank_s or layer.metadata_s or 0.0 for layer in layers)
         share = opening_s / files.seconds if files.seconds else 0.0

@@ -25,6 +25,8 @@ class StripingUnit(Setting):
         calls = files.write
         if not calls.is_used:
             return None
+        if files.default("romio_no_indep_rw") == "true":
+            return self.refusal(files, "the job asks for romio_no_indep_rw, with which it can hang")
         if files.has_lustre_driver:
             return self.parameter(
                 files,
@@ -100,7 +102,8 @@ class StripingFactor(Setting):
 def units(mean_bytes: float | None, file_bytes: int) -> list[int]:
     """Stripe units worth trying: about Lustre's default, and near the mean system call, from 64 KiB on."""
     near = {max(STRIPE_UNIT_BYTES_MIN, powers_near(mean_bytes))} if mean_bytes else set()
-    return [one for one in sorted({*UNITS_BYTES, *near}) if one <= max(file_bytes, MIB)]
+    found = sorted({*UNITS_BYTES, *near})
+    return [one for one in found if one <= file_bytes] or found[:1]
 
 
 def stripe_counts(targets: int | None, units_in_file: int, *, with_one: bool) -> list[int]:
