@@ -5,7 +5,6 @@ import functools
 import itertools
 import math
 import pathlib
-import statistics
 import tempfile
 
 import msgspec
@@ -36,7 +35,7 @@ class Point(msgspec.Struct, kw_only=True):
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """`seconds`: the median of the repeats, None where it did not run well."""
+    """`seconds`: the fastest of the repeats (other work only adds to slept time), None where it did not run well."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -70,7 +69,7 @@ def read(path: pathlib.Path) -> Grid:
     about = msgspec.json.decode(head, type=Head)
     points = [msgspec.json.decode(line, type=Point) for line in lines if line]
     seconds = {
-        key(p.configuration): statistics.median(p.seconds) if p.status == "ok" else None for p in points
+        key(p.configuration): min(p.seconds) if p.status == "ok" else None for p in points
     }
     parameters, guesses = about.parameters, about.guesses
     if not guesses:
