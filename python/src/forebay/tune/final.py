@@ -21,7 +21,7 @@ SHARE_MAX = 0.5
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
-STUDENT_LIKELY = 4.2
+STUDENT_LIKELY = 3.0
 
 
 def candidates(history: History) -> list[Trial]:
@@ -44,14 +44,22 @@ def reserve(history: History) -> int:
     plan = history.plan
     pairs = _pairs_needed(history)
     most = max(round(plan.runs_max * SHARE_MAX), 2 * PAIRS_MIN)
-    wanted = 2 * PAIRS_MIN if pairs > PAIRS_MAX else _runs(_width(plan, pairs, most), pairs)
+    wanted = _runs(_width(plan, pairs, most), min(pairs, PAIRS_MAX)) if pairs else 2 * PAIRS_MIN
     return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
+
+
+def begun(history: History, runs: Sequence[Run], left: int) -> bool:
+    """Whether the runs left are those that are kept for the end, by what was known before its first run."""
+    done = _last(runs)
+    before = runs[: len(runs) - len(done)]
+    known = history_of(history.plan, before, history.canonical, history.forbidden)
+    return left + len(done) <= reserve(known)
 
 
 def _pairs_needed(history: History) -> int:
     best = candidates(history)[:1]
     if not best:
-        return PAIRS_MAX + 1
+        return 0
     gain = -Regression(history, history.noise).expected(best[0])
     return max(PAIRS_MIN, math.ceil(2 * (STUDENT_LIKELY * history.noise / gain) ** 2))
 
@@ -162,7 +170,7 @@ class _Final:
         pairs = self._pairs(one)
         seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
         try:
-            return pairing(seconds[0], seconds[1], self.plan.confidence, self._others(one))
+            return pairing(seconds[0], seconds[1], self.plan.confidence, *self._others(one))
         except ValueError:
             return None
 
@@ -178,16 +186,18 @@ class _Final:
         lows = {one: told.low if told else 0.0 for one, told in found.items()}
         return dict(max(lows, key=lambda one: lows[one])) if lows else None
 
-    def _others(self, tuned: tuple) -> list[list[float]]:
-        """Seconds of the runs beside the pairs that say how much runs of one configuration differ."""
-        used = {found[one].number for found in self._pairs(tuned) for one in ((), tuned)}
-        finals = {run.number for run in self.done}
-        others = []
-        for one, group in log_seconds(self.runs, self.replay).items():
-            # A finalist's run of the search is no fair sample: it was chosen because it was fast.
-            fair = [n for n in group if n not in used and (not one or n in finals)]
-            others.append([math.exp(group[n]) for n in fair])
-        return others
+    def _others(self, tuned: tuple) -> tuple[list[list[float]], list[float]]:
+        """Seconds of the runs beside the pairs: of other finalists, and of the default.
+
+        A finalist's run of the search is no fair sample: it was chosen because it was fast.
+        """
+        used = {found[()].number for found in self._pairs(tuned)}
+        final = log_seconds(self.done, self.replay)
+        others = [
+            [math.exp(log) for log in logs.values()] for one, logs in final.items() if one not in ((), tuned)
+        ]
+        default = log_seconds(self.runs, self.replay).get((), {})
+        return others, [math.exp(log) for number, log in default.items() if number not in used]
 
     def _nothing(self) -> str:
         tried = self.history.trials

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from scipy import special
+from scipy.ndimage import gaussian_filter1d
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, key
 from forebay.tune.strategies import History, Trial
@@ -22,8 +23,10 @@ DISTURBED_DEVIATIONS = 3.5
 #: ... if it is at least this much slower: below, it is not worth a run to find out.
 DISTURBED_RATIO = 1.2
 #: What is known of noise before a run is repeated: the standard deviation of the log of one run's time is near
-#: the first, hardly four times more or less; a tenth of the runs are disturbed, and up to ten times slower.
+#: the first, hardly four times more or less; a tenth of runs are disturbed, and up to ten times slower.
 NOISE_USUAL, NOISE_FACTOR = 0.15, 2.2
+#: The machine's own speed wanders by so much between the search and the final round.
+DRIFT = 0.1
 DISTURBED_SHARE, DISTURBED_LOG_MAX = 0.1, math.log(10)
 #: Standard deviations and steps of log time that posteriors are computed on.
 DEVIATIONS = np.geomspace(0.015, 0.6, 24)
@@ -114,31 +117,36 @@ def pairing(
     tuned_s: Sequence[float],
     confidence: float,
     others: Sequence[Sequence[float]] = (),
+    earlier_s: Sequence[float] = (),
 ) -> Pairing:
-    """The ratio default / tuned of runs made in turn: its median and interval, from the posterior of a mixture.
+    """The ratio default / tuned of runs made in turn: median and interval of a mixture's posterior.
 
     A log time is normal around its configuration's, and in a share of the runs later by anything up to a
-    largest disturbance. The standard deviation is one for all, unknown, and integrated out; `others`, times of
-    further runs, one sequence for each configuration, in any unit, say nothing of the ratio, but much of that
-    deviation. So a slow run neither moves the ratio much nor widens the interval, if the others agree.
+    largest disturbance. So a slow run neither moves the ratio much nor widens the interval, if others agree.
+    The standard deviation is one for all, unknown, and integrated out. `others`, times of further runs, one
+    sequence for each configuration, in any unit, tell of that deviation only; `earlier_s`, runs of the
+    default before those in turn, also of the default, but for the machine's drift since.
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
     if len(default_s) != len(tuned_s):
         raise ValueError(f"{len(default_s)} and {len(tuned_s)} runs are no pairs")
-    groups = [np.log(np.asarray(seconds, float)) for seconds in (default_s, tuned_s, *others)]
-    if all(len(group) < 2 for group in groups):
+    if all(len(group) < 2 for group in (default_s, tuned_s, *others)) and not len(earlier_s):
         raise ValueError("one pair of runs has no interval")
-    (at_default, default), (at_tuned, tuned), *further = [_posterior(g) for g in groups if len(g)]
-    evidence = -0.5 * (np.log(DEVIATIONS / NOISE_USUAL) / math.log(NOISE_FACTOR)) ** 2
-    for density in (default, tuned, *(density for _, density in further)):
-        evidence = evidence + np.log(density.sum(axis=1))
-    weights = np.exp(evidence - evidence.max())
+    both = _places([*default_s, *earlier_s])
+    default = _likelihood(default_s, both) * gaussian_filter1d(
+        _likelihood(earlier_s, both), DRIFT / LOG_STEP, axis=1, mode="nearest"
+    )
+    at_tuned = _places(tuned_s)
+    tuned = _likelihood(tuned_s, at_tuned)
+    weights = np.exp(-((np.log(DEVIATIONS / NOISE_USUAL) / math.log(NOISE_FACTOR)) ** 2) / 2)
+    for group in others:
+        weights = weights * (_likelihood(group, _places(group)).sum(axis=1) if len(group) > 1 else 1)
     gain = sum(
-        weight * np.convolve(one / one.sum(), other[::-1] / other.sum())
+        weight * np.convolve(one, other[::-1])
         for weight, one, other in zip(weights, default, tuned, strict=True)
     )
-    logs = at_default[0] - at_tuned[-1] + LOG_STEP * np.arange(len(gain))
+    logs = both[0] - at_tuned[-1] + LOG_STEP * np.arange(len(gain))
     low, middle, high = np.interp(
         [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], np.cumsum(gain) / gain.sum(), logs
     )
@@ -153,14 +161,19 @@ def pairing(
     )
 
 
-def _posterior(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the undisturbed log time of a configuration may be: places, likelihood (deviation x place)."""
-    places = np.arange(logs.min() - 1, logs.max() + 1, LOG_STEP)
-    away = (logs - places[:, None]) / DEVIATIONS[:, None, None]
+def _places(seconds: Sequence[float]) -> np.ndarray:
+    """Where the log of a configuration's undisturbed time may be."""
+    return np.arange(math.log(min(seconds)) - 1, math.log(max(seconds)) + 1, LOG_STEP)
+
+
+def _likelihood(seconds: Sequence[float], places: np.ndarray) -> np.ndarray:
+    """Of a configuration's runs, up to a factor: deviations x places."""
+    away = (np.log(np.asarray(seconds, float)) - places[:, None]) / DEVIATIONS[:, None, None]
     delayed = special.ndtr(away) - special.ndtr(away - DISTURBED_LOG_MAX / DEVIATIONS[:, None, None])
     normal = np.exp(-(away**2) / 2) / (math.sqrt(2 * math.pi) * DEVIATIONS[:, None, None])
     density = (1 - DISTURBED_SHARE) * normal + DISTURBED_SHARE / DISTURBED_LOG_MAX * delayed
-    return places, np.maximum(density, 1e-300).prod(axis=2)
+    logs = np.log(np.maximum(density, 1e-300)).sum(axis=2)
+    return np.exp(logs - logs.max())
 
 
 def trials(
