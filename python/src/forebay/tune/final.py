@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, Step, Verdict, key
-from forebay.tune.statistics import counts, disturbed, history_of, log_seconds, pairing
+from forebay.tune.statistics import counts, history_of, log_seconds, pairing
 from forebay.tune.strategies import History, Regression, Trial
 
 #: What is not expected to be at least this much faster does not come to the final round.
@@ -17,16 +16,12 @@ GAIN_MIN = 1.02
 #: Rounds in which all finalists run, and all rounds; those beyond the first are between the best and the
 #: default.
 PAIRS_MIN, PAIRS_MAX = 2, 6
-#: Disturbed runs of the final round that are made once more.
-AGAIN_MAX = 1
-#: From so many runs on, a run is kept for that.
-SPARE_FROM = 16
 #: No more than this share of all runs is kept for the end.
 SHARE_MAX = 0.5
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
-STUDENT_LIKELY = 4.2
+STUDENT_LIKELY = 3.0
 
 
 def candidates(history: History) -> list[Trial]:
@@ -49,15 +44,22 @@ def reserve(history: History) -> int:
     plan = history.plan
     pairs = _pairs_needed(history)
     most = max(round(plan.runs_max * SHARE_MAX), 2 * PAIRS_MIN)
-    spare = AGAIN_MAX if plan.runs_max >= SPARE_FROM else 0
-    wanted = 2 * PAIRS_MIN if pairs > PAIRS_MAX else _runs(_width(plan, pairs, most), pairs)
-    return 2 * (plan.confirm_pairs or 0) + min(wanted + spare, most, max(plan.runs_max - 2, 0))
+    wanted = _runs(_width(plan, pairs, most), min(pairs, PAIRS_MAX)) if pairs else 2 * PAIRS_MIN
+    return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
+
+
+def begun(history: History, runs: Sequence[Run], left: int) -> bool:
+    """Whether the runs left are those that are kept for the end, by what was known before its first run."""
+    done = _last(runs)
+    before = runs[: len(runs) - len(done)]
+    known = history_of(history.plan, before, history.canonical, history.forbidden)
+    return left + len(done) <= reserve(known)
 
 
 def _pairs_needed(history: History) -> int:
     best = candidates(history)[:1]
     if not best:
-        return PAIRS_MAX + 1
+        return 0
     gain = -Regression(history, history.noise).expected(best[0])
     return max(PAIRS_MIN, math.ceil(2 * (STUDENT_LIKELY * history.noise / gain) ** 2))
 
@@ -107,10 +109,6 @@ class _Final:
         self.history, self.plan, self.replay, self.only = history, history.plan, replay, only
         self.runs, self.done = list(runs), _last(runs)
         self.failed = {key(run.configuration) for run in runs if run.status == "failed"}
-        self.out = disturbed(log_seconds(self.runs, replay))
-        #: How many disturbed runs are made once more; those beyond count, drawn in by the interval's
-        #: arithmetic.
-        self.again = AGAIN_MAX
         #: For each round: configuration -> its run.
         self.rounds: list[dict[tuple, Run]] = []
 
@@ -124,11 +122,8 @@ class _Final:
             wanted = {key(one) for one in order}
             while rest and wanted - set(found):
                 run = rest.pop(0)
-                one = key(run.configuration)
-                if one in wanted and (run.number not in self.out or self.again == 0):
-                    found[one] = run
-                elif one in wanted:
-                    self.again -= 1
+                if key(run.configuration) in wanted:
+                    found[key(run.configuration)] = run
             missing = [one for one in order if key(one) not in found and key(one) not in self.failed]
             if missing and left > 0:
                 what = "one of the best" if missing[0] else "the default"
@@ -164,15 +159,20 @@ class _Final:
         tuned = self._winner()
         if tuned is None:
             return Verdict(recommended={}, reason=self._nothing())
-        pairs = self._pairs(key(tuned))
-        default_s = [found[()].seconds or 0 for found in pairs]
-        tuned_s = [found[key(tuned)].seconds or 0 for found in pairs]
-        try:
-            found = pairing(default_s, tuned_s, self.plan.confidence, self._others(tuned))
-        except ValueError:
+        found = self._pairing(key(tuned))
+        if found is None:
             reason = "one pair of runs is too little to show that a setting is better"
             return Verdict(recommended={}, reason=reason)
         return _judged(tuned, found)
+
+    def _pairing(self, one: tuple) -> Pairing | None:
+        """What the rounds say of a finalist. None: that is too little."""
+        pairs = self._pairs(one)
+        seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
+        try:
+            return pairing(seconds[0], seconds[1], self.plan.confidence, *self._others(one))
+        except ValueError:
+            return None
 
     def _pairs(self, one: tuple) -> list[dict[tuple, Run]]:
         """The rounds in which both the default and this one have a time."""
@@ -180,27 +180,24 @@ class _Final:
         return [found for found in both if counts(found[()]) and counts(found[one])]
 
     def _winner(self) -> Configuration | None:
-        """The lowest median of the ratios in the rounds."""
-        names = {one for found in self.rounds for one in found if one and one not in self.failed}
-        ratios = {
-            one: statistics.median(
-                (found[one].seconds or 0) / (found[()].seconds or 1) for found in self._pairs(one)
-            )
-            for one in sorted(names)
-            if self._pairs(one)
-        }
-        return dict(min(ratios, key=lambda one: ratios[one])) if ratios else None
+        """What is surest to be faster: whose interval begins highest."""
+        names = sorted({one for found in self.rounds for one in found if one and one not in self.failed})
+        found = {one: self._pairing(one) for one in names if self._pairs(one)}
+        lows = {one: told.low if told else 0.0 for one, told in found.items()}
+        return dict(max(lows, key=lambda one: lows[one])) if lows else None
 
-    def _others(self, tuned: Configuration) -> list[list[float]]:
-        """Seconds of the runs beside the pairs that say how much runs of one configuration differ."""
-        used = {found[one].number for found in self._pairs(key(tuned)) for one in ((), key(tuned))}
-        finals = {run.number for run in self.done}
-        others = []
-        for one, group in log_seconds(self.runs, self.replay).items():
-            # A finalist's run of the search is no fair sample: it was chosen because it was fast.
-            fair = [n for n in group if n not in used | self.out and (not one or n in finals)]
-            others.append([math.exp(group[n]) for n in fair])
-        return others
+    def _others(self, tuned: tuple) -> tuple[list[list[float]], list[float]]:
+        """Seconds of the runs beside the pairs: of other finalists, and of the default.
+
+        A finalist's run of the search is no fair sample: it was chosen because it was fast.
+        """
+        used = {found[()].number for found in self._pairs(tuned)}
+        final = log_seconds(self.done, self.replay)
+        others = [
+            [math.exp(log) for log in logs.values()] for one, logs in final.items() if one not in ((), tuned)
+        ]
+        default = log_seconds(self.runs, self.replay).get((), {})
+        return others, [math.exp(log) for number, log in default.items() if number not in used]
 
     def _nothing(self) -> str:
         tried = self.history.trials

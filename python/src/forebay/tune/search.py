@@ -106,7 +106,7 @@ def _step(search: _Search) -> Step | Verdict:
     ended = _default(search) or _hopeless(search)
     if ended is not None:
         return ended
-    if search.left > final.reserve(search.history):
+    if not final.begun(search.history, search.runs, search.left):
         step = _anchor(search) or _guess(search) or _proposed(search)
         if step is not None:
             return step

@@ -12,7 +12,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import special
+from scipy.ndimage import gaussian_filter1d
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, key
 from forebay.tune.strategies import History, Trial
@@ -21,17 +22,17 @@ from forebay.tune.strategies import History, Trial
 DISTURBED_DEVIATIONS = 3.5
 #: ... if it is at least this much slower: below, it is not worth a run to find out.
 DISTURBED_RATIO = 1.2
-#: Logs are drawn in to so many standard deviations from the median, and the variance is corrected for it.
-#: Found by simulation of two to four pairs, so that the interval holds what it says:
-#: docs/decisions/0013-search.md.
-WINSORIZED = 2.0
-WINSORIZED_CORRECTION = 1.4
-DEVIATION_MIN = math.log(1.02)
+#: What is known of noise before a run is repeated: the standard deviation of the log of one run's time is near
+#: the first, hardly four times more or less; a tenth of runs are disturbed, and up to ten times slower.
+NOISE_USUAL, NOISE_FACTOR = 0.15, 2.2
+#: The machine's own speed wanders by so much between the search and the final round.
+DRIFT = 0.1
+DISTURBED_SHARE, DISTURBED_LOG_MAX = 0.1, math.log(10)
+#: Standard deviations and steps of log time that posteriors are computed on.
+DEVIATIONS = np.geomspace(0.015, 0.6, 24)
+LOG_STEP = 0.01
 #: A standard deviation of normal values in units of their median absolute deviation.
 NORMAL = 1.4826
-
-#: The noise of a run of which nothing is known.
-NOISE_USUAL = 0.1
 
 #: Runs of one configuration, as natural logarithms of seconds, by number of the run.
 Logs = dict[int, float]
@@ -116,37 +117,63 @@ def pairing(
     tuned_s: Sequence[float],
     confidence: float,
     others: Sequence[Sequence[float]] = (),
+    earlier_s: Sequence[float] = (),
 ) -> Pairing:
-    """The ratio default / tuned of runs made in turn, with Student's t interval of the mean log ratio.
+    """The ratio default / tuned of runs made in turn: median and interval of a mixture's posterior.
 
-    `others`: times of further runs, one sequence for each configuration, in any unit. They say nothing of the
-    ratio, but how much runs of the same thing differ: the variance is pooled over all, as in an analysis of
-    variance, which makes the interval of two or three pairs a usable one. Logs are Winsorized at two standard
-    deviations from their configuration's median, so that one disturbed run does not decide; the variance is
-    corrected for that.
+    A log time is normal around its configuration's, and in a share of the runs later by anything up to a
+    largest disturbance. So a slow run neither moves the ratio much nor widens the interval, if others agree.
+    The standard deviation is one for all, unknown, and integrated out. `others`, times of further runs, one
+    sequence for each configuration, in any unit, tell of that deviation only; `earlier_s`, runs of the
+    default before those in turn, also of the default, but for the machine's drift since.
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
     if len(default_s) != len(tuned_s):
         raise ValueError(f"{len(default_s)} and {len(tuned_s)} runs are no pairs")
-    groups = [np.log(np.asarray(seconds, float)) for seconds in (default_s, tuned_s, *others) if len(seconds)]
-    freedom = sum(len(group) - 1 for group in groups)
-    if freedom == 0:
+    if all(len(group) < 2 for group in (default_s, tuned_s, *others)) and not len(earlier_s):
         raise ValueError("one pair of runs has no interval")
-    width = max(WINSORIZED * _deviation(groups), DEVIATION_MIN)
-    groups = [np.clip(group, np.median(group) - width, np.median(group) + width) for group in groups]
-    variance = WINSORIZED_CORRECTION * sum(float(group.var()) * len(group) for group in groups) / freedom
-    middle = float(groups[0].mean() - groups[1].mean())
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(2 * variance / len(default_s))
+    both = _places([*default_s, *earlier_s])
+    default = _likelihood(default_s, both) * gaussian_filter1d(
+        _likelihood(earlier_s, both), DRIFT / LOG_STEP, axis=1, mode="nearest"
+    )
+    at_tuned = _places(tuned_s)
+    tuned = _likelihood(tuned_s, at_tuned)
+    weights = np.exp(-((np.log(DEVIATIONS / NOISE_USUAL) / math.log(NOISE_FACTOR)) ** 2) / 2)
+    for group in others:
+        weights = weights * (_likelihood(group, _places(group)).sum(axis=1) if len(group) > 1 else 1)
+    gain = sum(
+        weight * np.convolve(one, other[::-1])
+        for weight, one, other in zip(weights, default, tuned, strict=True)
+    )
+    logs = both[0] - at_tuned[-1] + LOG_STEP * np.arange(len(gain))
+    low, middle, high = np.interp(
+        [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], np.cumsum(gain) / gain.sum(), logs
+    )
     return Pairing(
         pairs=len(default_s),
         ratio=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
+        low=math.exp(low),
+        high=math.exp(high),
         confidence=confidence,
         default_s=statistics.median(default_s),
         tuned_s=statistics.median(tuned_s),
     )
+
+
+def _places(seconds: Sequence[float]) -> np.ndarray:
+    """Where the log of a configuration's undisturbed time may be."""
+    return np.arange(math.log(min(seconds)) - 1, math.log(max(seconds)) + 1, LOG_STEP)
+
+
+def _likelihood(seconds: Sequence[float], places: np.ndarray) -> np.ndarray:
+    """Of a configuration's runs, up to a factor: deviations x places."""
+    away = (np.log(np.asarray(seconds, float)) - places[:, None]) / DEVIATIONS[:, None, None]
+    delayed = special.ndtr(away) - special.ndtr(away - DISTURBED_LOG_MAX / DEVIATIONS[:, None, None])
+    normal = np.exp(-(away**2) / 2) / (math.sqrt(2 * math.pi) * DEVIATIONS[:, None, None])
+    density = (1 - DISTURBED_SHARE) * normal + DISTURBED_SHARE / DISTURBED_LOG_MAX * delayed
+    logs = np.log(np.maximum(density, 1e-300)).sum(axis=2)
+    return np.exp(logs - logs.max())
 
 
 def trials(
