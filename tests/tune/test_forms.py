@@ -187,6 +187,24 @@ def test_own_hints_in_a_branch_that_is_not_taken(tmp_path):
     )
 
 
+def test_ours_come_once_behind_lines_that_follow_each_other(tmp_path):
+    """And again behind a later one, with its indentation."""
+    own = "export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nexport PNETCDF_HINTS=a=b # mine\n# why\n\n"
+    later = "if true; then\n\texport MPICH_MPIIO_HINTS='*:cb_nodes=2'\nfi\n"
+    job = read(tmp_path, f"#!/bin/bash\n{own}{PRINT}{later}{PRINT}")
+    asked = {"a:cb_nodes": "4", "nc_var_align_size": "4096"}
+    text = trial(job, "cray", asked)
+    assert [row for row in text.splitlines() if "a:" in row] == [
+        "export MPICH_MPIIO_HINTS=a:cb_nodes=4\"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}\"",
+        "\texport MPICH_MPIIO_HINTS=a:cb_nodes=4\"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}\"",
+    ]
+    said = run(text.replace(PRINT, "echo $MPICH_MPIIO_HINTS $PNETCDF_HINTS\n"), tmp_path)
+    assert said == [
+        "a:cb_nodes=4,*:cb_nodes=1 a=b;nc_var_align_size=4096",
+        "a:cb_nodes=4,*:cb_nodes=2 a=b;nc_var_align_size=4096;nc_var_align_size=4096",
+    ]
+
+
 def test_aggregators_are_spread_over_nodes(tmp_path):
     text = trial(
         read(tmp_path, "#!/bin/bash\nls\n"),

@@ -39,7 +39,9 @@ def outcome(study: StudyFigures) -> Table:
 def _outcome_rows(place: PlaceFigures) -> Iterator[list[Cell]]:
     yield _outcome_row(place, "default", place.sample(DEFAULT))
     if place.best is None:
-        yield [Cell(PLACE_NAMES[place.place]), Cell("nothing else"), *[told(None)] * 5]
+        tried = sum(1 for run in place.runs if run.configuration)
+        what = f"none of {tried} tried counts" if tried else "nothing else"
+        yield [Cell(PLACE_NAMES[place.place]), Cell(what), *[told(None)] * 5]
         return
     yield _outcome_row(place, "tuned" if place.recommended else "best tried", place.sample(place.best))
 

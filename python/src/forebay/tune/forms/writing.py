@@ -109,7 +109,7 @@ def _written(script: JobScript, added: list[str], blocks: list[Block], said: _Sa
     result: list[str] = []
     at = 0
     while at <= len(rows):
-        result += added if at in places else []
+        result += [places[at] + line for line in added] if at in places else []
         if at in changes:
             result += [*_told(changes[at], rows, said), *changes[at].text.split("\n")]
             at = changes[at].end
@@ -119,14 +119,20 @@ def _written(script: JobScript, added: list[str], blocks: list[Block], said: _Sa
     return "\n".join(result)
 
 
-def _places(script: JobScript, variables: set[str | None]) -> set[int]:
+def _places(script: JobScript, variables: set[str | None]) -> dict[int, str]:
     """Indices of lines before which ours come: where commands begin, or behind what the script sets itself.
 
-    Where all of its own lines stand in branches, none of them may be run: so at the beginning as well.
+    Where all of its own lines stand in branches, none of them may be run: so at the beginning as well. Of
+    several that follow each other ours come behind the last. With each index the indentation.
     """
+    rows = script.text.split("\n")
     own = [assignment for assignment in script.assignments if assignment.variable in variables]
-    behind = {assignment.end for assignment in own}
-    return behind | ({script.begin} if all(assignment.is_nested for assignment in own) else set())
+    places = {} if any(not one.is_nested for one in own) else {script.begin: ""}
+    for one, following in zip(own, [*own[1:], None], strict=False):
+        between = rows[one.end : following.line - 1] if following else ["the rest"]
+        if any(row.strip() and not row.lstrip().startswith("#") for row in between):
+            places[one.end] = re.match(r"\s*", rows[one.line - 1])[0]
+    return places
 
 
 def _told(change: Change, rows: list[str], said: _Said) -> list[str]:
