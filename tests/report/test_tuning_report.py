@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 
+import msgspec
 import pytest
 import recorded
 import studies
@@ -93,6 +94,61 @@ def test_four_rows_and_each_table_is_labelled(whole):
         for table in (tables.runs(told, place), tables.cost(told), tables.refusals(told), tables.idle(told))
     ]  # fmt: skip
     assert all("emulated file system: lustre-small" in caption for caption in captions)
+
+
+def test_the_table_agrees_with_the_pairs_that_decided(whole):
+    """Not with the runs of the default nearby in time, which say something else while a machine changes."""
+    told = figures(whole)
+    for place, rows in zip(told.places, (tables.outcome(told).rows[:2], tables.outcome(told).rows[2:]), strict=True):
+        default, other = (row[-1].number for row in rows)
+        assert default == 1 and other == pytest.approx(1 / place.verdict.pairing.ratio)
+
+
+def test_a_verdict_that_keeps_the_default_is_told_with_the_one_it_was_about(tmp_path):
+    """The other one had a faster run in the search, and the pairing was not its."""
+    study, writer = begun(tmp_path / "a.tune")
+    study.append_plan("file-system", studies.plan())
+    for phase, seconds, configuration in (
+        ("default", 2.0, {}), ("search", 0.5, {"a": "1"}), ("search", 1.8, {"b": "1"}), ("final", 2.0, {}),
+        ("final", 1.9, {"b": "1"}), ("final", 1.7, {"a": "1"}), ("final", 1.9, {"b": "1"}), ("final", 2.0, {}),
+    ):  # fmt: skip
+        writer.run("file-system", phase, configuration, seconds=seconds, job_s=seconds)
+    pairing = Pairing(pairs=2, ratio=1.05, low=0.9, high=1.2, confidence=0.95, default_s=2.0, tuned_s=1.9)
+    study.append_verdict("file-system", Verdict(recommended={}, reason="it is not shown", pairing=pairing))
+    told = figures(study)
+    assert told.places[0].best == {"b": "1"}
+    assert tables.outcome(told).rows[1][-1].text == "0.95"
+
+
+def test_a_replayed_search_is_told_by_its_real_runs(tmp_path):
+    """Times of a replay are none of the job."""
+    study, writer = begun(tmp_path / "a.tune", replay=True, objective="io")
+    plan = msgspec.structs.replace(studies.plan(), confirm_pairs=2)
+    study.append_plan("file-system", plan)
+    for replay, phase, seconds, configuration in (
+        (False, "default", 4.0, {}), (True, "default", 1.0, {}), (True, "search", 0.4, {"a": "1"}),
+        (True, "final", 1.0, {}), (True, "final", 0.4, {"a": "1"}), (True, "final", 0.4, {"a": "1"}),
+        (True, "final", 1.0, {}), (False, "final", 2.0, {"a": "1"}), (False, "final", 4.0, {}),
+        (False, "final", 4.0, {}), (False, "final", 2.0, {"a": "1"}),
+    ):  # fmt: skip
+        writer.run(
+            "file-system", phase, configuration, seconds=seconds, job_s=10 * seconds, io_s=seconds, replay=replay
+        )  # fmt: skip
+    pairing = Pairing(pairs=2, ratio=2.0, low=1.8, high=2.2, confidence=0.95, default_s=4.0, tuned_s=2.0)
+    study.append_verdict("file-system", Verdict(recommended={"a": "1"}, reason="shown", pairing=pairing))
+    told = figures(study)
+    rows = [[cell.text for cell in row] for row in tables.outcome(told).rows]
+    assert [row[-1] for row in rows] == ["1.00", "0.50"] and [row[5] for row in rows] == ["2", "2"]
+    assert rows[0][4] == "4.00 s" and rows[1][4] == "2.00 s"
+    assert "search, replay" in [row[1].text for row in tables.runs(told, told.places[0]).rows]
+
+
+def test_a_search_in_which_all_failed_says_how_many(tmp_path):
+    study, writer = begun(tmp_path / "a.tune")
+    writer.run("file-system", "default")
+    for value in "12":
+        writer.run("file-system", "probe", {"a": value}, status="failed", reason="it ended with status 3")
+    assert tables.outcome(figures(study)).rows[1][1].text == "none of 2 tried counts"
 
 
 def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
