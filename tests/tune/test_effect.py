@@ -246,6 +246,14 @@ def test_a_larger_alignment_moves_the_end():
     ]
 
 
+def test_what_romio_may_do_by_itself_is_not_called_without_effect():
+    """Of a job that has hints already its `automatic` may be buffering; ompio's calls are its own."""
+    for by, lost in (("mca_io_romio321.so", []), ("mca_fs_ufs.so", ["out.nc:romio_cb_write"])):
+        run = profile_of(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, opened_by=by))
+        assert judged({"out.nc:romio_cb_write": "enable"}, run, run) == lost
+        assert judged({"out.nc:romio_cb_write": "disable"}, run, run) == ["out.nc:romio_cb_write"]
+
+
 def test_a_layout_that_nobody_tells_is_not_called_without_effect():
     unknown = written(stripe_count=None, stripe_bytes=None)
     given = {"lfs_stripe_count": "8", "lfs_stripe_size": str(MIB)}

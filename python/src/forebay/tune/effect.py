@@ -46,9 +46,8 @@ def _has_effect(parameter: Parameter, value: str, default: Profile, trial: Profi
     seen = setting.is_seen(value, before, after)
     if seen is not None:
         return seen
-    if _is_denied(parameter, after) or (setting.is_in_calls and _is_same(before, after)):
-        return False
-    return None
+    shows = setting.is_in_calls and not setting.may_act_already(value, before)
+    return False if _is_denied(parameter, after) or (shows and _is_same(before, after)) else None
 
 
 def _files(profile: Profile, parameter: Parameter) -> list[File]:

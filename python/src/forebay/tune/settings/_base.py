@@ -89,6 +89,10 @@ class Setting:
         """
         return None
 
+    def may_act_already(self, value: str, default: Sequence[File]) -> bool:
+        """May the default run have done the same by itself, so that the same calls say nothing?"""
+        return False
+
     def parameter(
         self,
         files: Files | None,

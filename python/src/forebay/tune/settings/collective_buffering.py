@@ -68,6 +68,11 @@ class CollectiveBuffering(Setting):
         by = {file.opened_by for file in trial}
         return True if value == "automatic" and by != {file.opened_by for file in default} else None
 
+    def may_act_already(self, value: str, default: Sequence[File]) -> bool:
+        """ROMIO's `automatic` buffers what interleaves, and a record does not always tell that it did."""
+        by = [file.opened_by or "" for file in default]
+        return value == "enable" and all("romio" in one or "mpich" in one for one in by)
+
 
 def _is_romio_brought(setting: str, around: Around) -> bool:
     """Does another hint for MPI-IO bring ROMIO, or the same one for files that come first?"""
