@@ -26,8 +26,8 @@ from forebay.tune.workplace import Workplace
 
 SCRIPT = "script.sh"
 OUTPUT = "output.txt"
-#: Of what a failed run printed, so many lines are told.
-LINES_TOLD_MAX = 5
+#: Of what a failed run printed, so many lines are told: mpiexec's own come last, up to eight.
+LINES_TOLD_MAX = 14
 #: A trial of a job of a second gets so much at least beyond the default's time: starting it takes its time.
 LIMIT_EXTRA_S = 10.0
 #: Variables of Slurm, PBS and LSF that name the directory a job was submitted in.
