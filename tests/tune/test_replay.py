@@ -27,9 +27,9 @@ def traced(tuned, build, monkeypatch):
 
 def test_a_search_on_the_recorded_io_confirmed_on_the_job(tuned):
     # Nine tenths of this job are computation, which a replay does without.
-    tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 3")
+    tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 2")
     status, out, err = tuned.tune(
-        *EMULATED, "--replay", "--budget", "14", "--seed", "1"
+        *EMULATED, "--replay", "--budget", "11", "--seed", "1"
     )
     assert status == 0, err
     assert "its replay" in err, "both times are told"
@@ -77,6 +77,20 @@ def test_a_trace_of_another_program_or_of_other_ranks(traced):
         replay.script_text(profile, pathlib.Path("/work"), {}, 0.0, [trace.parent])
     with pytest.raises(TuneError, match=r"2 trace\(s\) for 1"):
         replay.script_text(profile, pathlib.Path("/work"), {}, 0.0, [trace, trace])
+
+
+def test_a_trace_of_another_allocation_is_mapped_to_this_one(traced):
+    profile, trace = traced
+    job = msgspec.structs.replace(profile.job, id="77.1")
+    text = replay.script_text(
+        msgspec.structs.replace(profile, job=job),
+        pathlib.Path("/work"),
+        {"DW_JOB_STRIPED": "/mnt/forebay/77/striped/"},
+        0.0,
+        [trace],
+    )
+    assert f"--map '{profile.job.directory}'=" in text
+    assert f"--map /mnt/forebay/{profile.job.id}/striped=\"${{DW_JOB_STRIPED%/}}/" in text
 
 
 def test_a_trace_that_is_cut_off_ends_the_search_before_it_begins(tuned, traced):

@@ -83,6 +83,15 @@ def test_a_job_that_names_its_directory_works_in_the_copy_all_the_same(tuned):
     assert not (tuned.directory / "out").exists()
 
 
+def test_a_job_that_goes_to_where_a_scheduler_says_it_was_submitted_works_in_the_copy(tuned):
+    tuned.btio(before='cd "$SLURM_SUBMIT_DIR"')
+    around = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "4", "SLURM_SUBMIT_DIR": str(tuned.directory)}
+    process = tuned.start(*EMULATED, "--budget", "1", **around)
+    _, err = process.communicate(timeout=60)
+    assert [run.status for run in tuned.runs()] == ["ok"], err
+    assert not (tuned.directory / "out").exists()
+
+
 def test_a_time_that_is_too_short_for_a_second_run_ends_after_the_first(tuned):
     tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 2")
     status, out, err = tuned.tune(*EMULATED, "--budget", "5s")

@@ -1,7 +1,10 @@
 """What cannot be tuned, and why: told before much is run."""
 
+import time
+
 import pytest
 
+from job import INTERRUPT
 from tune.tuned import EMULATED, WITHOUT_BUFFERING
 
 
@@ -100,11 +103,41 @@ def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
         (("--trials", "3"), "no study to extend"),
         (("--on", "burst-buffer"), "asks for no burst buffer"),
         (("--trace", "."), "--replay"),
+        (("--dry-run", "--json"), "leave one out"),
+        (("--output", "no such directory/job.sh"), "cannot be written"),
     ],
 )
 def test_options_that_cannot_be(tuned, options, message):
     tuned.script("true")
     assert message in refused(tuned, *options, runs=0)
+
+
+def test_a_job_whose_input_names_its_own_directory(tuned):
+    # Its script does not say it so that it could be seen, as where an input deck does.
+    hidden = str(tuned.directory).replace("submit", "sub''mit")
+    tuned.btio(before=f"here={hidden.replace(' ', chr(92) + ' ')}", out="$here")
+    err = refused(tuned, runs=1)
+    assert "by its full name, not to the copy" in err and "relative" in err
+
+
+def test_a_replay_of_a_job_that_names_its_own_directory(tuned):
+    tuned.btio(before=f"cd '{tuned.directory}'")
+    err = refused(tuned, "--replay", runs=0)
+    assert "names its own directory" in err and "hint: " in err
+
+
+def test_two_tuners_of_one_study(tuned):
+    tuned.script("sleep 300")
+    first = tuned.start()
+    output = tuned.study_directory / "runs" / "0001" / "output.txt"
+    deadline = time.monotonic() + 60
+    while not output.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    status, _, err = tuned.tune()
+    first.send_signal(INTERRUPT)
+    first.communicate(timeout=60)
+    assert status == 1 and "another forebay tune is writing this study" in err
+    assert first.returncode == 130
 
 
 def test_a_script_that_is_not_there_or_no_shell(tuned):

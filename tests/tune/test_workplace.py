@@ -50,7 +50,13 @@ def seen(directory):
     found, names = {}, {}
     for path in sorted(directory.rglob("*")):
         what = path.lstat()
-        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        content = (
+            os.readlink(path)
+            if path.is_symlink()
+            else path.read_bytes()
+            if path.is_file()
+            else None
+        )
         found[str(path.relative_to(directory))] = (
             oct(what.st_mode),
             what.st_mtime_ns,
@@ -83,9 +89,9 @@ def test_a_copy_has_modes_times_links_and_names(source):
         ["data/second", "first"],
         ["job.sh"],
     ]
-    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(
-        source.parent / "beside"
-    )
+    assert os.readlink(work / "inside") == "data" and os.readlink(
+        work / "outside"
+    ) == str(source.parent / "beside")
     assert (work / "outside").read_text() == "beside"
     assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
 
@@ -123,7 +129,9 @@ CHANGES = {
     "nothing": lambda work: None,
     "new": write_new,
     "overwritten": overwrite_in_place,
-    "appended through one of two names": lambda work: (work / "first").open("a").write("more"),
+    "appended through one of two names": lambda work: (work / "first")
+    .open("a")
+    .write("more"),
     "one of two names removed": lambda work: (work / "first").unlink(),
     "replaced": replace_by_rename,
     "mode": lambda work: (work / "job.sh").chmod(0o600),
@@ -134,7 +142,8 @@ CHANGES = {
     ),
     "kinds": swap_kinds,
     "all gone": lambda work: [
-        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
+        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
+        for p in list(work.iterdir())
     ],
 }
 
@@ -150,7 +159,9 @@ def test_before_each_run_it_is_what_it_was(source, change):
             assert seen(place.directory) != before or change == "overwritten"
         place.reset()
         assert seen(place.directory) == before
-    assert place.directory.stat().st_ino == inode, "what is mounted or worked in stays the same"
+    assert place.directory.stat().st_ino == inode, (
+        "what is mounted or worked in stays the same"
+    )
 
 
 def test_what_was_not_touched_is_not_copied_again(source):
@@ -179,15 +190,22 @@ def test_an_original_that_changed_is_told(source):
     (source / "job.sh").write_text("edited meanwhile")
     place.reset()
     (place.directory / "job.sh").unlink()
-    with pytest.raises(TuneError, match=r"job\.sh was changed since the tuning began") as told:
+    with pytest.raises(
+        TuneError, match=r"job\.sh was changed since the tuning began"
+    ) as told:
         place.reset()
     assert told.value.hint == "begin a new study"
 
 
 def test_patterns_leave_out_names_and_paths(source):
     work = prepared(source, "*.dat", "closed/", "data/second").directory
-    assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
-    assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
+    assert (
+        not (work / "data" / "deep" / "in.dat").exists()
+        and not (work / "closed").exists()
+    )
+    assert (work / "first").read_text() == "two names" and not (
+        work / "data" / "second"
+    ).exists()
 
 
 def test_what_is_too_large_is_named_and_nothing_is_left(source):
@@ -214,7 +232,9 @@ def test_progress_counts_each_file_once(source):
     calls = []
     prepared(source, progress=lambda done, total: calls.append((done, total)))
     total = 5000 + len("two names") + len("closed") + len("#!/bin/bash\n")
-    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted({done for done, _ in calls})
+    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted(
+        {done for done, _ in calls}
+    )
 
 
 def test_a_copy_that_fails_leaves_nothing_and_is_told(source):
@@ -232,7 +252,9 @@ Workplace(source, source / "job.tune", progress=lambda done, total: (print("copy
 
 
 def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
-    process = subprocess.Popen([sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == b"copying\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -244,8 +266,12 @@ def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
 
 def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     old = prepared(source)
-    command = "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
-    orphan = subprocess.Popen(["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL)
+    command = (
+        "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
+    )
+    orphan = subprocess.Popen(
+        ["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + 30
         while not (old.directory / "d" / "9").exists():
@@ -273,14 +299,20 @@ def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     ],
 )
 def test_scripts_that_need_the_map(source, text, named):
-    assert Workplace(source, source / "job.tune").is_named_in(text.format(source=source)) == named
+    assert (
+        Workplace(source, source / "job.tune").is_named_in(text.format(source=source))
+        == named
+    )
 
 
 def test_a_script_that_names_its_directory_can_be_made_to_name_the_copy(source):
     place = prepared(source)
     text = f"cd '{source}'\nls '{source}/data' '{source}.old' '{source}2'\n"
     work = place.directory
-    assert place.renamed(text) == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
+    assert (
+        place.renamed(text)
+        == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
+    )
     place.discard()
     assert list(place.study.iterdir()) == []
 
@@ -303,8 +335,27 @@ def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulat
         "job.sh",
         "out",
     ], done
-    assert said[4:] == (["1"] if emulated else []), "what lies there is emulated under the name that is seen"
-    assert (place.directory / "out").read_text() == "result\n" and not (job.directory / "out").exists()
+    assert said[4:] == (["1"] if emulated else []), (
+        "what lies there is emulated under the name that is seen"
+    )
+    assert (place.directory / "out").read_text() == "result\n" and not (
+        job.directory / "out"
+    ).exists()
     place.reset()
     assert not (place.directory / "out").exists()
     assert stat.S_IMODE((place.directory / "job.sh").stat().st_mode) == 0o644
+
+
+def test_a_script_that_names_its_directory_through_a_link_or_its_home_needs_the_map(
+    source, tmp_path, monkeypatch
+):
+    link = tmp_path / "link"
+    link.symlink_to(source)
+    workplace = Workplace(link, link / "job.tune")
+    assert workplace.is_named_in(f"cd {link}") and workplace.is_named_in(f"cd {source}")
+    assert not workplace.is_named_in("cd ~/elsewhere")
+    monkeypatch.setenv("HOME", str(source.parent))
+    workplace = Workplace(source, source / "job.tune")
+    assert workplace.is_named_in(f"cd ~/{source.name}") and workplace.is_named_in(
+        f"cd $HOME/{source.name}"
+    )

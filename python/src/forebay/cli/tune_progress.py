@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from forebay.tune.model import Place, Run, Step
 from forebay.tune.running import described
@@ -85,6 +86,8 @@ def progress() -> Iterator[Lines]:
     if not console.is_terminal:
         yield Lines(console)
         return
-    columns = (MofNCompleteColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as moving:
+    # What is tried has the room that is left: a long one must not push the numbers away.
+    tried = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns = (MofNCompleteColumn(), BarColumn(bar_width=20), TimeElapsedColumn(), tried)
+    with Progress(*columns, console=console, transient=True, expand=True) as moving:
         yield Bar(console, moving)

@@ -76,7 +76,7 @@ class PlaceTuning:
         log = self.study.directory / "forebay.log"
         options = series_options(self.study, self.place, self.workplace, self.job)
         with Series(options, self.job.path, log=log, arguments=self.study.head.arguments) as series:
-            self.runner = Runner(self.study, self.place, series, self.workplace, self.job)
+            self.runner = Runner(self.study, self.place, series, self.workplace, self.job, self.share.clock)
             try:
                 yield
             finally:

@@ -17,6 +17,7 @@ from forebay.profiles import sources
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Profile
 from forebay.tune import effect, forms, processors, replay, worth
+from forebay.tune.budget import Clock
 from forebay.tune.model import Configuration, Place, Plan, Run, Step
 from forebay.tune.outputs import Judge, Root
 from forebay.tune.script import JobScript
@@ -26,10 +27,12 @@ from forebay.tune.workplace import Workplace
 
 SCRIPT = "script.sh"
 OUTPUT = "output.txt"
-#: Of what a failed run printed, so many lines are told.
-LINES_TOLD_MAX = 5
+#: Of what a failed run printed, so many lines are told: mpiexec's own come last, up to eight.
+LINES_TOLD_MAX = 14
 #: A trial of a job of a second gets so much at least beyond the default's time: starting it takes its time.
 LIMIT_EXTRA_S = 10.0
+#: A check is begun even if the budget ends while its run does.
+CHECK_S_MIN = 1.0
 #: Variables of Slurm, PBS and LSF that name the directory a job was submitted in.
 _SUBMITTED_IN = ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD")
 
@@ -43,7 +46,13 @@ class Runner:
     """Does the runs of one place, in its series."""
 
     def __init__(
-        self, study: Study, place: Place, series: Series, workplace: Workplace, script: JobScript
+        self,
+        study: Study,
+        place: Place,
+        series: Series,
+        workplace: Workplace,
+        script: JobScript,
+        clock: Clock,
     ) -> None:
         self.study = study
         self.place = place
@@ -56,6 +65,7 @@ class Runner:
         #: With the map a study beside the script is hidden from the job: records are made here, and moved.
         self._scratch = _scratch(study) if is_mapped else None
         self._limit_s: float | None = None  # of the run in hand
+        self.clock = clock
         self.judge = self._new_judge()
         self.replayed: JobScript | None = None  # the recorded I/O, once there is a replay
         self.plan: Plan | None = None  # from here on: once the default run is known
@@ -109,13 +119,14 @@ class Runner:
     def _check(self) -> int:
         """The user's command, in the place of the job that has just run."""
         assert self.study.head.check is not None
+        limits_s = [one for one in (self._limit_s, self.clock.left_s()) if one is not None]
         request = Request(
             run=0,
             command=["/bin/sh", "-c", self.study.head.check],
             fresh=False,
             directory=str(self.directory),
             output=str(self.study.directory / "check.txt"),
-            time_limit_s=self._limit_s,
+            time_limit_s=max(CHECK_S_MIN, min(limits_s)) if limits_s else None,
         )
         status = self.series.run(request).job_status
         return 255 if status is None else status
