@@ -68,9 +68,7 @@ def read(path: pathlib.Path) -> Grid:
     head, *lines = path.read_text().splitlines()
     about = msgspec.json.decode(head, type=Head)
     points = [msgspec.json.decode(line, type=Point) for line in lines if line]
-    seconds = {
-        key(p.configuration): min(p.seconds) if p.status == "ok" else None for p in points
-    }
+    seconds = {key(p.configuration): min(p.seconds) if p.status == "ok" else None for p in points}
     parameters, guesses = about.parameters, about.guesses
     if not guesses:
         found = _space(path.with_suffix(".record"), about)

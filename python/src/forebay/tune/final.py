@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from forebay.tune.model import Configuration, Pairing, Plan, Run, Step, Verdict, key
 from forebay.tune.statistics import counts, history_of, log_seconds, pairing
 from forebay.tune.strategies import History, Regression, Trial
@@ -20,6 +22,9 @@ PAIRS_MIN, PAIRS_MAX = 2, 6
 SHARE_MAX = 0.5
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
+#: The interval is looked at after each round and may end it, so each look errs less often by this factor;
+#: then all of them together err about as often as the plan's confidence says.
+LOOKS = 2.5
 #: So much of a gain that the search promises is believed before it was run again.
 UNTESTED = 0.6
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
@@ -190,9 +195,12 @@ class _Final:
         pairs = self._pairs(one)
         seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
         try:
-            return pairing(seconds[0], seconds[1], self.plan.confidence, *self._others(one))
+            found = pairing(
+                seconds[0], seconds[1], 1 - (1 - self.plan.confidence) / LOOKS, *self._others(one)
+            )
         except ValueError:
             return None
+        return msgspec.structs.replace(found, confidence=self.plan.confidence)
 
     def _pairs(self, one: tuple) -> list[dict[tuple, Run]]:
         """The rounds in which both the default and this one have a time."""

@@ -24,7 +24,7 @@ DISTURBED_DEVIATIONS = 3.5
 DISTURBED_RATIO = 1.2
 #: What is known of noise before a run is repeated: the standard deviation of a run's log time is near the
 #: first, hardly four times more or less; a tenth of runs are disturbed, and up to ten times slower.
-NOISE_USUAL, NOISE_FACTOR = 0.15, 2.2
+NOISE_USUAL, NOISE_FACTOR = 0.2, 2.0
 #: The machine's own speed wanders by so much between the search and the final round.
 DRIFT = 0.1
 DISTURBED_SHARE, DISTURBED_LOG_MAX = 0.1, math.log(10)
