@@ -28,7 +28,7 @@ LOOKS = 2.5
 #: So much of a gain that the search promises is believed before it was run again.
 UNTESTED = 0.6
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
-STUDENT_LIKELY = 3.0
+STUDENT_LIKELY = 4.2
 
 
 def candidates(history: History) -> list[Trial]:
