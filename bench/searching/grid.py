@@ -57,9 +57,7 @@ class Grid:
         wanted = key(configuration)
         if wanted not in self._acting:
             parts = (
-                part
-                for size in range(len(wanted), -1, -1)
-                for part in itertools.combinations(wanted, size)
+                part for size in range(len(wanted), -1, -1) for part in itertools.combinations(wanted, size)
             )
             self._acting[wanted] = next(part for part in parts if part in self.seconds)
         return dict(self._acting[wanted])
@@ -70,17 +68,12 @@ def read(path: pathlib.Path) -> Grid:
     head, *lines = path.read_text().splitlines()
     about = msgspec.json.decode(head, type=Head)
     points = [msgspec.json.decode(line, type=Point) for line in lines if line]
-    seconds = {
-        key(p.configuration): min(p.seconds) if p.status == "ok" else None
-        for p in points
-    }
+    seconds = {key(p.configuration): min(p.seconds) if p.status == "ok" else None for p in points}
     parameters, guesses = about.parameters, about.guesses
     if not guesses:
         found = _space(path.with_suffix(".record"), about)
         known = {parameter.name: parameter.default for parameter in found.parameters}
-        parameters = tuple(
-            msgspec.structs.replace(p, default=known.get(p.name)) for p in parameters
-        )
+        parameters = tuple(msgspec.structs.replace(p, default=known.get(p.name)) for p in parameters)
         guesses = tuple(
             msgspec.structs.replace(g, configuration=_near(g.configuration, parameters))
             for g in found.guesses
@@ -101,21 +94,13 @@ def _space(record: pathlib.Path, about: Head) -> space.Space:
         )
 
 
-def _near(
-    configuration: Configuration, parameters: tuple[Parameter, ...]
-) -> Configuration:
+def _near(configuration: Configuration, parameters: tuple[Parameter, ...]) -> Configuration:
     """With the grid's nearest values; what the grid does not have is left out."""
     axes = {parameter.name: parameter for parameter in parameters}
-    return {
-        name: _nearest(value, axes[name])
-        for name, value in configuration.items()
-        if name in axes
-    }
+    return {name: _nearest(value, axes[name]) for name, value in configuration.items() if name in axes}
 
 
 def _nearest(value: str, parameter: Parameter) -> str:
     if value in parameter.values or not parameter.ordered:
         return value
-    return min(
-        parameter.values, key=lambda other: abs(math.log(float(other) / float(value)))
-    )
+    return min(parameter.values, key=lambda other: abs(math.log(float(other) / float(value))))

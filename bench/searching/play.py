@@ -24,23 +24,16 @@ class Noise:
         phase, period = draw.uniform(0, 2 * math.pi), draw.uniform(20, 60)
         found = []
         for number in range(runs):
-            log = draw.gauss(0, self.deviation) + self.drift * math.sin(
-                phase + 2 * math.pi * number / period
-            )
+            log = draw.gauss(0, self.deviation) + self.drift * math.sin(phase + 2 * math.pi * number / period)
             disturbed = draw.random() < self.disturbed_share
-            found.append(
-                math.exp(log)
-                * (draw.uniform(*self.disturbed_times) if disturbed else 1)
-            )
+            found.append(math.exp(log) * (draw.uniform(*self.disturbed_times) if disturbed else 1))
         return found
 
 
 NOISES = {"5 %": Noise(0.05, 0.0), "15 %": Noise(0.15, 0.10), "30 %": Noise(0.30, 0.15)}
 
 
-def chosen(
-    grid: Grid, strategy: str, noise: Noise, runs_max: int, seed: int
-) -> tuple[Configuration, int]:
+def chosen(grid: Grid, strategy: str, noise: Noise, runs_max: int, seed: int) -> tuple[Configuration, int]:
     """What a search recommends, and the runs it took. The same seed has the same noise for each strategy."""
     factors = noise.factors(runs_max, random.Random(f"noise {seed}"))
     plan = Plan(
@@ -56,18 +49,11 @@ def chosen(
     return play(grid, plan, factors)
 
 
-def _confirmed(
-    grid: Grid, plan: Plan, factors: list[float]
-) -> tuple[Configuration, int]:
+def _confirmed(grid: Grid, plan: Plan, factors: list[float]) -> tuple[Configuration, int]:
     """As `forebay tune` does it."""
     runs: list[Run] = []
     while True:
-        step = next_step(
-            plan,
-            runs,
-            canonical=lambda one, _: grid.acting(one),
-            forbidden=lambda one, _: None,
-        )
+        step = next_step(plan, runs, canonical=lambda one, _: grid.acting(one), forbidden=lambda one, _: None)
         if not isinstance(step, Step):
             return step.recommended, len(runs)
         true_s = grid.seconds[key(step.configuration)]
@@ -94,15 +80,6 @@ def _fastest(grid: Grid, plan: Plan, factors: list[float]) -> tuple[Configuratio
         if new is None:
             break
         true_s = grid.seconds[key(new)]
-        trials.append(
-            Trial(
-                new,
-                None
-                if true_s is None
-                else true_s * factors[len(trials) + 1] / default_s,
-            )
-        )
-    best = min(
-        (t for t in trials if t.ratio is not None), key=lambda t: t.ratio, default=None
-    )
+        trials.append(Trial(new, None if true_s is None else true_s * factors[len(trials) + 1] / default_s))
+    best = min((t for t in trials if t.ratio is not None), key=lambda t: t.ratio, default=None)
     return (best.configuration if best and best.ratio < 1 else {}), len(trials) + 1

@@ -68,7 +68,7 @@ def test_runs_that_differ_much_by_nature_are_not_disturbed():
 
 
 def test_the_noise_is_that_of_the_default_and_a_usual_one_while_little_is_known():
-    assert noise([run(1, 10.0)], False) == pytest.approx(0.1)
+    assert noise([run(1, 10.0)], False) == pytest.approx(0.2)
     draw = np.random.default_rng(1)
     many = [run(n, float(10 * math.exp(draw.normal(0, 0.3)))) for n in range(60)]
     assert noise(many, False) == pytest.approx(0.3, rel=0.3)

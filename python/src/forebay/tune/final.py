@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from forebay.tune.model import Configuration, Pairing, Plan, Run, Step, Verdict, key
 from forebay.tune.statistics import counts, history_of, log_seconds, pairing
 from forebay.tune.strategies import History, Regression, Trial
@@ -20,8 +22,13 @@ PAIRS_MIN, PAIRS_MAX = 2, 6
 SHARE_MAX = 0.5
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
+#: The interval is looked at after each round and may end it, so each look errs less often by this factor;
+#: then all of them together err about as often as the plan's confidence says.
+LOOKS = 2.5
+#: So much of a gain that the search promises is believed before it was run again.
+UNTESTED = 0.6
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
-STUDENT_LIKELY = 3.0
+STUDENT_LIKELY = 4.2
 
 
 def candidates(history: History) -> list[Trial]:
@@ -70,7 +77,9 @@ def _runs(finalists: int, pairs: int) -> int:
 
 
 def _width(plan: Plan, pairs: int, left: int) -> int:
-    """How many finalists there may be, so that the best still has its pairs."""
+    """How many finalists there may be, so that the best still has its pairs; one where noise is large."""
+    if pairs > PAIRS_MIN:
+        return 1
     most = 3 if plan.runs_max >= MANY_RUNS else 2
     return max([n for n in range(1, most + 1) if _runs(n, min(pairs, PAIRS_MAX)) <= left], default=1)
 
@@ -141,14 +150,30 @@ class _Final:
             return [] if over else [self.only]
         if rounds >= PAIRS_MAX or left < 2 or (rounds >= PAIRS_MIN and self._verdict().recommended):
             return []
-        if rounds >= PAIRS_MIN:
-            best = self._winner()
-            return [] if best is None else [best]
-        if rounds:
-            return [dict(one) for one in self.rounds[0] if one and one not in self.failed]
-        found = [trial.configuration for trial in candidates(self._before())]
-        names = [one for one in found if key(one) not in self.failed]
-        return names[: _width(self.plan, _pairs_needed(self._before()), left)]
+        found = candidates(self._before())
+        width = _width(self.plan, _pairs_needed(self._before()), left)
+        if not rounds:
+            names = [trial.configuration for trial in found if key(trial.configuration) not in self.failed]
+            return names[:width]
+        together = [dict(one) for one in self.rounds[0] if one and one not in self.failed]
+        if rounds < PAIRS_MIN and len(together) > 1:
+            return together
+        gains = self._gains(found)
+        return [dict(max(gains, key=lambda one: gains[one]))] if gains else []
+
+    def _gains(self, found: Sequence[Trial]) -> dict[tuple, float]:
+        """Expected log gain of each candidate: what its pairs say, or what the search says if there is none.
+
+        So a finalist that disappoints makes room for the next.
+        """
+        regression = Regression(self._before(), self._before().noise)
+        gains = {}
+        for trial in found:
+            one = key(trial.configuration)
+            told = self._pairing(one) if self._pairs(one) else None
+            if one not in self.failed:
+                gains[one] = math.log(told.ratio) if told else -UNTESTED * regression.expected(trial)
+        return gains
 
     def _before(self) -> History:
         """What was known when the final round began."""
@@ -170,9 +195,12 @@ class _Final:
         pairs = self._pairs(one)
         seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
         try:
-            return pairing(seconds[0], seconds[1], self.plan.confidence, *self._others(one))
+            found = pairing(
+                seconds[0], seconds[1], 1 - (1 - self.plan.confidence) / LOOKS, *self._others(one)
+            )
         except ValueError:
             return None
+        return msgspec.structs.replace(found, confidence=self.plan.confidence)
 
     def _pairs(self, one: tuple) -> list[dict[tuple, Run]]:
         """The rounds in which both the default and this one have a time."""

@@ -22,9 +22,9 @@ from forebay.tune.strategies import History, Trial
 DISTURBED_DEVIATIONS = 3.5
 #: ... if it is at least this much slower: below, it is not worth a run to find out.
 DISTURBED_RATIO = 1.2
-#: What is known of noise before a run is repeated: the standard deviation of the log of one run's time is near
-#: the first, hardly four times more or less; a tenth of runs are disturbed, and up to ten times slower.
-NOISE_USUAL, NOISE_FACTOR = 0.15, 2.2
+#: What is known of noise before a run is repeated: the standard deviation of a run's log time is near the
+#: first, hardly four times more or less; a tenth of runs are disturbed, and up to ten times slower.
+NOISE_USUAL, NOISE_FACTOR = 0.2, 2.0
 #: The machine's own speed wanders by so much between the search and the final round.
 DRIFT = 0.1
 DISTURBED_SHARE, DISTURBED_LOG_MAX = 0.1, math.log(10)
