@@ -35,7 +35,7 @@ class Point(msgspec.Struct, kw_only=True):
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """`seconds`: the fastest of the repeats (other work only adds to slept time), None where it did not run well."""
+    """`seconds`: the fastest of the repeats, for other work only adds; None where it did not run well."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from forebay.tune.final import LOOKS
 from forebay.tune.model import Run
 from forebay.tune.statistics import disturbed, log_seconds, noise, pairing, ratios
 
@@ -103,6 +104,34 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     found = [pairing(np.exp(row[:3]), np.exp(row[3:6]), 0.95, [np.exp(row[6:])]) for row in times]
     wrong = sum(one.low > 1 or one.high < 1 for one in found) / len(found)
     assert 0.005 < wrong < 0.06
+
+
+def test_one_disturbed_run_of_each_does_not_hide_a_large_gain():
+    quiet, loud = (
+        pairing([1.0, 0.9, 1.1], [0.4, 0.45, 0.42], 0.95),
+        pairing([2.0, 0.9, 1.1], [0.4, 1.1, 0.42], 0.95),
+    )
+    assert loud.low > 1 and loud.ratio == pytest.approx(quiet.ratio, rel=0.15)
+
+
+def test_earlier_runs_of_the_default_narrow_the_interval_but_for_the_drift():
+    few = pairing([1.0, 1.4], [0.6, 0.7], 0.95)
+    more = pairing([1.0, 1.4], [0.6, 0.7], 0.95, earlier_s=[1.1, 1.2, 1.15, 1.1])
+    many = pairing([1.0, 1.4], [0.6, 0.7], 0.95, earlier_s=[1.15] * 40)
+    assert more.high / more.low < few.high / few.low
+    assert many.high / many.low > math.exp(2 * 0.1)
+
+
+def test_looking_after_each_round_errs_no_more_often_than_it_says():
+    """Equal settings, up to four pairs, three earlier runs; 15 %, a tenth disturbed, a machine that drifts."""
+    draw = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(250):
+        logs = draw.normal(0, 0.15, 11) + (draw.random(11) < 0.1) * draw.uniform(0.4, 1.1, 11)
+        default, tuned, earlier = np.exp(logs[:4]), np.exp(logs[4:8]), np.exp(logs[8:] + draw.normal(0, 0.1))
+        found = [pairing(default[:n], tuned[:n], 1 - 0.05 / LOOKS, earlier_s=earlier) for n in (2, 3, 4)]
+        wrong += any(one.low > 1 for one in found)
+    assert wrong / 250 <= 0.03
 
 
 def test_logs_are_by_configuration_and_number():
