@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 
 from job import DW, INTERRUPT, KILL
@@ -116,7 +117,8 @@ def test_processes_left_behind_are_ended_before_stage_out(job):
     )
     done = job.run()
     assert done.returncode == 0, done.stderr
-    assert "the job left behind, ended before stage-out: 2" in done.stderr
+    # The loop, and a sleep if one is under way.
+    assert re.search(r"the job left behind, ended before stage-out: [12]$", done.stderr, re.M), done.stderr
     assert (job.directory / "results" / "log").stat().st_size > 0
     job.leaves_nothing()
 

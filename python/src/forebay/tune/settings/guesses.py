@@ -52,10 +52,13 @@ Recipe = Callable[[Offer], Values]
 
 
 def _spread(offer: Offer) -> Values:
-    """Many aggregators; data sieving for independent pieces."""
+    """Many aggregators, also where the job switches them off; data sieving for independent pieces."""
     values = offer.near("cb_nodes", AGGREGATORS_PER_NODE * (offer.files.hosts if offer.files else 1))
     for way in WAYS:
         values |= offer.take(f"romio_ds_{way}", "enable")
+        buffering = offer.parameters.get(f"romio_cb_{way}")
+        if buffering is not None and buffering.default == "disable":
+            values |= offer.take(buffering.setting, "enable")
     return values
 
 
