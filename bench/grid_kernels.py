@@ -39,6 +39,8 @@ class Grid:
     acts: Acts
     inputs: dict[str, str] = dataclasses.field(default_factory=dict)
     prepare: tuple[str, ...] = ()  # arguments of a run before all others that makes more inputs
+    #: More arguments with which the kernel compares what a run left, where the same data are not the same bytes.
+    check: tuple[str, ...] = ()
     limit_s: float = 6.0  # a run is ended after this; nothing that takes as long is near the best
 
     @property
@@ -179,7 +181,7 @@ def vpic(model: str) -> Grid:
     acts: Acts = {name: (on, ("enable",)) for name in two_phase}
     values = {on: ("enable",), **two_phase} | (STRIPES if lustre else {})
     words = ("vpic", "--particles", "131072", "--steps", "1" if lustre else "3")
-    return Grid("vpic", model, 8, words, values, acts)
+    return Grid("vpic", model, 8, words, values, acts, check=("--read", "--verify"))
 
 
 def wrf(model: str) -> Grid:

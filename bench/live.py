@@ -8,13 +8,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 
 import msgspec
-from grid import PROJECT, RESULTS, job_script, make_idle, prepare
+from grid import PROJECT, RESULTS, command, job_script, make_idle, prepare, surroundings
 from grid_kernels import Grid, grids
 
 from forebay.tune.model import Configuration, Run, Verdict, key
@@ -92,9 +93,12 @@ def search(grid: Grid, build: pathlib.Path, budget_runs: int) -> Outcome:
         prepare(grid, build, place)
         (place / "job.sh").write_text(job_script(grid, build))
         words = [str(build / "bin" / "forebay"), "tune", "--budget", str(budget_runs), "--on", "file-system"]
-        words += ["--objective", "io", "--pfs-model", str(PROJECT / "machines" / f"{grid.model}.toml"), "job.sh"]
+        words += ["--objective", "io", "--pfs-model", str(PROJECT / "machines" / f"{grid.model}.toml")]
+        if grid.check:
+            check = [*surroundings(build), shlex.join([*command(grid, build), *grid.check])]
+            words += ["--check", "\n".join(check)]
         environment = os.environ | {"FOREBAY_STATE": str(place / "state")}
-        subprocess.run(words, cwd=place, env=environment, check=True, stdout=sys.stderr)
+        subprocess.run([*words, "job.sh"], cwd=place, env=environment, check=True, stdout=sys.stderr)
         study = (place / "job.tune" / "study.jsonl").read_text()
     return outcome(grid.name, study, grid_gain(RESULTS / f"{grid.name}.jsonl"))
 

@@ -415,37 +415,20 @@ def test_tiny_collective_calls_are_not_shared_by_more_aggregators(empty):
     ]
 
 
+INDEPENDENT = {"calls": 160, "independent": 160, "bytes": 160 * MIB, "seconds": 160.0, "slowest_rank_s": 10.0}
+
+
 def test_independent_calls_in_pieces_are_sieved_by_romio(empty):
-    write = {
-        "calls": 160,
-        "independent": 160,
-        "bytes": 160 * MIB,
-        "seconds": 160.0,
-        "slowest_rank_s": 10.0,
-    }
     system = {"calls": 160_000, "bytes": 160 * MIB}
-    made = built(
-        profile_of(collective(by="mca_fs_ufs.so", write=write, system=system)), empty
-    )
+    made = built(profile_of(collective(by="mca_fs_ufs.so", write=INDEPENDENT, system=system)), empty)
     assert named(made)["out.nc:romio_ds_write"].values == ("disable", "enable")
     assert made.guesses[0].configuration["out.nc:romio_ds_write"] == "enable"
     assert "out.nc:ind_wr_buffer_size" in named(made)
 
 
 def test_without_locks_there_is_no_sieving_to_write(empty):
-    write = {
-        "calls": 160,
-        "independent": 160,
-        "bytes": 160 * MIB,
-        "seconds": 160.0,
-        "slowest_rank_s": 10.0,
-    }
-    file = collective(
-        by="mca_fs_ufs.so",
-        write=write,
-        system={"calls": 160_000},
-        file_system="unifyfs",
-    )
+    system = {"calls": 160_000}
+    file = collective(by="mca_fs_ufs.so", write=INDEPENDENT, system=system, file_system="unifyfs")
     sieving = named(built(profile_of(file), empty))["out.nc:romio_ds_write"]
     assert sieving.values == ("disable",) and "no locks" in sieving.reason
 

@@ -16,7 +16,8 @@ use serde::Serialize;
 use crate::arguments::EmulationArguments;
 use crate::libraries;
 
-/// A state is named so, with the process and the time in milliseconds behind.
+/// A state is named so, with the process, its PID namespace and the time in milliseconds behind: process
+/// numbers mean nothing to a container that shares /dev/shm.
 const STATE_NAME: &str = "forebay-pfs-";
 const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
 
@@ -109,7 +110,8 @@ pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emul
         )
     })?;
     // The process id stays the same when a process starts itself anew.
-    let ours = format!("{STATE_NAME}{}-", std::process::id());
+    let numbers = process_numbers().map_err(|error| plain(error.to_string()))?;
+    let ours = format!("{STATE_NAME}{}-{numbers}-", std::process::id());
     let given = std::env::var_os(STATE_ENV).map(PathBuf::from);
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&ours);
     if let Some(path) = given.filter(is_ours) {
@@ -141,12 +143,17 @@ pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emul
 /// If one cannot be removed.
 pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
     let directory = Path::new(SHARED_MEMORY);
+    let numbers = process_numbers()?;
     for name in files::names_in(directory).unwrap_or_default() {
         let path = directory.join(&name);
         let named = name.to_str().and_then(|name| name.strip_prefix(STATE_NAME));
-        let Some((pid, made)) = named.and_then(|named| named.split_once('-')) else {
+        let mut parts = named.unwrap_or_default().split('-');
+        let (Some(pid), Some(of), Some(made)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };
+        if of != numbers {
+            continue;
+        }
         let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
         let job = |job: &Recorded| job.record.emulation.as_ref() == Some(&path);
         let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
@@ -155,6 +162,12 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The number of the PID namespace that our process id counts in.
+fn process_numbers() -> forebay_host::Result<String> {
+    let name = machine::pid_namespace()?;
+    Ok(name.chars().filter(char::is_ascii_digit).collect())
 }
 
 fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {

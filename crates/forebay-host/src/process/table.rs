@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -117,32 +118,33 @@ fn those(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> Res
     Ok(found)
 }
 
+/// How often, and after what time again, a process is looked at that is closed to us but has memory: it
+/// may be about to end, or to become another program.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
 /// Looks at a file of a process; none if the process is gone or another user's. One of our own that is
 /// closed to us, as those outside of a container are, must not be taken for one that is not there.
-fn look<T>(
-    pid: i32,
-    name: &str,
-    read: impl FnOnce(&Path) -> std::io::Result<T>,
-) -> Result<Option<T>> {
+fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     let ours = || {
         let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
         owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
-    // One that is just ending has no memory any more, is closed to everybody, and writes nothing.
+    // One that is just ending is closed to everybody, has no memory soon after, and writes nothing.
     let has_memory = || {
         let memory = std::fs::read_to_string(format!("/proc/{pid}/statm"));
         memory.is_ok_and(|memory| !memory.starts_with("0 "))
     };
-    match read(&path) {
-        Ok(found) => Ok(Some(found)),
-        Err(error)
-            if error.kind() == std::io::ErrorKind::PermissionDenied && ours() && has_memory() =>
-        {
-            on(Err(error), "look at", &path)
+    for _ in 0..LOOKS {
+        match read(&path) {
+            Ok(found) => return Ok(Some(found)),
+            Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Ok(None),
+            Err(_) if !(ours() && has_memory()) => return Ok(None),
+            Err(_) => std::thread::sleep(BETWEEN_LOOKS),
         }
-        Err(_) => Ok(None),
     }
+    on(read(&path).map(Some), "look at", &path)
 }
 
 /// Asks processes to end, with SIGTERM or, if `at_once`, with SIGKILL.

@@ -123,7 +123,7 @@ class Judge:
         self._learn(found, directory, [name.removesuffix(_MISSING).removesuffix(_NEW) for name in differs])
         if not self._default.differs:
             return Finding(right=True, checked=_how(self._default))
-        told = f"output differs from run to run: {_named(self._default.differs)}; give --check"
+        told = f"output differs from run to run: {_named(self._default.differs)}; give --check (HDF5: h5diff)"
         return Finding(right=True, checked=_how(self._default), reason=told)
 
     def _learn(self, found: Outputs, directory: Path, differs: Sequence[str] = ()) -> None:

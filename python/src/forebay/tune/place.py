@@ -295,7 +295,8 @@ class PlaceTuning:
             return
         raise TuneError(
             f"the job's output differs from run to run: {', '.join(self.runner.judge.differs)}",
-            "--check COMMAND says by its exit status whether the output is right",
+            "--check COMMAND says by its exit status whether the output is right; "
+            "h5diff compares what two HDF5 files hold",
         )
 
 

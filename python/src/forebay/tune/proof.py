@@ -8,12 +8,18 @@ lost in the noise of the run time, that is said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import median
 
 import msgspec
 
 from forebay.tune import statistics
 from forebay.tune.model import Configuration, Pairing, Run, Verdict, key
+
+#: The time of the same computation is thought to vary about so much, as the deviation of its logarithm, where
+#: a job has its processors for itself. The runs say how much it does; this counts while they are few.
+COMPUTATION_USUAL = 0.02
 
 
 def job_pairing(runs: Sequence[Run], configuration: Configuration, confidence: float) -> Pairing | None:
@@ -28,9 +34,16 @@ def job_pairing(runs: Sequence[Run], configuration: Configuration, confidence: f
     paired = {run.number for run in final}
     others = [run for run in runs if not run.replay and not run.configuration and run.number not in paired]
     anchors_s = [run.job_s or 0.0 for run in others if _counts(run)]
-    return statistics.pairing(
-        [one for one, _ in pairs], [other for _, other in pairs], confidence, [anchors_s]
-    )
+    before_s, after_s = ([times[who] for times in pairs] for who in (0, 1))
+    usual = _usual([run for run in final if not run.configuration and _counts(run)])
+    return statistics.pairing(before_s, after_s, confidence, [anchors_s], usual=usual)
+
+
+def _usual(defaults: Sequence[Run]) -> float:
+    """What the job's log time deviates by, it is thought: as I/O in its share, as computation in the rest."""
+    shares = [run.io_s / run.job_s for run in defaults if run.io_s is not None and run.job_s]
+    share = median(shares) if shares else 1.0
+    return math.hypot(share * statistics.NOISE_USUAL, (1 - share) * COMPUTATION_USUAL)
 
 
 def _counts(run: Run) -> bool:

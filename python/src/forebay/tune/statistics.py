@@ -118,6 +118,7 @@ def pairing(
     confidence: float,
     others: Sequence[Sequence[float]] = (),
     earlier_s: Sequence[float] = (),
+    usual: float = NOISE_USUAL,
 ) -> Pairing:
     """The ratio default / tuned of runs made in turn: median and interval of a mixture's posterior.
 
@@ -125,7 +126,8 @@ def pairing(
     largest disturbance. So a slow run neither moves the ratio much nor widens the interval, if others agree.
     The standard deviation is one for all, unknown, and integrated out. `others`, times of further runs, one
     sequence for each configuration, in any unit, tell of that deviation only; `earlier_s`, runs of the
-    default before those in turn, also of the default, but for the machine's drift since.
+    default before those in turn, also of the default, but for the machine's drift since. `usual`: what the
+    deviation of a log time is thought to be near, before any of this.
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
@@ -139,7 +141,7 @@ def pairing(
     )
     at_tuned = _places(tuned_s)
     tuned = _likelihood(tuned_s, at_tuned)
-    weights = np.exp(-((np.log(DEVIATIONS / NOISE_USUAL) / math.log(NOISE_FACTOR)) ** 2) / 2)
+    weights = np.exp(-((np.log(DEVIATIONS / usual) / math.log(NOISE_FACTOR)) ** 2) / 2)
     for group in others:
         weights = weights * (_likelihood(group, _places(group)).sum(axis=1) if len(group) > 1 else 1)
     gain = sum(

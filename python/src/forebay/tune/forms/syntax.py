@@ -48,9 +48,10 @@ def on_burst_buffer(script: JobScript, then: list[str], otherwise: list[str]) ->
     variable = script.variables[0] if script.variables else None  # else the node's own storage, as on Summit
     test = f"$?{variable}" if is_csh else f'-n "${{{variable}:-}}"'
     test = test if variable else '-d "/mnt/bb/$USER"'
+    no_test = f'-z "${{{variable}:-}}"' if variable and not is_csh else f"! {test}"
     head, middle, tail = ("if ({}) then", "else", "endif") if is_csh else ("if [ {} ]; then", "else", "fi")
     if not then:
-        return [head.format(f"! {test}"), *_indented(otherwise), tail]
+        return [head.format(no_test), *_indented(otherwise), tail]
     return [
         head.format(test),
         *_indented(then),

@@ -19,6 +19,10 @@ _Said = dict[str, str]
 _FOLDED = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
 
 
+#: Over a line whose gain is told above.
+TOGETHER = "Part of the same gain:"
+
+
 def trial_script(script: JobScript, plan: Plan, configuration: Configuration, form: str) -> str:
     """The script with this configuration, to be run once. Raises TuneError if the form cannot say it.
 
@@ -81,9 +85,12 @@ def _said(plan: Plan, gains: dict[str, str]) -> _Said:
 
 
 def _with_comments(lines: list[Line], said: Iterable[_Said]) -> list[str]:
-    result = []
+    """A gain that several lines have together stands over the first of them."""
+    result, above = [], set()
     for line in lines:
-        result += _comments(text for one in said for text in _gained(one, line.carries))
+        texts = [text for one in said for text in _gained(one, line.carries)]
+        result += _comments(TOGETHER if text in above else text for text in texts)
+        above.update(texts)
         result.append(line.text)
     return result
 

@@ -1,0 +1,51 @@
+"""What is said of the whole job's run time, from the pairs of runs that decided on I/O time."""
+
+import numpy as np
+import pytest
+
+from forebay.tune.model import Pairing, Run, Verdict
+from forebay.tune.proof import job_pairing, with_job_time
+
+TUNED = {"cb_nodes": "4"}
+
+
+def pairs(default_s, tuned_s, io_s=(2.5, 1.1)):
+    """A final round with these run times of the job; `io_s` of them is I/O, by default and tuned."""
+    times = [(one, {}, io_s[0]) for one in default_s] + [(one, TUNED, io_s[1]) for one in tuned_s]
+    return [
+        Run(number=n, place="file-system", phase="final", configuration=configuration, status="ok", seconds=io, io_s=io, job_s=job_s)
+        for n, (job_s, configuration, io) in enumerate(times, 1)
+    ]
+
+
+def verdict():
+    told = Pairing(pairs=2, ratio=2.3, low=1.9, high=2.8, confidence=0.95, default_s=2.5, tuned_s=1.1)
+    return Verdict(recommended=TUNED, reason="2.30 times as fast", pairing=told)
+
+
+def test_a_small_gain_of_a_steady_job_is_shown_by_two_pairs():
+    """An eighth of it is I/O: what varies in I/O hardly moves the whole."""
+    found = job_pairing(pairs([21.00, 21.04], [19.72, 19.72]), TUNED, 0.95)
+    assert found.low > 1 and found.ratio == pytest.approx(21.02 / 19.72, rel=0.01)
+    assert "the job as a whole 1.07 times" in with_job_time(verdict(), pairs([21.0, 21.04], [19.72, 19.72]), 0.95).reason
+
+
+def test_the_same_gain_of_a_job_that_is_mostly_io_is_not():
+    found = job_pairing(pairs([21.00, 21.04], [19.72, 19.72], (20.0, 18.7)), TUNED, 0.95)
+    assert found.low < 1 < found.high
+
+
+def test_equal_run_times_are_seldom_told_apart():
+    draw = np.random.default_rng(5)
+    times = np.exp(draw.normal(0, 0.03, (300, 6)))
+    found = [job_pairing(pairs(row[:3], row[3:], (0.1, 0.1)), TUNED, 0.95) for row in times]
+    assert sum(one.low > 1 or one.high < 1 for one in found) / len(found) <= 0.05
+
+
+def test_what_makes_the_job_slower_is_refused():
+    found = with_job_time(verdict(), pairs([20.0, 20.1], [23.0, 23.1]), 0.95)
+    assert found.recommended == {} and "the job as a whole is slower" in found.reason
+
+
+def test_one_pair_says_nothing_of_the_job():
+    assert job_pairing(pairs([20.0], [19.0]), TUNED, 0.95) is None
