@@ -71,7 +71,7 @@ def test_output_that_differs_from_run_to_run_is_named_and_asked_no_more(work):
     judge = judge_of(work)
     judged(judge, work, {}, {"a.out": "right", "random": "1"})
     again = judged(judge, work, {}, {"a.out": "right", "random": "2"})
-    assert again.right and again.reason == "output differs from run to run: random; give --check"
+    assert again.right and again.reason == "output differs from run to run: random; give --check (HDF5: h5diff)"
     assert (judge.differs, again.checked) == (["random"], "the same bytes: a.out")
     assert judged(judge, work, TRIAL, {"a.out": "right", "random": "3"}).right
     assert judged(judge, work, TRIAL, {"a.out": "wrong", "random": "1"}).reason == "not as by default: a.out"

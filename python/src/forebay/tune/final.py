@@ -52,9 +52,7 @@ def reserve(history: History) -> int:
     pairs = _pairs_needed(history)
     most = max(round(plan.runs_max * SHARE_MAX), 2 * PAIRS_MIN)
     wanted = _runs(_width(plan, pairs, most), min(pairs, PAIRS_MAX)) if pairs else 2 * PAIRS_MIN
-    # Of the runs kept for the job none may repeat a disturbed run of the replay, so that has one more.
-    confirming = 2 * plan.confirm_pairs + 1 if plan.confirm_pairs else 0
-    return confirming + min(wanted, most, max(plan.runs_max - 2, 0))
+    return 2 * (plan.confirm_pairs or 0) + min(wanted, most, max(plan.runs_max - 2, 0))
 
 
 def begun(history: History, runs: Sequence[Run], left: int) -> bool:
