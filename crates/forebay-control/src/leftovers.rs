@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
+use forebay_mover::{Account, Failure};
 use forebay_store::Allocation;
 
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
-use crate::staging::{Staging, plan_out};
+use crate::staging::{Staging, begun_out, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -113,6 +114,20 @@ impl Recorded {
     pub fn data(&self) -> Option<PathBuf> {
         let place = self.record.place.as_ref()?;
         Some(self.record.reachable_root(&place.root))
+    }
+
+    /// How far its stage-out has come, and at most so many failures; none if none was begun.
+    ///
+    /// # Errors
+    /// If its journal cannot be read.
+    pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
+        let Some(root) = self.data() else {
+            return Ok(None);
+        };
+        let Some(journal) = begun_out(&root, self)? else {
+            return Ok(None);
+        };
+        Ok(Some((journal.account()?, journal.failures(failures)?)))
     }
 
     /// Was there a script that may have written something which is to be staged out yet?
@@ -223,6 +238,8 @@ impl Recorded {
         let Some(place) = &self.record.place else {
             return Ok(Staged::default());
         };
+        // If it is damaged, that is better said with a path that can be reached.
+        drop(begun_out(&self.record.reachable_root(&place.root), self)?);
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
@@ -231,15 +248,14 @@ impl Recorded {
         }
         let events = caught.watch(self.record.keeper);
         let allocation = Allocation::found(place.root.clone(), place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
-        plan.remove_parts(&self.record.id)?;
+        let journal = plan_out(&self.record.stage_out, &allocation, self)?;
         let staging = Staging {
             direction: Direction::Out,
             tag: &self.record.id,
             stops: events.stops(),
             watcher,
         };
-        Ok(staging.carry_out(&plan, 0))
+        Ok(staging.carry_out(&journal, 0))
     }
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
@@ -249,9 +265,10 @@ impl Recorded {
             return Ok(());
         };
         let reachable = self.record.reachable_root(&place.root);
-        let allocation = Allocation::found(reachable, place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
-        Ok(plan.remove_parts(&self.record.id).map(drop)?)
+        if let Some(journal) = begun_out(&reachable, self)? {
+            journal.remove_parts(&self.record.id)?;
+        }
+        Ok(())
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {
@@ -277,7 +294,10 @@ impl Recorded {
         if let Some(state) = &record.emulation {
             gone(files::remove_file(state))?;
         }
-        gone(self.remove())
+        match self.remove() {
+            Err(Error::Host(error)) => gone(Err(error)),
+            removed => removed,
+        }
     }
 }
 

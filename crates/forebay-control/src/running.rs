@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
+use forebay_mover::Journal;
 use indicatif::HumanBytes;
 
 use crate::execution::{Executed, Execution, Program};
@@ -17,6 +18,9 @@ use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
 use crate::{Error, Outcome, Staged};
+
+/// Reasons that are told of a stage-in that cannot begin.
+pub(crate) const FAILURES_MAX: usize = 1000;
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
@@ -120,8 +124,12 @@ impl Running<'_> {
         let mut missing = !outcome.unended_processes.is_empty();
         if !life.request.stage_out.is_empty() {
             let before = self.events.stops().count();
-            let plan = plan_out(&life.request.stage_out, &space.allocation);
-            let staged = self.staging(Direction::Out).carry_out(&plan, before);
+            let staging = self.staging(Direction::Out);
+            let journal = plan_out(&life.request.stage_out, &space.allocation, recorded);
+            let staged = match journal {
+                Ok(journal) => staging.carry_out(&journal, before),
+                Err(error) => Staged::refused(&error),
+            };
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
         }
@@ -186,13 +194,20 @@ impl Running<'_> {
         let root = space
             .allocation
             .namespace(namespace_directory(AccessMode::Striped));
-        let mut plan = plan_in(&life.request.stage_in, &root, &life.order.script.path, &[])?;
-        plan.keep_only(is_wanted);
-        space.used.must_hold(plan.bytes())?;
-        if !plan.failures.is_empty() {
-            return Err(Error::StageIn(plan.failures));
+        // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
+        let path = life.directory.path().join("stage-in.journal");
+        let journal = Journal::open(&path)?;
+        let script = &life.order.script.path;
+        let stages = &life.request.stage_in;
+        plan_in(&journal, stages, &root, script, &[], &is_wanted)?;
+        space.used.must_hold(journal.counts()?.open().bytes)?;
+        let failures = journal.failures(FAILURES_MAX)?;
+        if !failures.is_empty() {
+            return Err(Error::StageIn(failures));
         }
-        let staged = self.staging(Direction::In).carry_out(&plan, 0);
+        let staged = self.staging(Direction::In).carry_out(&journal, 0);
+        drop(journal);
+        Journal::remove(&path)?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
