@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
+use forebay_mover::Plan;
 use forebay_store::Allocation;
+use forebay_store::persistent::namespace_in;
 
+use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::staging::{Staging, plan_out};
@@ -108,11 +111,13 @@ impl Recorded {
         Ok(found)
     }
 
-    /// Where the data can be reached, if there are any.
+    /// Where the data can be reached, if there are any: in the job's own allocation, else in the first
+    /// persistent one that it uses.
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
-        let place = self.record.place.as_ref()?;
-        Some(self.record.reachable_root(&place.root))
+        let own = self.record.place.as_ref();
+        let own = own.map(|place| self.record.reachable_root(&place.root));
+        own.or_else(|| Some(namespace_in(&self.record.persistent.first()?.root)))
     }
 
     /// Was there a script that may have written something which is to be staged out yet?
@@ -170,7 +175,11 @@ impl Recorded {
             }
             State::Left { .. } | State::Lost | State::Unreachable => {}
         }
-        let undrained = state != State::Lost && self.is_undrained();
+        if state == State::Lost {
+            // What lay in the job's own allocation cannot be drained any more; the rest can.
+            self.update(|record| record.stage_out.retain(|stage| stage.persistent.is_some()))?;
+        }
+        let undrained = self.is_undrained();
         let staged = if undrained && !how.discard {
             Some(self.drain(caught, watcher)?)
         } else {
@@ -220,18 +229,16 @@ impl Recorded {
     }
 
     fn drain(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Staged, Error> {
-        let Some(place) = &self.record.place else {
-            return Ok(Staged::default());
-        };
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
-            Some(_) => return Err(Error::ViewIsGone(place.root.clone())),
+            Some(_) => return Err(Error::ViewIsGone(self.data().unwrap_or_default())),
             None => {}
         }
         let events = caught.watch(self.record.keeper);
-        let allocation = Allocation::found(place.root.clone(), place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
+        let place = self.record.place.as_ref();
+        let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
+        let plan = self.plan_out(allocation.as_ref());
         plan.remove_parts(&self.record.id)?;
         let staging = Staging {
             direction: Direction::Out,
@@ -245,13 +252,18 @@ impl Recorded {
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
     fn half_done(&self) -> Result<(), Error> {
-        let Some(place) = &self.record.place else {
-            return Ok(());
-        };
-        let reachable = self.record.reachable_root(&place.root);
-        let allocation = Allocation::found(reachable, place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
+        let place = self.record.place.as_ref();
+        let allocation = place.map(|place| {
+            let reachable = self.record.reachable_root(&place.root);
+            Allocation::found(reachable, place.mounted)
+        });
+        let plan = self.plan_out(allocation.as_ref());
         Ok(plan.remove_parts(&self.record.id).map(drop)?)
+    }
+
+    fn plan_out(&self, allocation: Option<&Allocation>) -> Plan {
+        let roots = Roots::of_record(&self.record, allocation);
+        plan_out(&self.record.stage_out, &roots, allocation)
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {
@@ -273,6 +285,7 @@ impl Recorded {
                 clock::sleep(STEP);
             }
         }
+        gone(remove_uses(record))?;
         gone(files::remove_tree(&record.job_directory))?;
         if let Some(state) = &record.emulation {
             gone(files::remove_file(state))?;

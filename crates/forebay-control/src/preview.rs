@@ -1,13 +1,16 @@
 //! What a run would do, without doing it.
 
-use forebay_directive::{AccessMode, Origin, Stage, StageKind};
+use std::path::PathBuf;
+
+use forebay_directive::{AccessMode, Origin, Stage, StageKind, persistent_variable};
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
 use serde::Serialize;
 
+use crate::persistent::{Roots, plans};
 use crate::placement::Map;
 use crate::staging::plan_in;
-use crate::{Error, Order, StoreUsed, Watcher, environment};
+use crate::{Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -16,6 +19,8 @@ pub struct Preview {
     pub store: Option<StoreUsed>,
     /// Variables the job would get, each with a directory of its own.
     pub variables: Vec<&'static str>,
+    /// Persistent allocations that would be made, used or destroyed.
+    pub persistent: Vec<PersistentPlan>,
     /// Directories that the job would see under other paths.
     pub shown: Vec<Shown>,
     /// Stage-in, in order.
@@ -81,32 +86,41 @@ impl Order<'_> {
         }
         let chosen = request.job.as_ref();
         let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
+        let persistent = plans(self, &request)?;
         let variable = format!("${}", AccessMode::Striped.variable());
-        let plan_of = |stages: &[Stage]| {
-            let root = variable.as_ref();
-            plan_in(stages, root, &self.script.path, wishes.maps)
+        let variable_of = |name: &str| format!("${}", persistent_variable(name));
+        let used = request.persistent.iter();
+        let roots = Roots {
+            job: request.job.is_some().then(|| PathBuf::from(&variable)),
+            persistent: used
+                .map(|one| (one.name.clone(), variable_of(&one.name).into()))
+                .collect(),
         };
+        let plan_of = |stages: &[Stage]| plan_in(stages, &roots, &self.script.path, wishes.maps);
         let plan = plan_of(&request.stage_in)?;
         if let Some(chosen) = &chosen {
-            chosen.used.must_hold(plan.bytes())?;
+            let mut own = plan_of(&request.stage_in)?;
+            own.keep_only(|target| target.starts_with(&variable));
+            chosen.used.must_hold(own.bytes())?;
         }
         if !plan.failures.is_empty() {
             return Err(Error::StageIn(plan.failures));
         }
         let into = |stage: &Stage| {
             let alone = plan_of(std::slice::from_ref(stage))?;
-            let (source, destination) = (stage.pfs_path.clone(), inner(&variable, stage));
+            let (source, destination) = (stage.pfs_path.clone(), inner(stage));
             let counts = (Some(alone.files()), Some(alone.bytes()));
             Ok(planned(stage, source, destination, counts))
         };
         let out_of = |stage: &Stage| {
-            let (source, destination) = (inner(&variable, stage), stage.pfs_path.clone());
+            let (source, destination) = (inner(stage), stage.pfs_path.clone());
             planned(stage, source, destination, (None, None))
         };
         let modes = request.job.iter().flat_map(|job| &job.access);
         Ok(Preview {
             store: chosen.map(|chosen| chosen.used),
             variables: modes.map(|mode| mode.variable()).collect(),
+            persistent,
             shown,
             stage_in: request
                 .stage_in
@@ -135,8 +149,12 @@ impl Order<'_> {
     }
 }
 
-fn inner(variable: &str, stage: &Stage) -> String {
-    format!("{variable}/{}", stage.inner_path)
+fn inner(stage: &Stage) -> String {
+    let variable = match &stage.persistent {
+        Some(name) => persistent_variable(name),
+        None => AccessMode::Striped.variable().to_owned(),
+    };
+    format!("${variable}/{}", stage.inner_path)
 }
 
 fn planned(

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{AccessMode, Request, StageKind};
+use forebay_directive::{Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
+use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
 use crate::outcome::exit_code;
-use crate::placement::{Space, namespace_directory};
+use crate::persistent::{Persistents, Roots};
+use crate::placement::Space;
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
@@ -37,11 +39,12 @@ pub(crate) struct Running<'a> {
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
     pub(crate) space: Option<&'a Space>,
+    pub(crate) persistents: &'a mut Persistents,
 }
 
 impl Running<'_> {
     pub(crate) fn live(
-        &self,
+        &mut self,
         profile: Option<&Profile>,
         recorded: &mut Recorded,
     ) -> Result<Outcome, Error> {
@@ -53,6 +56,7 @@ impl Running<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
+        self.persistents.destroy(life)?;
         recorded.update(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
@@ -71,14 +75,15 @@ impl Running<'_> {
         let executed = self.execute(&execution).map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
-                kept: self.space.map(|space| space.allocation.root().to_owned()),
+                kept: self.kept(),
             },
             error => error,
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
-        Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, recorded),
-            None => outcome,
+        Ok(if self.has_data() {
+            self.after_the_script(outcome, recorded)
+        } else {
+            outcome
         })
     }
 
@@ -95,6 +100,7 @@ impl Running<'_> {
             run_id: life.directory.id().to_owned(),
             script: execution.script(life).path.clone(),
             store: self.space.map(|space| space.used.clone()),
+            persistent: self.persistents.account(),
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
@@ -109,18 +115,15 @@ impl Running<'_> {
     }
 
     /// Stage-out. The allocation is kept unless everything asked for arrived.
-    fn after_the_script(
-        &self,
-        mut outcome: Outcome,
-        space: &Space,
-        recorded: &mut Recorded,
-    ) -> Outcome {
+    fn after_the_script(&self, mut outcome: Outcome, recorded: &mut Recorded) -> Outcome {
         let life = self.life;
-        self.check_capacity(space);
+        if let Some(space) = self.space {
+            self.check_capacity(space);
+        }
         let mut missing = !outcome.unended_processes.is_empty();
         if !life.request.stage_out.is_empty() {
             let before = self.events.stops().count();
-            let plan = plan_out(&life.request.stage_out, &space.allocation);
+            let plan = plan_out(&life.request.stage_out, &self.roots(), self.allocation());
             let staged = self.staging(Direction::Out).carry_out(&plan, before);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
@@ -138,10 +141,30 @@ impl Running<'_> {
                 life.watcher.warning(&error.to_string());
             }
         }
-        if missing || life.order.keep {
-            outcome.kept = Some(recorded.record.reachable_root(space.allocation.root()));
+        if missing || (life.order.keep && self.space.is_some()) {
+            let kept = self.kept();
+            outcome.kept = kept.map(|root| recorded.record.reachable_root(&root));
         }
         outcome
+    }
+
+    /// May there be something to be staged out?
+    fn has_data(&self) -> bool {
+        self.space.is_some() || self.persistents.are_used()
+    }
+
+    /// Where data lie that must not be lost sight of.
+    fn kept(&self) -> Option<PathBuf> {
+        let own = self.allocation().map(|own| own.root().to_owned());
+        own.or_else(|| self.persistents.root())
+    }
+
+    fn allocation(&self) -> Option<&Allocation> {
+        self.space.map(|space| &space.allocation)
+    }
+
+    fn roots(&self) -> Roots {
+        self.persistents.roots(self.allocation())
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.
@@ -180,15 +203,21 @@ impl Running<'_> {
         is_wanted: impl Fn(&Path) -> bool,
     ) -> Result<Option<Staged>, Error> {
         let life = self.life;
-        let Some(space) = self.space.filter(|_| !life.request.stage_in.is_empty()) else {
+        if life.request.stage_in.is_empty() || !self.has_data() {
             return Ok(None);
-        };
-        let root = space
-            .allocation
-            .namespace(namespace_directory(AccessMode::Striped));
-        let mut plan = plan_in(&life.request.stage_in, &root, &life.order.script.path, &[])?;
+        }
+        let (stages, roots) = (&life.request.stage_in, self.roots());
+        let mut plan = plan_in(stages, &roots, &life.order.script.path, &[])?;
         plan.keep_only(is_wanted);
-        space.used.must_hold(plan.bytes())?;
+        if let Some(space) = self.space {
+            let mut own_bytes = plan.bytes();
+            if self.persistents.are_used() {
+                let mut own = plan_in(stages, &roots, &life.order.script.path, &[])?;
+                own.keep_only(|target| target.starts_with(space.allocation.root()));
+                own_bytes = own.bytes();
+            }
+            space.used.must_hold(own_bytes)?;
+        }
         if !plan.failures.is_empty() {
             return Err(Error::StageIn(plan.failures));
         }

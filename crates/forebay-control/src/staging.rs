@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{self as directive, AccessMode, Stage, StageKind};
+use forebay_directive::{self as directive, Stage, StageKind};
 use forebay_host::process::Stops;
 use forebay_host::{clock, files};
 use forebay_mover::{Failure, Options, Plan, Transfer, What, carry_out};
 use forebay_store::Allocation;
 
-use crate::placement::{Map, namespace_directory};
+use crate::persistent::Roots;
+use crate::placement::Map;
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
@@ -54,7 +55,7 @@ impl Staging<'_> {
 /// `maps` are those that are not in effect yet.
 pub(crate) fn plan_in(
     stages: &[Stage],
-    root: &Path,
+    roots: &Roots,
     script: &Path,
     maps: &[Map],
 ) -> Result<Plan, Error> {
@@ -66,7 +67,7 @@ pub(crate) fn plan_in(
             message,
         };
         for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
-            let target = root.join(&stage.inner_path);
+            let target = roots.path(&stage).map_err(refused)?;
             let source = Map::behind(maps, Path::new(&stage.pfs_path));
             let added = plan.add(&transfer(&stage, source, target));
             added.map_err(|error| refused(error.to_string()))?;
@@ -75,10 +76,9 @@ pub(crate) fn plan_in(
     Ok(plan)
 }
 
-/// What stages out of a namespace of the allocation at `root`. What cannot be staged is among the
-/// plan's failures.
-pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
-    let root = allocation.namespace(namespace_directory(AccessMode::Striped));
+/// What stages out of namespaces; `allocation` is the job's own, which is removed afterwards. What cannot be
+/// staged is among the plan's failures.
+pub(crate) fn plan_out(stages: &[Stage], roots: &Roots, allocation: Option<&Allocation>) -> Plan {
     let mut plan = Plan::default();
     for asked in stages {
         let stages = match expanded(asked, directive::Direction::Out, &[]) {
@@ -90,14 +90,19 @@ pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
             }
         };
         for stage in stages {
-            let source = root.join(&stage.inner_path);
             let target = PathBuf::from(&stage.pfs_path);
-            let added = match lies_in(allocation, &target) {
-                true => Err(Failure {
+            let inside = allocation.is_some_and(|allocation| lies_in(allocation, &target));
+            let source = match roots.path(&stage) {
+                Ok(source) if !inside => Ok(source),
+                Ok(_) => Err(INSIDE.to_owned()),
+                Err(reason) => Err(reason),
+            };
+            let added = match source {
+                Err(reason) => Err(Failure {
                     path: target,
-                    reason: INSIDE.to_owned(),
+                    reason,
                 }),
-                false => plan
+                Ok(source) => plan
                     .add(&transfer(&stage, source, target))
                     .map_err(Failure::from),
             };

@@ -250,6 +250,16 @@ impl Persistent {
         sharing::may_enter(&self.namespace())
     }
 
+    /// Permission bits of its namespace, and the number of the group whose it is.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn rights(&self) -> Result<(u32, u32), Error> {
+        let namespace = self.namespace();
+        let mode = files::status(&namespace)?.mode;
+        Ok((mode, sharing::group_of(&namespace)?))
+    }
+
     /// Has its time come?
     #[must_use]
     pub fn is_expired(&self) -> bool {
