@@ -43,6 +43,13 @@ pub enum Verb {
         Exit codes of clean:\n  123  not all data arrived; nothing of that job was removed"
     )]
     Clean(CleanArguments),
+    /// Make, list and destroy allocations that outlive their jobs
+    #[command(
+        after_help = "Example:\n  forebay persistent create proj1 --capacity 10GiB --store /nvme/me\n  \
+        forebay persistent list\n  forebay persistent destroy proj1\n\n\
+        A job uses it with #DW persistentdw name=proj1, as $DW_PERSISTENT_STRIPED_proj1."
+    )]
+    Persistent(PersistentArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
@@ -228,6 +235,84 @@ pub struct CleanArguments {
 }
 
 #[derive(Debug, Args)]
+pub struct PersistentArguments {
+    #[command(subcommand)]
+    pub verb: PersistentVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PersistentVerb {
+    /// Make a persistent allocation
+    #[command(
+        after_help = "Example:\n  forebay persistent create proj1 --capacity 10GiB --store /nvme/me\n  \
+        forebay persistent create proj1 --capacity 1TiB --group climate --mode 0770 --expires 30d"
+    )]
+    Create(CreateArguments),
+    /// List persistent allocations
+    #[command(after_help = "Example:\n  forebay persistent list --store /nvme/me")]
+    List(FoundArguments),
+    /// Show one persistent allocation and the jobs that use it
+    #[command(after_help = "Example:\n  forebay persistent show proj1")]
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        found: FoundArguments,
+    },
+    /// Destroy a persistent allocation with all that is in it
+    #[command(after_help = "Example:\n  forebay persistent destroy proj1")]
+    Destroy {
+        /// Its name
+        name: String,
+        /// Delete what killed jobs were to stage out, too
+        #[arg(long)]
+        hurry: bool,
+        #[command(flatten)]
+        found: FoundArguments,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct FoundArguments {
+    /// The store to look in [default: $FOREBAY_STORE, local NVMe, and where you have made some]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CreateArguments {
+    /// Its name: a letter, then letters, digits, _ - and .
+    pub name: String,
+    /// Least size, for example 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub capacity: u64,
+    /// Do not make one with less capacity
+    #[arg(long)]
+    pub strict_capacity: bool,
+    /// The directory it is made in [default: $FOREBAY_STORE, else local NVMe]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// How the nodes of a job see it
+    #[arg(long, value_name = "MODE", default_value = "striped", value_parser = ["striped"])]
+    pub access_mode: String,
+    /// The group it is given to
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Who may use it, in octal digits: 0700 its owner alone, 0770 the group too
+    #[arg(long, value_name = "MODE", default_value = "0700", value_parser = mode)]
+    pub mode: u32,
+    /// After this time no job may begin to use it, for example 30d; nothing deletes it
+    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    pub expires: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct DoctorArguments {
     /// The store to look at [default: the one a job would get]
     #[arg(long, value_name = "STORE")]
@@ -323,6 +408,20 @@ fn size(text: &str) -> Result<u64, String> {
 
 fn time(text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok();
+    // Its owner must be able to use it.
+    let mode = mode.filter(|mode| mode & !0o777 == 0 && mode & 0o700 == 0o700);
+    mode.ok_or_else(|| "write three octal digits that begin with 7, for example 0770".to_owned())
+}
+
+/// Seconds.
+fn expiry(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_duration(text).map(|time| time.as_secs());
+    let time = time.ok().filter(|seconds| *seconds > 0);
+    time.ok_or_else(|| "write for example 30d, 12h or 2weeks".to_owned())
 }
 
 fn map(text: &str) -> Result<Map, String> {

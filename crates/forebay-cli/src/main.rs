@@ -9,6 +9,7 @@ mod launchers;
 mod lfs;
 mod libraries;
 mod messages;
+mod persistent;
 mod prepared;
 mod preview;
 mod profile;
@@ -53,6 +54,7 @@ fn verb() -> i32 {
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
+        Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),

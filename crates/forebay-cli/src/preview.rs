@@ -37,6 +37,7 @@ fn text(preview: &Preview) -> String {
         }
         None => lines.push("allocate    nothing".to_owned()),
     }
+    lines.extend(preview.persistent.iter().map(ToString::to_string));
     lines.extend(preview.shown.iter().map(|shown| {
         let directory = shown.directory.as_deref();
         let directory = directory.unwrap_or("a part of the allocation");

@@ -72,7 +72,9 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
         let kept = kept.display();
         let id = &outcome.run_id;
-        let (why, clean) = if outcome.undelivered {
+        let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
+            ("nothing was deleted", "stages out what is missing")
+        } else if outcome.undelivered {
             (
                 "nothing was deleted",
                 "stages out what is missing and removes them",

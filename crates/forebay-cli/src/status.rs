@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::arguments::StatusArguments;
 use crate::messages::{data, fail, hint, json, warn};
+use crate::persistent;
 
 /// One job as `--json` shows it.
 #[derive(Serialize)]
@@ -30,7 +31,19 @@ struct Shown {
     data: Option<String>,
 }
 
+/// One line of `--json`: jobs as they were, persistent allocations beside them.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Line<'a> {
+    Job(&'a Shown),
+    Persistent(&'a persistent::Shown),
+}
+
 pub fn status(arguments: &StatusArguments) -> i32 {
+    let persistent = match persistent::listed(None) {
+        Ok(persistent) => persistent,
+        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+    };
     let shown = records().and_then(|records| {
         for (path, reason) in &records.unreadable {
             warn(&format!("cannot read {}: {reason}", path.display()));
@@ -46,12 +59,20 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
     };
     if arguments.json {
-        return json(&shown, 0);
+        let persistent = persistent.iter().map(Line::Persistent);
+        let lines: Vec<_> = shown.iter().map(Line::Job).chain(persistent).collect();
+        return json(&lines, 0);
     }
-    if shown.is_empty() {
-        return data("no jobs, nothing left behind", 0);
+    let mut text = if shown.is_empty() {
+        "no jobs, nothing left behind".to_owned()
+    } else {
+        table(&shown)
+    };
+    if !persistent.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&persistent::table(&persistent));
     }
-    let code = data(&table(&shown), 0);
+    let code = data(&text, 0);
     if shown
         .iter()
         .any(|job| ["left", "lost"].contains(&job.state))

@@ -6,6 +6,8 @@ use forebay_directive::{Origin, Place, Problem};
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
+use crate::PersistentError;
+
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
 /// Exit code when the job was ended at its time limit, as of timeout(1).
@@ -164,6 +166,19 @@ pub enum Error {
         /// The allocation, which was kept.
         kept: Option<PathBuf>,
     },
+    /// What the script wants with a persistent allocation.
+    #[error("{}: {}: {error}", script.display(), line(place))]
+    PersistentOfJob {
+        /// The script.
+        script: PathBuf,
+        /// The directive.
+        place: Place,
+        /// What is wrong.
+        error: Box<PersistentError>,
+    },
+    /// A series with persistent allocations.
+    #[error(transparent)]
+    Persistent(#[from] PersistentError),
     /// A run of a series would add to what another one recorded.
     #[error("there is a record of a run in {} already", .0.display())]
     RecordExists(PathBuf),
@@ -247,6 +262,8 @@ impl Error {
             }
             Self::Store(error) => return Some(hint_of_store(error)),
             Self::Staging(error) => return error.hint(),
+            Self::PersistentOfJob { error, .. } => return error.hint(),
+            Self::Persistent(error) => return error.hint(),
             Self::IsRunning(_)
             | Self::Elsewhere(_)
             | Self::Unreachable(_)

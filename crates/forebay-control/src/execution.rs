@@ -154,7 +154,16 @@ impl Running<'_> {
         for mode in [AccessMode::Striped, AccessMode::Private] {
             process.env_remove(mode.variable());
         }
+        for (name, _) in std::env::vars_os() {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with("DW_PERSISTENT_"))
+            {
+                process.env_remove(name);
+            }
+        }
         process.envs(self.variables());
+        process.envs(self.persistents.variables());
         if let Some((profile, recording)) = execution.recording {
             let launcher = execution.launcher();
             process.envs(profile.environment(recording, launcher, life.watcher));

@@ -7,7 +7,9 @@ use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
 use forebay_mover::{Account, Failure};
 use forebay_store::Allocation;
+use forebay_store::persistent::namespace_in;
 
+use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::staging::{Staging, begun_out, plan_out};
@@ -109,9 +111,16 @@ impl Recorded {
         Ok(found)
     }
 
-    /// Where the data can be reached, if there are any.
+    /// Where the data can be reached, if there are any: in the job's own allocation, else in the first
+    /// persistent one that it uses.
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
+        self.own_root()
+            .or_else(|| Some(namespace_in(&self.record.persistent.first()?.root)))
+    }
+
+    /// Where the job's own allocation can be reached.
+    fn own_root(&self) -> Option<PathBuf> {
         let place = self.record.place.as_ref()?;
         Some(self.record.reachable_root(&place.root))
     }
@@ -121,10 +130,7 @@ impl Recorded {
     /// # Errors
     /// If its journal cannot be read.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
-        let Some(root) = self.data() else {
-            return Ok(None);
-        };
-        let Some(journal) = begun_out(&root, self)? else {
+        let Some(journal) = begun_out(self.own_root().as_deref(), self)? else {
             return Ok(None);
         };
         Ok(Some((journal.account()?, journal.failures(failures)?)))
@@ -185,7 +191,11 @@ impl Recorded {
             }
             State::Left { .. } | State::Lost | State::Unreachable => {}
         }
-        let undrained = state != State::Lost && self.is_undrained();
+        if state == State::Lost {
+            // What lay in the job's own allocation cannot be drained any more; the rest can.
+            self.update(|record| record.stage_out.retain(|stage| stage.persistent.is_some()))?;
+        }
+        let undrained = self.is_undrained();
         let staged = if undrained && !how.discard {
             Some(self.drain(caught, watcher)?)
         } else {
@@ -235,20 +245,19 @@ impl Recorded {
     }
 
     fn drain(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Staged, Error> {
-        let Some(place) = &self.record.place else {
-            return Ok(Staged::default());
-        };
         // If it is damaged, that is better said with a path that can be reached.
-        drop(begun_out(&self.record.reachable_root(&place.root), self)?);
+        drop(begun_out(self.own_root().as_deref(), self)?);
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
-            Some(_) => return Err(Error::ViewIsGone(place.root.clone())),
+            Some(_) => return Err(Error::ViewIsGone(self.data().unwrap_or_default())),
             None => {}
         }
         let events = caught.watch(self.record.keeper);
-        let allocation = Allocation::found(place.root.clone(), place.mounted);
-        let journal = plan_out(&self.record.stage_out, &allocation, self)?;
+        let place = self.record.place.as_ref();
+        let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
+        let roots = Roots::of_record(&self.record, allocation.as_ref());
+        let journal = plan_out(&self.record.stage_out, &roots, allocation.as_ref(), self)?;
         let staging = Staging {
             direction: Direction::Out,
             tag: &self.record.id,
@@ -261,11 +270,7 @@ impl Recorded {
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
     fn half_done(&self) -> Result<(), Error> {
-        let Some(place) = &self.record.place else {
-            return Ok(());
-        };
-        let reachable = self.record.reachable_root(&place.root);
-        if let Some(journal) = begun_out(&reachable, self)? {
+        if let Some(journal) = begun_out(self.own_root().as_deref(), self)? {
             journal.remove_parts(&self.record.id)?;
         }
         Ok(())
@@ -290,6 +295,7 @@ impl Recorded {
                 clock::sleep(STEP);
             }
         }
+        gone(remove_uses(record))?;
         gone(files::remove_tree(&record.job_directory))?;
         if let Some(state) = &record.emulation {
             gone(files::remove_file(state))?;

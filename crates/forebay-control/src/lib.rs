@@ -12,6 +12,7 @@ mod leftovers;
 mod life;
 mod order;
 mod outcome;
+mod persistent;
 mod placement;
 mod preview;
 mod profile;
@@ -32,6 +33,10 @@ pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::{run, series};
 pub use order::{Direction, Order, Output, Watcher};
 pub use outcome::{Outcome, Staged, StoreUsed};
+pub use persistent::{
+    Destroyed, Listing, Missing, NewPersistent, PersistentAction, PersistentError, PersistentPlan,
+    PersistentUsed, Places, Use, UseState, Uses, written_time,
+};
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, Preview, Shown};
 pub use profile::{

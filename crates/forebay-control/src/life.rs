@@ -9,12 +9,13 @@ use forebay_host::process::Caught;
 
 use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
+use crate::persistent::Persistents;
 use crate::placement::{Placement, Placing};
 use crate::profile::{Profile, record_refusal};
 use crate::record::{Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
-use crate::{Error, Outcome, environment};
+use crate::{Error, Outcome, PersistentError, environment};
 
 /// Brings a job from its script to its end.
 ///
@@ -30,7 +31,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         }
     };
     let profile = Profile::of_job(order, &held.recorded, watcher);
-    let done = held.live(order, caught, watcher, |running, recorded| {
+    let done = held.live(order, caught, watcher, true, |running, recorded| {
         running.live(profile.as_ref(), recorded)
     });
     if let (Some(profile), Some(recording)) = (profile, &order.recording) {
@@ -56,7 +57,7 @@ pub fn series(
     requester: &mut dyn Requester,
 ) -> Result<i32, Error> {
     let mut held = Held::written_down(order, false)?;
-    let done = held.live(order, caught, watcher, |running, recorded| {
+    let done = held.live(order, caught, watcher, false, |running, recorded| {
         running.serve(recorded, requester)
     });
     held.let_go(false, watcher);
@@ -68,6 +69,7 @@ struct Held {
     directory: JobDirectory,
     recorded: Recorded,
     placement: Placement,
+    persistents: Persistents,
 }
 
 impl Held {
@@ -92,6 +94,7 @@ impl Held {
                 directory,
                 recorded,
                 placement: Placement::default(),
+                persistents: Persistents::default(),
             }),
             Err(error) => {
                 directory.remove()?;
@@ -100,30 +103,42 @@ impl Held {
         }
     }
 
-    /// Makes the allocation, and lets the job live in it.
+    /// Makes the allocation, and lets the job live in it. Only one that runs once may have persistent
+    /// allocations.
     fn live<T>(
         &mut self,
         order: &Order,
         caught: Caught,
         watcher: &dyn Watcher,
-        job: impl FnOnce(&Running, &mut Recorded) -> Result<T, Error>,
+        runs_once: bool,
+        job: impl FnOnce(&mut Running, &mut Recorded) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let life = Life::new(order, &self.directory, watcher)?;
+        let of_persistent = &life.request;
+        let touches_persistent = !(of_persistent.persistent.is_empty()
+            && of_persistent.create.is_empty()
+            && of_persistent.destroy.is_empty());
+        if touches_persistent && !runs_once {
+            return Err(PersistentError::InSeries.into());
+        }
+        self.persistents.prepare(&life, &mut self.recorded)?;
         self.placement = life.place(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
         check_directory(&life.works_in)?;
         let keeper = self.placement.keeper.as_ref().map(Keeper::identity);
-        let running = Running {
+        let mut running = Running {
             life: &life,
             events: caught.watch(keeper),
             keeper,
             space: self.placement.space.as_ref(),
+            persistents: &mut self.persistents,
         };
-        job(&running, &mut self.recorded)
+        job(&mut running, &mut self.recorded)
     }
 
     /// Leaves the allocation to be found through its record, or frees all that the job had.
-    fn let_go(self, kept: bool, watcher: &dyn Watcher) {
+    fn let_go(mut self, kept: bool, watcher: &dyn Watcher) {
+        std::mem::take(&mut self.persistents).let_go(&mut self.recorded, watcher);
         let gone = if kept { self.leave() } else { self.take_down() };
         if let Err(error) = gone {
             watcher.warning(&error.to_string());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved, Number};
 use serde::{Serialize, Serializer};
 
-use crate::{Error, STAGE_OUT_INCOMPLETE};
+use crate::{Error, PersistentUsed, STAGE_OUT_INCOMPLETE};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -19,6 +19,8 @@ pub struct Outcome {
     pub script: PathBuf,
     /// The allocation; none for a job without one.
     pub store: Option<StoreUsed>,
+    /// Persistent allocations that the job made, used or destroyed.
+    pub persistent: Vec<PersistentUsed>,
     /// Stage-in; none if the script asks for none.
     pub stage_in: Option<Staged>,
     /// Exit status of the script as a shell shows it.

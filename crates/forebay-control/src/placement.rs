@@ -325,6 +325,8 @@ impl Placing<'_> {
         let program = machine::program_directory()?;
         let needed = [self.directory.path(), record.path(), &program];
         let needed = needed.into_iter().chain(place.map(|p| p.root.as_path()));
+        let persistent = record.record.persistent.iter();
+        let needed = needed.chain(persistent.map(|one| one.root.as_path()));
         for map in self.wishes.maps {
             let at = files::final_path(&map.at)?;
             if let Some(hidden) = needed.clone().find(|path| path.starts_with(&at)) {

@@ -1,15 +1,18 @@
 //! What a run would do, without doing it.
 
-use forebay_directive::{AccessMode, Origin, Stage, StageKind};
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{AccessMode, Origin, Stage, StageKind, persistent_variable};
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
 use forebay_mover::Journal;
 use serde::Serialize;
 
+use crate::persistent::{Roots, plans};
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
 use crate::staging::plan_in;
-use crate::{Error, Order, StoreUsed, Watcher, environment};
+use crate::{Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -18,6 +21,8 @@ pub struct Preview {
     pub store: Option<StoreUsed>,
     /// Variables the job would get, each with a directory of its own.
     pub variables: Vec<&'static str>,
+    /// Persistent allocations that would be made, used or destroyed.
+    pub persistent: Vec<PersistentPlan>,
     /// Directories that the job would see under other paths.
     pub shown: Vec<Shown>,
     /// Stage-in, in order.
@@ -83,34 +88,47 @@ impl Order<'_> {
         }
         let chosen = request.job.as_ref();
         let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
+        let persistent = plans(self, &request)?;
         let variable = format!("${}", AccessMode::Striped.variable());
-        let plan_of = |stages: &[Stage]| {
+        let variable_of = |name: &str| format!("${}", persistent_variable(name));
+        let used = request.persistent.iter();
+        let roots = Roots {
+            job: request.job.is_some().then(|| PathBuf::from(&variable)),
+            persistent: used
+                .map(|one| (one.name.clone(), variable_of(&one.name).into()))
+                .collect(),
+        };
+        let plan_of = |stages: &[Stage], is_wanted: &dyn Fn(&Path) -> bool| {
             let journal = Journal::in_memory()?;
-            let (root, script) = (variable.as_ref(), &self.script.path);
-            plan_in(&journal, stages, root, script, wishes.maps, &|_| true)?;
+            let script = &self.script.path;
+            plan_in(&journal, stages, &roots, script, wishes.maps, is_wanted)?;
             Ok::<_, Error>((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
         };
-        let (all, failures) = plan_of(&request.stage_in)?;
+        let (_, failures) = plan_of(&request.stage_in, &|_| true)?;
         if let Some(chosen) = &chosen {
-            chosen.used.must_hold(all.bytes)?;
+            let is_own = |target: &Path| target.starts_with(&variable);
+            chosen
+                .used
+                .must_hold(plan_of(&request.stage_in, &is_own)?.0.bytes)?;
         }
         if !failures.is_empty() {
             return Err(Error::StageIn(failures));
         }
         let into = |stage: &Stage| {
-            let (alone, _) = plan_of(std::slice::from_ref(stage))?;
-            let (source, destination) = (stage.pfs_path.clone(), inner(&variable, stage));
+            let (alone, _) = plan_of(std::slice::from_ref(stage), &|_| true)?;
+            let (source, destination) = (stage.pfs_path.clone(), inner(stage));
             let counts = (Some(alone.files), Some(alone.bytes));
             Ok(planned(stage, source, destination, counts))
         };
         let out_of = |stage: &Stage| {
-            let (source, destination) = (inner(&variable, stage), stage.pfs_path.clone());
+            let (source, destination) = (inner(stage), stage.pfs_path.clone());
             planned(stage, source, destination, (None, None))
         };
         let modes = request.job.iter().flat_map(|job| &job.access);
         Ok(Preview {
             store: chosen.map(|chosen| chosen.used),
             variables: modes.map(|mode| mode.variable()).collect(),
+            persistent,
             shown,
             stage_in: request
                 .stage_in
@@ -139,8 +157,12 @@ impl Order<'_> {
     }
 }
 
-fn inner(variable: &str, stage: &Stage) -> String {
-    format!("{variable}/{}", stage.inner_path)
+fn inner(stage: &Stage) -> String {
+    let variable = match &stage.persistent {
+        Some(name) => persistent_variable(name),
+        None => AccessMode::Striped.variable().to_owned(),
+    };
+    format!("${variable}/{}", stage.inner_path)
 }
 
 fn planned(

@@ -43,6 +43,17 @@ pub struct Place {
     pub capacity_bytes: u64,
 }
 
+/// A persistent allocation that a job uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersistentUse {
+    /// Its name.
+    pub name: String,
+    /// Its own directory.
+    pub root: PathBuf,
+    /// The file that says there that the job uses it.
+    pub file: PathBuf,
+}
+
 /// One job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -70,6 +81,9 @@ pub struct Record {
     pub job_directory: PathBuf,
     /// The allocation.
     pub place: Option<Place>,
+    /// Persistent allocations that it uses, which stay.
+    #[serde(default)]
+    pub persistent: Vec<PersistentUse>,
     /// What is still to be staged out.
     pub stage_out: Vec<Stage>,
     /// Shared state of the emulated file system.
@@ -104,6 +118,7 @@ impl Record {
             phase: Phase::Preparing,
             job_directory: job_directory.to_owned(),
             place: None,
+            persistent: Vec::new(),
             stage_out: Vec::new(),
             emulation: None,
             profile: None,

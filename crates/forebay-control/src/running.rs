@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{AccessMode, Request, StageKind};
+use forebay_directive::{Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
 use forebay_mover::Journal;
+use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
 use crate::outcome::exit_code;
-use crate::placement::{Space, namespace_directory};
+use crate::persistent::{Persistents, Roots};
+use crate::placement::Space;
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
@@ -41,11 +43,12 @@ pub(crate) struct Running<'a> {
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
     pub(crate) space: Option<&'a Space>,
+    pub(crate) persistents: &'a mut Persistents,
 }
 
 impl Running<'_> {
     pub(crate) fn live(
-        &self,
+        &mut self,
         profile: Option<&Profile>,
         recorded: &mut Recorded,
     ) -> Result<Outcome, Error> {
@@ -57,6 +60,7 @@ impl Running<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
+        self.persistents.destroy(life)?;
         recorded.update(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
@@ -75,14 +79,15 @@ impl Running<'_> {
         let executed = self.execute(&execution).map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
-                kept: self.space.map(|space| space.allocation.root().to_owned()),
+                kept: self.kept(),
             },
             error => error,
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
-        Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, recorded),
-            None => outcome,
+        Ok(if self.has_data() {
+            self.after_the_script(outcome, recorded)
+        } else {
+            outcome
         })
     }
 
@@ -99,6 +104,7 @@ impl Running<'_> {
             run_id: life.directory.id().to_owned(),
             script: execution.script(life).path.clone(),
             store: self.space.map(|space| space.used.clone()),
+            persistent: self.persistents.account(),
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
@@ -113,20 +119,17 @@ impl Running<'_> {
     }
 
     /// Stage-out. The allocation is kept unless everything asked for arrived.
-    fn after_the_script(
-        &self,
-        mut outcome: Outcome,
-        space: &Space,
-        recorded: &mut Recorded,
-    ) -> Outcome {
+    fn after_the_script(&self, mut outcome: Outcome, recorded: &mut Recorded) -> Outcome {
         let life = self.life;
-        self.check_capacity(space);
+        if let Some(space) = self.space {
+            self.check_capacity(space);
+        }
         let mut missing = !outcome.unended_processes.is_empty();
         if !life.request.stage_out.is_empty() {
             let before = self.events.stops().count();
             let staging = self.staging(Direction::Out);
-            let journal = plan_out(&life.request.stage_out, &space.allocation, recorded);
-            let staged = match journal {
+            let stages = &life.request.stage_out;
+            let staged = match plan_out(stages, &self.roots(), self.allocation(), recorded) {
                 Ok(journal) => staging.carry_out(&journal, before),
                 Err(error) => Staged::refused(&error),
             };
@@ -146,10 +149,30 @@ impl Running<'_> {
                 life.watcher.warning(&error.to_string());
             }
         }
-        if missing || life.order.keep {
-            outcome.kept = Some(recorded.record.reachable_root(space.allocation.root()));
+        if missing || (life.order.keep && self.space.is_some()) {
+            let kept = self.kept();
+            outcome.kept = kept.map(|root| recorded.record.reachable_root(&root));
         }
         outcome
+    }
+
+    /// May there be something to be staged out?
+    fn has_data(&self) -> bool {
+        self.space.is_some() || self.persistents.are_used()
+    }
+
+    /// Where data lie that must not be lost sight of.
+    fn kept(&self) -> Option<PathBuf> {
+        let own = self.allocation().map(|own| own.root().to_owned());
+        own.or_else(|| self.persistents.root())
+    }
+
+    fn allocation(&self) -> Option<&Allocation> {
+        self.space.map(|space| &space.allocation)
+    }
+
+    fn roots(&self) -> Roots {
+        self.persistents.roots(self.allocation())
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.
@@ -188,19 +211,26 @@ impl Running<'_> {
         is_wanted: impl Fn(&Path) -> bool,
     ) -> Result<Option<Staged>, Error> {
         let life = self.life;
-        let Some(space) = self.space.filter(|_| !life.request.stage_in.is_empty()) else {
+        if life.request.stage_in.is_empty() || !self.has_data() {
             return Ok(None);
-        };
-        let root = space
-            .allocation
-            .namespace(namespace_directory(AccessMode::Striped));
+        }
+        let (stages, roots) = (&life.request.stage_in, self.roots());
+        let script = &life.order.script.path;
         // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
         let path = life.directory.path().join("stage-in.journal");
         let journal = Journal::open(&path)?;
-        let script = &life.order.script.path;
-        let stages = &life.request.stage_in;
-        plan_in(&journal, stages, &root, script, &[], &is_wanted)?;
-        space.used.must_hold(journal.counts()?.open().bytes)?;
+        plan_in(&journal, stages, &roots, script, &[], &is_wanted)?;
+        if let Some(space) = self.space {
+            let mut own = journal.counts()?;
+            if self.persistents.are_used() {
+                let root = space.allocation.root();
+                let is_own = |target: &Path| target.starts_with(root) && is_wanted(target);
+                let alone = Journal::in_memory()?;
+                plan_in(&alone, stages, &roots, script, &[], &is_own)?;
+                own = alone.counts()?;
+            }
+            space.used.must_hold(own.open().bytes)?;
+        }
         let failures = journal.failures(FAILURES_MAX)?;
         if !failures.is_empty() {
             return Err(Error::StageIn(failures));

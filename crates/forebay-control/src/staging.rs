@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{self as directive, AccessMode, Stage, StageKind};
+use forebay_directive::{self as directive, Stage, StageKind};
 use forebay_host::process::Stops;
 use forebay_host::{clock, files, machine};
 use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
 use forebay_store::Allocation;
 
-use crate::placement::{Map, namespace_directory};
+use crate::persistent::Roots;
+use crate::placement::Map;
 use crate::record::Recorded;
 use crate::{Direction, Error, Staged, Watcher};
 
@@ -84,7 +85,7 @@ impl Staging<'_> {
 pub(crate) fn plan_in(
     journal: &Journal,
     stages: &[Stage],
-    root: &Path,
+    roots: &Roots,
     script: &Path,
     maps: &[Map],
     is_wanted: &dyn Fn(&Path) -> bool,
@@ -97,7 +98,7 @@ pub(crate) fn plan_in(
             message,
         };
         for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
-            let target = root.join(&stage.inner_path);
+            let target = roots.path(&stage).map_err(refused)?;
             let source = Map::behind(maps, Path::new(&stage.pfs_path));
             let added = journal.add_only(&transfer(&stage, source, target), is_wanted);
             added.map_err(|error| match error {
@@ -109,37 +110,46 @@ pub(crate) fn plan_in(
     Ok(journal.end_plan()?)
 }
 
-/// Plans what stages out of a namespace of the allocation, in its journal or a new one. What has arrived
-/// and did not change since is not staged out again; what cannot be staged is among the journal's failures.
+/// Plans what stages out of namespaces, in its journal or a new one; `allocation` is the job's own, which is
+/// removed afterwards. What has arrived and did not change since is not staged out again; what cannot be
+/// staged is among the journal's failures.
 ///
 /// # Errors
 /// If no journal can be used.
 pub(crate) fn plan_out(
     stages: &[Stage],
-    allocation: &Allocation,
+    roots: &Roots,
+    allocation: Option<&Allocation>,
     recorded: &Recorded,
 ) -> Result<Journal, Error> {
-    let inside = allocation.root().join(STAGE_OUT);
     let beside = recorded.journal();
-    let has_room =
-        machine::space(allocation.root()).is_ok_and(|space| space.available_bytes >= ROOM_BYTES);
-    let is_there = |path: &Path| files::status(path).is_ok();
-    if is_there(&inside) || (has_room && !is_there(&beside)) {
-        match planned_out(stages, allocation, &inside) {
-            // The journal outgrows what the job has left of its allocation.
-            Err(error) if error.is_journal_full() => Journal::remove(&inside)?,
-            planned => return Ok(planned?),
+    if let Some(allocation) = allocation {
+        let inside = allocation.root().join(STAGE_OUT);
+        let has_room = machine::space(allocation.root())
+            .is_ok_and(|space| space.available_bytes >= ROOM_BYTES);
+        let is_there = |path: &Path| files::status(path).is_ok();
+        if is_there(&inside) || (has_room && !is_there(&beside)) {
+            match planned_out(stages, roots, Some(allocation), &inside) {
+                // The journal outgrows what the job has left of its allocation.
+                Err(error) if error.is_journal_full() => Journal::remove(&inside)?,
+                planned => return Ok(planned?),
+            }
         }
     }
-    Ok(planned_out(stages, allocation, &beside)?)
+    Ok(planned_out(stages, roots, allocation, &beside)?)
 }
 
-/// The journal of a stage-out that was begun, if there is one; `root` is where the allocation can be reached.
+/// The journal of a stage-out that was begun, if there is one; `root` is where the job's own allocation can be
+/// reached.
 ///
 /// # Errors
 /// If it cannot be read.
-pub(crate) fn begun_out(root: &Path, recorded: &Recorded) -> Result<Option<Journal>, Error> {
-    for path in [root.join(STAGE_OUT), recorded.journal()] {
+pub(crate) fn begun_out(
+    root: Option<&Path>,
+    recorded: &Recorded,
+) -> Result<Option<Journal>, Error> {
+    let inside = root.map(|root| root.join(STAGE_OUT));
+    for path in inside.into_iter().chain([recorded.journal()]) {
         match Journal::open_existing(&path) {
             Err(forebay_mover::Error::Host(error)) if error.is_not_found() => {}
             opened => return Ok(Some(opened?)),
@@ -150,10 +160,10 @@ pub(crate) fn begun_out(root: &Path, recorded: &Recorded) -> Result<Option<Journ
 
 fn planned_out(
     stages: &[Stage],
-    allocation: &Allocation,
+    roots: &Roots,
+    allocation: Option<&Allocation>,
     path: &Path,
 ) -> Result<Journal, forebay_mover::Error> {
-    let root = allocation.namespace(namespace_directory(AccessMode::Striped));
     let journal = Journal::open(path)?;
     journal.begin_plan()?;
     for asked in stages {
@@ -165,12 +175,14 @@ fn planned_out(
             }
         };
         for stage in stages {
-            let source = root.join(&stage.inner_path);
             let target = PathBuf::from(&stage.pfs_path);
-            if lies_in(allocation, &target) {
-                journal.refuse(&Failure::new(target, INSIDE.to_owned()))?;
-            } else {
-                journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
+            let inside = allocation.is_some_and(|allocation| lies_in(allocation, &target));
+            match roots.path(&stage) {
+                Ok(source) if !inside => {
+                    journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
+                }
+                Ok(_) => journal.refuse(&Failure::new(target, INSIDE.to_owned()))?,
+                Err(reason) => journal.refuse(&Failure::new(target, reason))?,
             }
         }
     }

@@ -11,8 +11,11 @@ use crate::{Finding, Place, Problem, Weight, values};
 #[derive(Debug)]
 pub(crate) struct Directive {
     pub(crate) command: &'static Command,
+    pub(crate) dialect: Dialect,
     pub(crate) start: Place,
     pub(crate) findings: Vec<Finding>,
+    /// The words that stand alone.
+    pub(crate) flags: Vec<&'static str>,
     values: Vec<(String, Token)>,
 }
 
@@ -52,8 +55,10 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem>
     };
     let mut directive = Directive {
         command: find_command(word, line, dialect)?,
+        dialect,
         start: word.start,
         findings: Vec::new(),
+        flags: Vec::new(),
         values: Vec::new(),
     };
     for argument in arguments {
@@ -133,7 +138,8 @@ impl Directive {
     /// Takes a word without `=`.
     fn take_alone(&mut self, word: &Token) -> Vec<Finding> {
         let command = self.command;
-        if command.flags.contains(&word.text.as_str()) {
+        if let Some(flag) = command.flags.iter().find(|flag| **flag == word.text) {
+            self.flags.push(flag);
             return Vec::new();
         }
         let positional = command

@@ -89,11 +89,19 @@ fn of_line(line: &Line) -> Option<Dialect> {
         (false, true) => Some(Dialect::Nnf),
         _ => None,
     };
-    by_type.filter_map(told).next().or_else(|| {
+    let by_keys = by_type.filter_map(told).next().or_else(|| {
         let told: Vec<_> = pairs.iter().filter_map(told).collect();
         let datawarp = told.iter().find(|&&dialect| dialect == Dialect::DataWarp);
         datawarp.or(told.first()).copied()
-    })
+    });
+    by_keys.or_else(|| by_prefix(line, datawarp, nnf))
+}
+
+/// Where both have the same single key, the prefix is all that tells them apart. (A create_persistent has
+/// more keys: one that is written with the wrong prefix is a slip.)
+fn by_prefix(line: &Line, datawarp: &Command, nnf: &Command) -> Option<Dialect> {
+    let alone = datawarp.keys.len() == 1 && line.words.len() == 2;
+    (alone && datawarp.prefix != nnf.prefix && line.prefix == nnf.prefix).then_some(Dialect::Nnf)
 }
 
 /// Does the command know this key and, where they are listed, this word?

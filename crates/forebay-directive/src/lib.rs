@@ -17,6 +17,7 @@ mod lines;
 mod list;
 mod option;
 mod paths;
+mod persistent;
 mod request;
 mod rules;
 mod size;
@@ -27,11 +28,15 @@ pub use access::AccessMode;
 pub use lines::{Symbols, is_bare_continuation};
 pub use list::stages_of_list;
 pub use option::directives_of_bb;
+pub use persistent::{
+    CreatePersistent, DestroyPersistent, PersistentDw, is_named_by, persistent_variable,
+};
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};
 pub use rules::{
     COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Need, Support, Value, Word,
 };
 pub use size::{SizeError, parse_size};
+pub use values::{NAME_BYTES_MAX, fault_of_name};
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use crate::{Direction, Finding, Origin, Place, Problem, Stage, StageKind, paths}
 /// The file stages of a list that `type=list` names.
 ///
 /// Each line holds source and destination with blanks between; one of the two begins with
-/// `$DW_JOB_STRIPED/`, the other is absolute, as in a directive. Empty lines do not count, and a
+/// `$DW_JOB_STRIPED/` or `$DW_PERSISTENT_STRIPED_NAME/`, the other is absolute, as in a directive. Empty lines do not count, and a
 /// word that begins with `#` makes the rest of its line a comment. Names with blanks are quoted as
 /// in a shell (`'...'`, `"..."`, `\`), which DataWarp cannot.
 ///
@@ -46,12 +46,13 @@ fn stage(words: &[Token], direction: Direction) -> Result<Option<Stage>, Finding
     let (from, to) = direction.sides();
     let source_path = paths::check(from, source, "", paths::IN_LISTS)?;
     let destination_path = paths::check(to, destination, "", paths::IN_LISTS)?;
-    let (inner_path, pfs_path) = match direction {
+    let ((persistent, inner_path), (_, pfs_path)) = match direction {
         Direction::In => (destination_path, source_path),
         Direction::Out => (source_path, destination_path),
     };
     Ok(Some(Stage {
         kind: StageKind::File,
+        persistent,
         inner_path,
         pfs_path,
         place: source.start,

@@ -1,7 +1,8 @@
 //! The two ends of a stage, each proved to lie where it says.
 
+use crate::Finding;
+use crate::persistent::PERSISTENT;
 use crate::token::Token;
-use crate::{Finding, Weight};
 
 /// Where a path lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,17 +19,24 @@ pub(crate) const IN_DIRECTIVES: &str = "directives are not expanded by a shell: 
 /// The same in a list of files.
 pub(crate) const IN_LISTS: &str = "lists are not expanded: write the whole path";
 
-/// The path that a token names, proved to lie on a side. The label is what stands before the path
-/// in messages; the hint says how a path of the parallel file system is written.
-pub(crate) fn check(side: Side, token: &Token, label: &str, hint: &str) -> Result<String, Finding> {
+/// The path that a token names, proved to lie on a side, and the persistent allocation that it begins
+/// with, if any. The label is what stands before the path in messages; the hint says how a path of the
+/// parallel file system is written.
+pub(crate) fn check(
+    side: Side,
+    token: &Token,
+    label: &str,
+    hint: &str,
+) -> Result<(Option<String>, String), Finding> {
     match side {
         Side::Inner => inner(token, label),
-        Side::Outer => outer(token, label, hint),
+        Side::Outer => outer(token, label, hint).map(|path| (None, path)),
     }
 }
 
-/// The part behind `$DW_JOB_STRIPED`, without leading slash, proved to stay inside.
-fn inner(token: &Token, label: &str) -> Result<String, Finding> {
+/// The namespace that a path begins with (none: the job's own), and the part behind it without leading
+/// slash, proved to stay inside.
+fn inner(token: &Token, label: &str) -> Result<(Option<String>, String), Finding> {
     let wrong = |what: &str, hint: &str| {
         let message = format!("{label}{} {what}", token.text);
         Err(Finding::wrong(token.start, message, hint))
@@ -40,20 +48,12 @@ fn inner(token: &Token, label: &str) -> Result<String, Finding> {
             "stage to or from $DW_JOB_STRIPED",
         );
     }
-    if variable.starts_with("DW_PERSISTENT_") {
-        let refused = wrong(
-            "is refused: allocations that outlive their job are not there yet",
-            "stage to or from $DW_JOB_STRIPED",
-        );
-        return refused.map_err(|finding| Finding {
-            weight: Weight::Refused,
-            ..finding
-        });
-    }
-    if variable != "DW_JOB_STRIPED" || !(rest.is_empty() || rest.starts_with('/')) {
+    let persistent = variable.strip_prefix(PERSISTENT).map(str::to_owned);
+    let is_known = variable == "DW_JOB_STRIPED" || persistent.is_some();
+    if !is_known || !(rest.is_empty() || rest.starts_with('/')) {
         return wrong(
             "is not in the burst buffer",
-            "begin it with $DW_JOB_STRIPED/",
+            "begin it with $DW_JOB_STRIPED/, or $DW_PERSISTENT_STRIPED_NAME/ of a persistent allocation",
         );
     }
     if rest.split('/').any(|part| part == "..") {
@@ -66,7 +66,7 @@ fn inner(token: &Token, label: &str) -> Result<String, Finding> {
             "no shell expands it: write its value",
         );
     }
-    Ok(rest.trim_start_matches('/').to_owned())
+    Ok((persistent, rest.trim_start_matches('/').to_owned()))
 }
 
 /// An absolute path on the parallel file system.
@@ -96,7 +96,10 @@ fn variable(text: &str) -> Option<(&str, &str)> {
     if let Some(braced) = text.strip_prefix('{') {
         return braced.split_once('}');
     }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    // No shell reads a directive, so the name of an allocation may have what a variable's cannot.
+    let in_name = text.starts_with(PERSISTENT);
+    let is_part =
+        |c: char| c.is_ascii_alphanumeric() || c == '_' || (in_name && matches!(c, '-' | '.'));
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
     Some(text.split_at(end))
 }

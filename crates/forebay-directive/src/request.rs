@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{Directive, check};
 use crate::lines::Line;
 use crate::paths::{self, Side};
+use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
 use crate::{
     AccessMode, Finding, Origin, Place, Problem, Symbols, Weight, access, dialect, lines, option,
     parse_size,
@@ -15,6 +16,12 @@ use crate::{
 pub struct Request {
     /// The job's own allocation.
     pub job: Option<JobDw>,
+    /// Persistent allocations that the job uses, each once, in the order of the script.
+    pub persistent: Vec<PersistentDw>,
+    /// Those that are made before the job.
+    pub create: Vec<CreatePersistent>,
+    /// Those that are destroyed before the job.
+    pub destroy: Vec<DestroyPersistent>,
     /// What is brought in before the job starts, in the order of the script.
     pub stage_in: Vec<Stage>,
     /// What is carried out after the job has ended, in the order of the script.
@@ -71,6 +78,10 @@ pub enum StageKind {
 pub struct Stage {
     /// File, directory or list.
     pub kind: StageKind,
+    /// The persistent allocation in whose namespace it lies, as the path names it
+    /// ([`crate::is_named_by`]); none for the job's own, and for a list.
+    #[serde(default)]
+    pub persistent: Option<String>,
     /// Path below the namespace's root, without leading slash; empty for the root itself, and for
     /// a list. A trailing slash is kept: it says "into this directory".
     pub inner_path: String,
@@ -128,6 +139,7 @@ pub fn parse_with_option(
     }
     if problems.is_empty() {
         problems.extend(whole(&request));
+        problems.extend(persistent::whole(&request));
     }
     problems.sort_by_key(|p| p.place);
     request.warnings.sort_by_key(|p| p.place);
@@ -152,7 +164,11 @@ fn without_its_fellow(directive: &Directive, lines: &[Line]) -> Option<Finding> 
 
 /// Rules over all directives together.
 fn whole(request: &Request) -> Option<Problem> {
-    let first = request.stage_in.iter().chain(&request.stage_out).next()?;
+    let stages = request.stage_in.iter().chain(&request.stage_out);
+    let in_list = |stage: &&Stage| stage.kind == StageKind::List && !request.persistent.is_empty();
+    // The lines of a list may all be of persistent allocations.
+    let mut own = stages.filter(|stage| stage.persistent.is_none() && !in_list(stage));
+    let first = own.next()?;
     let Some(job) = &request.job else {
         return Some(Problem::new(
             first.place,
@@ -183,7 +199,8 @@ fn add(request: &mut Request, mut directive: Directive) -> Result<Vec<Problem>, 
     match direction {
         Some(Direction::In) => request.stage_in.extend(stage),
         Some(Direction::Out) => request.stage_out.extend(stage),
-        None => add_job(request, &directive)?,
+        None if directive.command.name == "jobdw" => add_job(request, &directive)?,
+        None => persistent::add(request, &directive)?,
     }
     Ok(warnings)
 }
@@ -228,7 +245,7 @@ fn stage(
     };
     let source = end(directive, "source", source, findings);
     let destination = end(directive, "destination", destination, findings);
-    let (inner_path, pfs_path) = match (kind, direction) {
+    let (inside, outside) = match (kind, direction) {
         (StageKind::List, _) => {
             let unused = directive.value("destination");
             findings.extend(unused.map(|token| Finding {
@@ -239,26 +256,28 @@ fn stage(
                     "each line of the list names its own destination",
                 ),
             }));
-            (Some(String::new()), source)
+            (Some((None, String::new())), source)
         }
         (_, Direction::In) => (destination, source),
         (_, Direction::Out) => (source, destination),
     };
+    let ((persistent, inner_path), (_, pfs_path)) = (inside?, outside?);
     Some(Stage {
         kind,
-        inner_path: inner_path?,
-        pfs_path: pfs_path?,
+        persistent,
+        inner_path,
+        pfs_path,
         place: directive.start,
     })
 }
 
-/// One end of a stage, if it is given and lies on its side.
+/// One end of a stage, if it is given and lies on its side: as [`paths::check`].
 fn end(
     directive: &Directive,
     key: &str,
     side: Side,
     findings: &mut Vec<Finding>,
-) -> Option<String> {
+) -> Option<(Option<String>, String)> {
     let token = directive.value(key).filter(|t| !t.text.is_empty())?;
     let path = paths::check(side, token, &format!("{key}="), paths::IN_DIRECTIVES);
     path.map_err(|finding| findings.push(finding)).ok()

@@ -49,7 +49,8 @@ pub enum Value {
     Switch,
     /// Access modes with their modifiers: [`MODES`] and [`MODIFIERS`].
     AccessModes,
-    /// Name of a persistent allocation: a letter, then letters, digits, `_`, `-` and `.`.
+    /// Name of a persistent allocation: a letter, then letters, digits, `_`, `-` and `.`; at most
+    /// [`crate::NAME_BYTES_MAX`] of them.
     Name,
     /// Any text without blanks.
     Text,
@@ -135,6 +136,11 @@ impl Key {
         self
     }
 
+    const fn refused(mut self, why: &'static str, instead: &'static str) -> Self {
+        self.support = Support::Refused { why, instead };
+        self
+    }
+
     /// Is this how the key is written?
     #[must_use]
     pub fn is_written(&self, name: &str) -> bool {
@@ -191,8 +197,6 @@ const fn refused(name: &'static str, why: &'static str, instead: &'static str) -
 }
 
 const YES_NO: Value = Value::Words(&[yes("yes"), yes("no")]);
-const NO_PERSISTENT: &str = "allocations that outlive their job are not there yet";
-const USE_JOBDW: &str = "ask for a job allocation (#DW jobdw) and stage what must stay";
 const NO_WEAR: &str = "nothing counts what is written to spare the store";
 const ONE_STORE: &str = "the node has one store";
 const NO_CACHE: &str = "transparent caching is not there yet";
@@ -285,8 +289,7 @@ pub const COMMANDS: &[Command] = &[
         STAGE_KEYS,
         "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=/path/out",
     ),
-    Command::new("persistentdw", &[NAME], "#DW persistentdw name=proj1")
-        .refused(NO_PERSISTENT, USE_JOBDW),
+    Command::new("persistentdw", &[NAME], "#DW persistentdw name=proj1"),
     Command {
         positional: Some(Key::new("SIZE", Need::Required, Value::SizeInGib)),
         beside: Some("jobdw"),
@@ -307,8 +310,7 @@ pub const COMMANDS: &[Command] = &[
         ],
         "#BB create_persistent name=proj1 capacity=1TiB access_mode=striped type=scratch",
     )
-    .controllers()
-    .refused(NO_PERSISTENT, USE_JOBDW),
+    .controllers(),
     Command {
         flags: &["hurry"],
         ..Command::new(
@@ -317,8 +319,7 @@ pub const COMMANDS: &[Command] = &[
             "#BB destroy_persistent name=proj1",
         )
     }
-    .controllers()
-    .refused(NO_PERSISTENT, "remove the line"),
+    .controllers(),
 ];
 
 /// Commands of others that come up in scripts, each with what to do about it.

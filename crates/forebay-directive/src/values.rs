@@ -74,13 +74,7 @@ pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> 
             (unless(good, "is no whole number above zero"), "10")
         }
         Value::Switch => (unless(matches!(text, "yes" | "no"), "is not known"), "yes"),
-        Value::Name => (
-            unless(
-                is_name(text),
-                "is no name: it begins with a letter and has letters, digits, \"_\", \"-\", \".\"",
-            ),
-            "proj1",
-        ),
+        Value::Name => (fault_of_name(text), "proj1"),
         Value::NnfId => (
             unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"),
             "proj1",
@@ -125,11 +119,24 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+/// Longest name of a persistent allocation, in bytes: it becomes part of the names of a directory and
+/// of a variable.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// What is wrong with a text as the name of a persistent allocation, if anything is: the end of a
+/// sentence that begins with the text.
+#[must_use]
+pub fn fault_of_name(text: &str) -> Option<String> {
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    if !begins || !text.bytes().all(is_part) {
+        let rule = "it begins with a letter and has letters, digits, \"_\", \"-\", \".\"";
+        return Some(format!("is no name: {rule}"));
+    }
+    let length = text.len();
+    (length > NAME_BYTES_MAX).then(|| {
+        format!("is too long: it has {length} characters, at most {NAME_BYTES_MAX} can be")
+    })
 }
 
 fn is_nnf_id(text: &str) -> bool {

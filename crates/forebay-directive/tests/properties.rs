@@ -263,7 +263,7 @@ fn assert_request(request: &Request) {
     assert_stages(&request.stage_in);
     assert_stages(&request.stage_out);
     let staged = !request.stage_in.is_empty() || !request.stage_out.is_empty();
-    assert!(!staged || request.job.is_some());
+    assert!(!staged || request.job.is_some() || !request.persistent.is_empty());
     if let Some(job) = &request.job {
         assert!(job.capacity_bytes > 0 && !job.access.is_empty());
     }

@@ -1,7 +1,7 @@
 //! Single lines and what becomes of them. The valid ones are the shapes that DataWarp's public
 //! documentation and site talks show.
 
-use forebay_directive::{Symbols, parse};
+use forebay_directive::{Request, Symbols, parse};
 
 /// What becomes of a script.
 enum Outcome {
@@ -157,10 +157,7 @@ const ALONE: &[(&str, Outcome)] = &[
         "#DW jobdw type=scratch type=scratch access_mode=striped capacity=1G",
         Wrong("1:24 type is given twice"),
     ),
-    (
-        "#DW persistentdw name=proj1",
-        Refused("1:5 persistentdw is refused: allocations that outlive"),
-    ),
+    ("#DW persistentdw name=proj1", Good),
     (
         "#DW persistentdw",
         Wrong("1:5 persistentdw needs name= | for example: #DW persistentdw name="),
@@ -173,13 +170,26 @@ const ALONE: &[(&str, Outcome)] = &[
         "#DW swap 10GiB",
         Wrong("1:5 swap without jobdw | it takes its space from the job's allocation"),
     ),
-    (
-        "#BB create_persistent name=proj1 capacity=1TiB",
-        Refused("1:5 create_persistent is refused: allocations that outlive"),
-    ),
+    ("#BB create_persistent name=proj1 capacity=1TiB", Good),
     (
         "#BB create_persistent name=george_test capacity=600G access=striped type=scratch",
-        Refused("1:5 create_persistent is refused: allocations that outlive"),
+        Good,
+    ),
+    (
+        "#BB create_persistent name=a capacity=1G access_mode=striped,private",
+        Wrong("1:5 a persistent allocation with access_mode=private"),
+    ),
+    (
+        "#BB create_persistent name=a capacity=1G type=cache",
+        Refused("1:47 type=cache is refused: transparent caching"),
+    ),
+    (
+        "#BB create_persistent name=a23456789012345678901234567890123456789012345678901234567890\
+         12345 capacity=1G",
+        Wrong(
+            "1:28 name=a23456789012345678901234567890123456789012345678901234567890\
+               12345 is too long: it has 65 characters, at most 64",
+        ),
     ),
     (
         "#BB create_persistent name=1abc capacity=1TiB",
@@ -199,14 +209,8 @@ const ALONE: &[(&str, Outcome)] = &[
             "1:1 create_persistent is written with #BB, not #DW | write #BB create_persistent ...",
         ),
     ),
-    (
-        "#BB destroy_persistent name=proj1 hurry",
-        Refused("1:5 destroy_persistent is refused"),
-    ),
-    (
-        "#BB destroy_persistent name=proj1",
-        Refused("1:5 destroy_persistent is refused"),
-    ),
+    ("#BB destroy_persistent name=proj1 hurry", Good),
+    ("#BB destroy_persistent name=proj1", Good),
     (
         "#BB destroy_persistent name=proj1 slowly",
         Wrong(
@@ -302,7 +306,7 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
     ),
     (
         "#DW stage_in type=directory source=/g destination=$DW_PERSISTENT_STRIPED_george_test",
-        Refused("2:51 destination=$DW_PERSISTENT_STRIPED_george_test is refused: allocations that"),
+        Wrong("2:5 staging in the persistent allocation george_test, which the job does not use"),
     ),
     (
         "#DW stage_out type=file source=$DW_JOB_STRIPED/../x destination=/g",
@@ -344,8 +348,8 @@ fn each_line_comes_to_what_the_table_says() {
 fn check(script: &str, outcome: &Outcome) {
     let parsed = parse(script, &Symbols::default());
     let expected = match (outcome, &parsed) {
-        (Good, Ok(request)) if request.job.is_some() => return,
-        (Nothing, Ok(request)) if request.job.is_none() => return,
+        (Good, Ok(request)) if *request != Request::default() => return,
+        (Nothing, Ok(request)) if *request == Request::default() => return,
         (Refused(expected), Err(_)) => {
             assert!(expected.contains(" is refused"), "{expected}");
             expected

@@ -6,6 +6,7 @@
 
 mod capacity;
 mod choice;
+pub mod persistent;
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,9 @@ pub enum Error {
         /// Where.
         store: PathBuf,
     },
+    /// A persistent allocation has this name.
+    #[error("there is a persistent allocation {0} already")]
+    PersistentExists(String),
     /// A process that goes beyond its memory cgroup is killed, so this is said before.
     #[error(
         "an allocation of {} in memory does not fit: this machine has room for it, but the memory cgroup {} \

@@ -1,11 +1,29 @@
 //! The dialect of HPE's Rabbit nodes (NNF), which shares words with DataWarp and means others.
 //!
-//! Known so that it can be told apart and refused with the equivalent; source: the rule set of
-//! nnf-sos, `config/dws/nnf-ruleset.yaml`.
+//! Known so that it can be told apart. What of it means here what DataWarp's words mean, persistent
+//! allocations, is carried out; the rest is refused with the equivalent. Source: the rule set of nnf-sos,
+//! `config/dws/nnf-ruleset.yaml`.
 
-use super::{Command, Key, Need, Value, yes};
+use super::{Command, Key, Need, Value, refused, yes};
 
 const WHY: &str = "it is of the NNF (Rabbit) dialect, and Forebay carries out DataWarp's";
+const NO_PROFILES: &str = "there are no profiles of storage";
+
+/// A device without a file system holds no files.
+const TYPE_OF_FILES: Key = Key::new(
+    "type",
+    Need::Required,
+    Value::Words(&[
+        refused(
+            "raw",
+            "an allocation is a tree of files, not a device",
+            "write type=lustre, which all nodes of a job share",
+        ),
+        yes("xfs"),
+        yes("gfs2"),
+        yes("lustre"),
+    ]),
+);
 
 const TYPE: Key = Key::new(
     "type",
@@ -32,7 +50,7 @@ const COPY_KEYS: &[Key] = &[
     ),
 ];
 
-/// Every command of the NNF dialect; all are refused.
+/// Every command of the NNF dialect.
 pub const NNF_COMMANDS: &[Command] = &[
     Command::new(
         "jobdw",
@@ -53,34 +71,29 @@ pub const NNF_COMMANDS: &[Command] = &[
     Command::new(
         "create_persistent",
         &[
-            TYPE,
+            TYPE_OF_FILES,
             NAME,
-            Key::new("capacity", Need::Optional, Value::NnfSize),
-            PROFILE,
+            // Optional there, where a profile has a size of its own.
+            Key::new("capacity", Need::Required, Value::NnfSize),
+            PROFILE.no_effect(NO_PROFILES),
         ],
         "#DW create_persistent type=lustre name=proj1 capacity=1TiB",
-    )
-    .refused(
-        WHY,
-        "DataWarp has #BB create_persistent, which is not carried out either: use #DW jobdw",
     ),
     Command::new(
         "destroy_persistent",
         &[NAME],
         "#DW destroy_persistent name=proj1",
-    )
-    .refused(
-        WHY,
-        "DataWarp has #BB destroy_persistent, which is not carried out either: remove the line",
     ),
     Command::new(
         "persistentdw",
-        &[NAME, REQUIRES],
+        &[
+            NAME,
+            REQUIRES.refused(
+                "there are no servers for copies or containers",
+                "copy in the script, with cp, or use #DW stage_out of DataWarp's dialect",
+            ),
+        ],
         "#DW persistentdw name=proj1",
-    )
-    .refused(
-        WHY,
-        "DataWarp has the same word, which is not carried out either: use #DW jobdw",
     ),
     Command::new(
         "copy_in",

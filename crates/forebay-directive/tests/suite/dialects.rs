@@ -1,6 +1,6 @@
 //! DataWarp and NNF (Rabbit) told apart.
 
-use crate::{JOBDW, all_bad, assert_begins, bad};
+use crate::{JOBDW, all_bad, assert_begins, bad, good};
 
 #[test]
 fn nnf_directives_are_refused_with_datawarps_equivalent() {
@@ -12,14 +12,6 @@ fn nnf_directives_are_refused_with_datawarps_equivalent() {
         (
             "jobdw name=ab type=xfs capacity=1TB requires=copy-offload,user-container-auth",
             "write",
-        ),
-        (
-            "create_persistent type=raw name=proj1",
-            "DataWarp has #BB create_persistent",
-        ),
-        (
-            "persistentdw name=proj-1 requires=copy-offload",
-            "DataWarp has the same word",
         ),
         (
             "copy_in source=/g/a destination=$DW_JOB_scratch/a",
@@ -104,15 +96,50 @@ fn nnf_directives_are_validated_first() {
 #[test]
 fn what_could_be_either_follows_the_rest_of_the_script() {
     let nnf = "#DW persistentdw name=proj-1\n#DW copy_in source=/a destination=/b";
-    assert!(all_bad(nnf)[0].contains("persistentdw is refused: it is of the NNF"));
-    let datawarp = format!("{JOBDW}\n#DW persistentdw name=proj-1");
-    assert!(bad(&datawarp).contains("persistentdw is refused: allocations that outlive"));
-    assert_begins(
-        &bad("#DW destroy_persistent name=ab"),
-        "1:1 destroy_persistent is written with",
+    assert_begins(&bad(nnf), "2:5 copy_in is refused: it is of the NNF");
+    let of_nnf = |script: &str| good(script).persistent[0].of_nnf;
+    assert!(!of_nnf("#DW persistentdw name=proj-1"));
+    assert!(!of_nnf(&format!("{JOBDW}\n#DW persistentdw name=proj-1")));
+    assert!(of_nnf(
+        "#DW create_persistent type=xfs name=ab capacity=1GiB\n#DW persistentdw name=ab"
+    ));
+}
+
+#[test]
+fn persistent_allocations_of_nnf_are_datawarps_in_other_words() {
+    let made = good("#DW create_persistent type=lustre name=proj-1 capacity=2GiB profile=fast");
+    assert_eq!(made.create[0].name, "proj-1");
+    assert_eq!(made.create[0].capacity_bytes, 2 << 30);
+    assert_eq!(made.warnings.len(), 1, "the profile");
+    let gone = good("#DW destroy_persistent name=ab");
+    assert_eq!(
+        (gone.destroy[0].name.as_str(), gone.destroy[0].hurry),
+        ("ab", false)
     );
-    let nnf = "#DW destroy_persistent name=ab\n#DW copy_in source=/a destination=/b";
-    assert!(all_bad(nnf)[0].contains("destroy_persistent is refused: it is of the NNF"));
+    for (line, expected) in [
+        (
+            "create_persistent type=raw name=ab capacity=1GiB",
+            "1:28 type=raw is refused: an allocation is a tree of files",
+        ),
+        (
+            "create_persistent type=xfs name=ab",
+            "1:5 create_persistent needs capacity=",
+        ),
+        (
+            "persistentdw name=ab requires=copy-offload",
+            "1:35 requires= is refused: there are no servers",
+        ),
+        (
+            "destroy_persistent name=AB",
+            "1:29 name=AB is not of the form",
+        ),
+        (
+            "destroy_persistent name=ab hurry",
+            "1:1 destroy_persistent is written with #BB",
+        ),
+    ] {
+        assert_begins(&bad(&format!("#DW {line}")), expected);
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn every_wrong_line_is_named_with_its_place() {
                 /g/a $DW_JOB_STRIPED/../a\n\
                 /g/a $DW_JOB_PRIVATE/a\n\
                 /g/$USER $DW_JOB_STRIPED/a\n\
-                /g/a $DW_PERSISTENT_STRIPED_p/a\n\
+                /g/a $DW_PERSISTENT_p/a\n\
                 /g/a 'x\n\
                 /g/a $DW_JOB_STRIPED/x\\\n\
                 $DW_JOB_STRIPED/a /g/a\n";
@@ -71,7 +71,7 @@ fn every_wrong_line_is_named_with_its_place() {
         "5:6 $DW_JOB_STRIPED/../a leaves the burst buffer",
         "6:6 $DW_JOB_PRIVATE/a is private to each node",
         "7:1 /g/$USER holds a variable | lists are not expanded",
-        "8:6 $DW_PERSISTENT_STRIPED_p/a is refused",
+        "8:6 $DW_PERSISTENT_p/a is not in the burst buffer",
         "9:6 a quotation or a backslash is not finished",
         "10:6 a quotation or a backslash is not finished",
         "11:1 $DW_JOB_STRIPED/a is in the burst buffer",

@@ -4,6 +4,7 @@ mod dialects;
 mod docs;
 mod lists;
 mod option;
+mod persistent;
 mod scripts;
 mod warnings;
 

@@ -93,8 +93,8 @@ fn places_are_those_of_the_text_that_the_user_wrote() {
             "--bb, line 1, column 5: create_persistent needs",
         ),
         (
-            "#DW persistentdw name=a",
-            "--bb, line 1, column 5: persistentdw is refused",
+            "#DW persistentdw name=a capacity=1",
+            "--bb, line 1, column 25: unknown key",
         ),
         (
             &format!("{JOBDW}\nrm -rf"),

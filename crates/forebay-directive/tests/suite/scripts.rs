@@ -203,18 +203,3 @@ fn a_large_job_stages_its_directory_in_and_out() {
     assert_eq!(request.stage_out[0].pfs_path, "/scratch/ada/back_up");
     assert_eq!(request.warnings, []);
 }
-
-#[test]
-fn a_job_in_a_persistent_space_hears_of_all_its_lines() {
-    let problems = all_bad(
-        "#!/bin/bash\n#DW persistentdw name=ada_test\n\
-         #DW stage_in type=directory source=/g/in destination=$DW_PERSISTENT_STRIPED_ada_test\n\
-         cd $DW_PERSISTENT_STRIPED_ada_test\n",
-    );
-    assert_eq!(problems.len(), 2, "{problems:#?}");
-    assert_begins(&problems[0], "2:5 persistentdw is refused");
-    assert_begins(
-        &problems[1],
-        "3:54 destination=$DW_PERSISTENT_STRIPED_ada_test is refused",
-    );
-}

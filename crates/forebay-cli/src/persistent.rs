@@ -1,0 +1,334 @@
+//! `forebay persistent`.
+
+use comfy_table::{Table, presets};
+use forebay_control::{Destroyed, NewPersistent, PersistentError, Places, Use, UseState, Uses};
+use forebay_host::{machine, sharing};
+use forebay_store::persistent::{Persistent, Unfinished};
+use indicatif::HumanBytes;
+use serde::Serialize;
+
+use crate::arguments::{CreateArguments, FoundArguments, PersistentVerb, site_store};
+use crate::messages::{self, data, fail, json, say};
+use crate::progress::Progress;
+
+/// One allocation as `--json` shows it.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    persistent: String,
+    /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing` or `gone`.
+    state: &'static str,
+    owner: String,
+    store: String,
+    /// The root of its namespace; what is there of it, if it is not whole.
+    path: String,
+    group: Option<String>,
+    /// Permission bits of the namespace, as `0700`.
+    mode: Option<String>,
+    capacity_bytes: Option<u64>,
+    /// None where we may not look.
+    used_bytes: Option<u64>,
+    created_unix_s: Option<u64>,
+    expires_unix_s: Option<u64>,
+    host: Option<String>,
+    /// The job that made it.
+    job_id: Option<String>,
+    script: Option<String>,
+    jobs: Vec<ShownUse>,
+    /// What is wrong with it.
+    problem: Option<String>,
+}
+
+/// One job that uses it.
+#[derive(Debug, Serialize)]
+struct ShownUse {
+    #[serde(flatten)]
+    of: Use,
+    /// `running`, `killed` (with processes alive), `left` or `elsewhere`.
+    state: &'static str,
+    processes: Vec<i32>,
+}
+
+pub fn persistent(verb: &PersistentVerb) -> i32 {
+    let as_json = match verb {
+        PersistentVerb::Create(arguments) => arguments.json,
+        PersistentVerb::List(found)
+        | PersistentVerb::Show { found, .. }
+        | PersistentVerb::Destroy { found, .. } => found.json,
+    };
+    let done = match verb {
+        PersistentVerb::Create(arguments) => create(arguments),
+        PersistentVerb::List(found) => list(found),
+        PersistentVerb::Show { name, found } => show(name, found),
+        PersistentVerb::Destroy { name, hurry, found } => destroy(name, *hurry, found),
+    };
+    done.unwrap_or_else(|error| {
+        let (message, hint) = (error.to_string(), error.hint());
+        fail(&message, hint.as_deref(), 1);
+        if as_json {
+            return messages::refusal(&message, hint.as_deref(), None, 1);
+        }
+        1
+    })
+}
+
+fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
+    let site = site_store();
+    let places = Places {
+        named: arguments.store.as_deref(),
+        site: site.as_deref(),
+    };
+    let new = NewPersistent {
+        name: &arguments.name,
+        asked_bytes: arguments.capacity,
+        strict_capacity: arguments.strict_capacity,
+        mode: arguments.mode,
+        group: arguments.group.as_deref(),
+        expires_after_s: arguments.expires,
+        job: None,
+    };
+    let made = places.create(&new, &Progress::default())?;
+    if arguments.json {
+        return Ok(json(&Shown::of(&made)?, 0));
+    }
+    Ok(0)
+}
+
+fn list(found: &FoundArguments) -> Result<i32, PersistentError> {
+    let shown = listed(found.store.as_deref())?;
+    if found.json {
+        return Ok(json(&shown, 0));
+    }
+    if shown.is_empty() {
+        return Ok(data("no persistent allocations", 0));
+    }
+    Ok(data(&table(&shown), 0))
+}
+
+fn show(name: &str, found: &FoundArguments) -> Result<i32, PersistentError> {
+    let site = site_store();
+    let persistent = places(found, site.as_deref()).find(name)?;
+    let shown = Shown::of(&persistent)?;
+    if found.json {
+        return Ok(json(&shown, 0));
+    }
+    Ok(data(&shown.text(), 0))
+}
+
+fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, PersistentError> {
+    #[derive(Serialize)]
+    struct Gone<'a> {
+        persistent: &'a str,
+        destroyed: &'static str,
+    }
+    let site = site_store();
+    let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
+        Destroyed::Allocation => ("allocation", "destroyed"),
+        Destroyed::Remains => ("remains", "what was left of it is removed"),
+        Destroyed::Memory => ("memory", "it was not there, and is forgotten"),
+    };
+    say(&format!("persistent allocation {name}: {said}"));
+    if found.json {
+        let persistent = name;
+        return Ok(json(
+            &Gone {
+                persistent,
+                destroyed,
+            },
+            0,
+        ));
+    }
+    Ok(0)
+}
+
+fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> Places<'a> {
+    Places {
+        named: found.store.as_deref(),
+        site,
+    }
+}
+
+/// All that can be found; in the named store alone, if one is named.
+pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, PersistentError> {
+    let site = site_store();
+    let places = Places {
+        named,
+        site: site.as_deref(),
+    };
+    let listing = places.list()?;
+    let found: Result<Vec<_>, _> = listing.found.iter().map(Shown::of).collect();
+    let mut shown = found?;
+    shown.extend(listing.unfinished.iter().map(Shown::of_unfinished));
+    shown.extend(listing.missing.iter().map(|missing| Shown {
+        state: if missing.in_memory { "gone" } else { "missing" },
+        store: text(missing.root.parent().unwrap_or(&missing.root)),
+        path: text(&missing.root),
+        ..Shown::bare(&missing.name, machine::user_id())
+    }));
+    Ok(shown)
+}
+
+fn text(path: &std::path::Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl Shown {
+    fn bare(name: &str, owner: u32) -> Self {
+        Self {
+            persistent: name.to_owned(),
+            state: "ready",
+            owner: sharing::user_named(owner),
+            store: String::new(),
+            path: String::new(),
+            group: None,
+            mode: None,
+            capacity_bytes: None,
+            used_bytes: None,
+            created_unix_s: None,
+            expires_unix_s: None,
+            host: None,
+            job_id: None,
+            script: None,
+            jobs: Vec::new(),
+            problem: None,
+        }
+    }
+
+    fn of(persistent: &Persistent) -> Result<Self, PersistentError> {
+        let uses = Uses::of(persistent)?;
+        let mut shown = Self {
+            store: text(persistent.store()),
+            path: text(&persistent.namespace()),
+            used_bytes: persistent.used_bytes(),
+            jobs: uses.found.into_iter().map(ShownUse::of).collect(),
+            ..Self::bare(&persistent.name, persistent.owner)
+        };
+        match persistent.rights() {
+            Ok((mode, group)) => {
+                shown.mode = Some(format!("{:04o}", mode & 0o777));
+                shown.group = Some(sharing::group_named(group));
+            }
+            Err(error) => shown.problem = Some(error.to_string()),
+        }
+        match &persistent.about {
+            Ok(about) => {
+                let about = about.clone();
+                shown.capacity_bytes = Some(about.capacity_bytes);
+                shown.created_unix_s = Some(about.created_unix_s);
+                shown.expires_unix_s = about.expires_unix_s;
+                (shown.host, shown.job_id, shown.script) =
+                    (Some(about.host), about.job_id, about.script);
+            }
+            Err(reason) => shown.problem = Some(reason.clone()),
+        }
+        let in_use = shown.jobs.iter().any(|job| job.state != "left");
+        shown.state = match shown.problem {
+            Some(_) => "damaged",
+            None if persistent.is_expired() => "expired",
+            None if in_use => "in-use",
+            None if !persistent.is_open() => "closed",
+            None => "ready",
+        };
+        Ok(shown)
+    }
+
+    fn of_unfinished(left: &Unfinished) -> Self {
+        Self {
+            state: "unfinished",
+            store: text(left.path.parent().unwrap_or(&left.path)),
+            path: text(&left.path),
+            ..Self::bare(&left.name, left.owner)
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![
+            format!("name      {}", self.persistent),
+            format!("state     {}", self.state),
+            format!("owner     {}", self.owner),
+        ];
+        let mut add = |name: &str, value: Option<String>| {
+            lines.extend(value.map(|value| format!("{name:<9} {value}")));
+        };
+        let rights = self.group.as_ref().zip(self.mode.as_ref());
+        add(
+            "group",
+            rights.map(|(group, mode)| format!("{group}, mode {mode}")),
+        );
+        add(
+            "capacity",
+            self.capacity_bytes
+                .map(|bytes| HumanBytes(bytes).to_string()),
+        );
+        add(
+            "used",
+            self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()),
+        );
+        add(
+            "made",
+            self.created_unix_s.map(forebay_control::written_time),
+        );
+        add("by job", self.job_id.clone());
+        add(
+            "expires",
+            self.expires_unix_s.map(forebay_control::written_time),
+        );
+        add("where", Some(self.path.clone()));
+        add("problem", self.problem.clone());
+        lines.extend(
+            self.jobs
+                .iter()
+                .map(|job| format!("used by   {} {}", job.of, job.state)),
+        );
+        lines.join("\n")
+    }
+}
+
+impl ShownUse {
+    fn of((of, state): (Use, UseState)) -> Self {
+        let (state, processes) = match state {
+            UseState::Running => ("running", Vec::new()),
+            UseState::Processes(processes) => ("killed", processes),
+            UseState::Left => ("left", Vec::new()),
+            UseState::Elsewhere => ("elsewhere", Vec::new()),
+        };
+        Self {
+            of,
+            state,
+            processes,
+        }
+    }
+}
+
+/// A row for each.
+pub fn table(shown: &[Shown]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        "persistent",
+        "owner",
+        "state",
+        "jobs",
+        "used",
+        "expires",
+        "where",
+    ]);
+    for one in shown {
+        let bytes =
+            |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
+        let expires = one.expires_unix_s.map(forebay_control::written_time);
+        table.add_row([
+            one.persistent.clone(),
+            one.owner.clone(),
+            one.state.to_owned(),
+            one.jobs
+                .iter()
+                .filter(|job| job.state != "left")
+                .count()
+                .to_string(),
+            format!("{} of {}", bytes(one.used_bytes), bytes(one.capacity_bytes)),
+            expires.unwrap_or_else(|| "never".to_owned()),
+            one.path.clone(),
+        ]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,373 @@
+//! Allocations that outlive their job: made, found, listed and destroyed; by a job or by hand.
+
+mod error;
+mod job;
+mod known;
+mod uses;
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::fault_of_name;
+use forebay_host::sharing::{self, Held, Hold};
+use forebay_host::{clock, disks, machine};
+use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
+use forebay_store::{Grant, Store};
+use indicatif::HumanBytes;
+
+use crate::Watcher;
+
+pub use error::{PersistentError, written_time};
+pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
+pub(crate) use job::{Persistents, Roots, plans, remove_uses};
+pub use uses::{Use, UseState, Uses};
+
+type Result<T> = std::result::Result<T, PersistentError>;
+
+/// Where persistent allocations may lie.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Places<'a> {
+    /// `--store`.
+    pub named: Option<&'a Path>,
+    /// The site's setting.
+    pub site: Option<&'a Path>,
+}
+
+/// An allocation that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPersistent<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Bytes asked for.
+    pub asked_bytes: u64,
+    /// Make none that has less.
+    pub strict_capacity: bool,
+    /// Permission bits of its namespace.
+    pub mode: u32,
+    /// Name or number of the group it is given to.
+    pub group: Option<&'a str>,
+    /// After so many seconds no job may begin to use it.
+    pub expires_after_s: Option<u64>,
+    /// Id and script of the job that makes it.
+    pub job: Option<(&'a str, &'a Path)>,
+}
+
+/// One that was made and cannot be found any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub name: String,
+    /// Where it was.
+    pub root: PathBuf,
+    /// It lay in memory, and so it is gone for good.
+    pub in_memory: bool,
+}
+
+/// All persistent allocations that can be found.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Those that are there.
+    pub found: Vec<Persistent>,
+    /// What is left of some, or being made now.
+    pub unfinished: Vec<Unfinished>,
+    /// Those that the user has made and that are not there.
+    pub missing: Vec<Missing>,
+}
+
+/// What became of a request to destroy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destroyed {
+    /// The allocation with all that was in it.
+    Allocation,
+    /// What somebody who was killed had left of one.
+    Remains,
+    /// What was known of one that is not there.
+    Memory,
+}
+
+impl Places<'_> {
+    /// The directories that the user, the site and the machine name, in this order.
+    fn directories(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for named in [self.named, self.site].into_iter().flatten() {
+            found.extend(directory_of(Store::choose(Some(named), None)?.0));
+        }
+        for disk in disks::nvme_directories()? {
+            found.extend(directory_of(Store::directory(&disk.directory)?));
+        }
+        Ok(found)
+    }
+
+    /// Those, and the stores in which the user has made some before; each once.
+    fn all_directories(&self) -> Result<Vec<PathBuf>> {
+        let mut all = self.directories()?;
+        for known in known::all()? {
+            let store = known.root.parent().unwrap_or(Path::new("/"));
+            if forebay_host::files::status(store).is_ok() {
+                all.push(store.to_owned());
+            }
+        }
+        let mut each = Vec::new();
+        for directory in all {
+            if !each.contains(&directory) {
+                each.push(directory);
+            }
+        }
+        Ok(each)
+    }
+
+    /// All allocations; of the named store alone, if one is named.
+    ///
+    /// # Errors
+    /// If a store cannot be listed.
+    pub fn list(&self) -> Result<Listing> {
+        let mut listing = Listing::default();
+        let named = self.named.map(|named| Store::choose(Some(named), None));
+        let stores = match named {
+            Some(store) => directory_of(store?.0).into_iter().collect(),
+            None => {
+                listing.missing = known::missing()?;
+                self.all_directories()?
+            }
+        };
+        for store in stores {
+            let contents = Contents::of(&store)?;
+            listing.found.extend(contents.found);
+            listing.unfinished.extend(contents.unfinished);
+        }
+        Ok(listing)
+    }
+
+    /// The allocation of this name: in the named store, or in the only one that has it.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub fn find(&self, name: &str) -> Result<Persistent> {
+        let stores = self.all_directories()?;
+        let named = self.named.and(stores.first());
+        let mut found = Vec::new();
+        for store in &stores {
+            if let Some(persistent) = Persistent::find(store, name)? {
+                if Some(store) == named {
+                    return Ok(persistent);
+                }
+                found.push(persistent);
+            }
+        }
+        match found.len() {
+            0 => Err(Self::not_found(name, stores)),
+            1 => Ok(found.remove(0)),
+            _ => Err(PersistentError::Several {
+                name: name.to_owned(),
+                stores: found.iter().map(|one| one.store().to_owned()).collect(),
+            }),
+        }
+    }
+
+    fn not_found(name: &str, stores: Vec<PathBuf>) -> PersistentError {
+        let missing = match known::missing() {
+            Ok(missing) => missing.into_iter().find(|missing| missing.name == name),
+            Err(error) => return error.into(),
+        };
+        if let Some(missing) = missing {
+            return PersistentError::Missing(missing);
+        }
+        let mut names = Vec::new();
+        for store in &stores {
+            match Contents::of(store) {
+                Ok(contents) => names.extend(contents.found.into_iter().map(|one| one.name)),
+                Err(error) => return error.into(),
+            }
+        }
+        PersistentError::Unknown {
+            name: name.to_owned(),
+            stores,
+            names,
+        }
+    }
+
+    /// The store in which a new one is made, and what it can give.
+    fn choose(&self, asked_bytes: u64, strict: bool) -> Result<(PathBuf, bool, Grant)> {
+        let on_disk = |path: &Path| {
+            (!matches!(path.to_str(), Some("memory" | "memory:huge"))).then(|| path.to_owned())
+        };
+        let named = self.named.and_then(on_disk);
+        let site = self.site.and_then(on_disk);
+        let (store, _) = Store::choose(named.as_deref(), site.as_deref())?;
+        let in_memory = store.in_memory();
+        let grant = store.grant(asked_bytes, 0)?;
+        let name = store.to_string();
+        let Some(directory) = directory_of(store) else {
+            return Err(PersistentError::NoStore);
+        };
+        if strict && grant.capacity_bytes < asked_bytes {
+            return Err(PersistentError::LessThanAsked {
+                asked_bytes,
+                usable_bytes: grant.usable_bytes,
+                store: name,
+            });
+        }
+        Ok((directory, in_memory, grant))
+    }
+
+    /// Makes an allocation.
+    ///
+    /// # Errors
+    /// If it cannot be made; nothing is left behind then.
+    pub fn create(&self, new: &NewPersistent, watcher: &dyn Watcher) -> Result<Persistent> {
+        let (store, in_memory, grant) = self.check_new(new)?;
+        Contents::sweep(&store, None)?;
+        let group = new.group.map(group_number).transpose()?;
+        let capacity_bytes = grant.capacity_bytes;
+        if capacity_bytes < new.asked_bytes {
+            let (asked, given) = (HumanBytes(new.asked_bytes), HumanBytes(capacity_bytes));
+            watcher.warning(&format!(
+                "{asked} are asked for {}; the store has {given}",
+                new.name
+            ));
+        }
+        let now_s = now_s();
+        let wanted = Wanted {
+            about: About {
+                name: new.name.to_owned(),
+                capacity_bytes,
+                created_unix_s: now_s,
+                expires_unix_s: new.expires_after_s.map(|after| now_s.saturating_add(after)),
+                host: machine::hostname(),
+                job_id: new.job.map(|(id, _)| id.to_owned()),
+                script: new
+                    .job
+                    .map(|(_, script)| script.to_string_lossy().into_owned()),
+            },
+            mode: new.mode,
+            group,
+        };
+        let made = match Persistent::create(&store, &wanted) {
+            Err(forebay_store::Error::PersistentExists(_)) => {
+                return Err(self.exists(&store, new.name)?);
+            }
+            made => made?,
+        };
+        if let Err(error) = known::remember(&made) {
+            watcher.warning(&format!(
+                "only --store {} finds it: {error}",
+                store.display()
+            ));
+        }
+        let size = HumanBytes(capacity_bytes);
+        watcher.note(&format!(
+            "persistent allocation {} of {size} made in {}",
+            new.name,
+            store.display()
+        ));
+        if in_memory {
+            watcher.warning(&format!(
+                "{} lies in memory: it is gone when this machine goes down",
+                store.display()
+            ));
+        }
+        Ok(made)
+    }
+
+    /// Checks all that can be checked before one is made.
+    fn check_new(&self, new: &NewPersistent) -> Result<(PathBuf, bool, Grant)> {
+        if let Some(fault) = fault_of_name(new.name) {
+            let name = new.name.to_owned();
+            return Err(PersistentError::BadName { name, fault });
+        }
+        let chosen = self.choose(new.asked_bytes, new.strict_capacity)?;
+        if Persistent::find(&chosen.0, new.name)?.is_some() {
+            return Err(self.exists(&chosen.0, new.name)?);
+        }
+        Ok(chosen)
+    }
+
+    fn exists(&self, store: &Path, name: &str) -> Result<PersistentError> {
+        let other = Persistent::find(store, name)?;
+        Ok(match other {
+            Some(other) => PersistentError::Exists(Box::new(other)),
+            None => forebay_store::Error::PersistentExists(name.to_owned()).into(),
+        })
+    }
+
+    /// Destroys an allocation with all that is in it, or what is left of one. With `hurry` also what a
+    /// killed job was to stage out of it.
+    ///
+    /// # Errors
+    /// If it is another user's, a job uses it, or something in it is to be staged out yet.
+    pub fn destroy(&self, name: &str, hurry: bool) -> Result<Destroyed> {
+        let found = match self.find(name) {
+            Err(PersistentError::Missing(missing)) if missing.in_memory || hurry => {
+                known::forget(&missing.root)?;
+                return Ok(Destroyed::Memory);
+            }
+            Err(error @ PersistentError::Unknown { .. }) => {
+                let mut swept = 0;
+                for store in self.all_directories()? {
+                    swept += Contents::sweep(&store, Some(name))?;
+                }
+                return match swept {
+                    0 => Err(error),
+                    _ => Ok(Destroyed::Remains),
+                };
+            }
+            found => found?,
+        };
+        let held = destroyable(&found, hurry)?;
+        let root = found.root().to_owned();
+        found.destroy(held)?;
+        known::forget(&root)?;
+        Ok(Destroyed::Allocation)
+    }
+}
+
+/// The allocation, had alone, if it can be destroyed.
+fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
+    let name = || persistent.name.clone();
+    if !persistent.is_ours() {
+        let owner = sharing::user_named(persistent.owner);
+        return Err(PersistentError::NotOurs {
+            name: name(),
+            owner,
+        });
+    }
+    let held = persistent.hold(Hold::Alone)?;
+    let uses = Uses::of(persistent)?;
+    let in_use = |one: &&(Use, UseState)| match one.1 {
+        UseState::Running => true,
+        UseState::Processes(_) => true,
+        // Its lock tells.
+        UseState::Elsewhere => held.is_none(),
+        UseState::Left => false,
+    };
+    let jobs: Vec<_> = uses.found.iter().filter(in_use).collect();
+    if held.is_none() || !jobs.is_empty() {
+        let jobs = jobs.iter().map(|one| one.0.to_string()).collect();
+        return Err(PersistentError::InUse { name: name(), jobs });
+    }
+    let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
+    let undrained = undrained.map(|(one, _)| one.to_string());
+    let jobs: Vec<_> = undrained.chain(uses.unreadable).collect();
+    if !jobs.is_empty() && !hurry {
+        return Err(PersistentError::Undrained { name: name(), jobs });
+    }
+    held.ok_or_else(|| PersistentError::InUse {
+        name: name(),
+        jobs: Vec::new(),
+    })
+}
+
+fn directory_of(store: Store) -> Option<PathBuf> {
+    match store {
+        Store::Directory { path, .. } => Some(path),
+        Store::Memory { .. } => None,
+    }
+}
+
+fn group_number(group: &str) -> Result<u32> {
+    let found = sharing::group_id(group)?;
+    found.ok_or_else(|| PersistentError::NoGroup(group.to_owned()))
+}
+
+fn now_s() -> u64 {
+    u64::try_from(clock::unix_milliseconds() / 1000).unwrap_or(u64::MAX)
+}

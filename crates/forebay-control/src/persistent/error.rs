@@ -1,0 +1,254 @@
+//! What can go wrong with persistent allocations, with its remedy.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use forebay_host::sharing;
+use forebay_store::persistent::Persistent;
+use indicatif::HumanBytes;
+
+use super::Missing;
+
+/// Why a persistent allocation cannot be made, used or destroyed.
+#[derive(Debug, thiserror::Error)]
+pub enum PersistentError {
+    /// The machine refused.
+    #[error(transparent)]
+    Host(#[from] forebay_host::Error),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] forebay_store::Error),
+    /// There is none of that name.
+    #[error("there is no persistent allocation {name} in {}", places(stores))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Where was looked.
+        stores: Vec<PathBuf>,
+        /// Those that are there.
+        names: Vec<String>,
+    },
+    /// More than one store has it.
+    #[error("there is a persistent allocation {name} in {}", places(stores))]
+    Several {
+        /// The name.
+        name: String,
+        /// The stores.
+        stores: Vec<PathBuf>,
+    },
+    /// It was made, and is not there.
+    #[error("the persistent allocation {} is not there: it was made as {}", .0.name, .0.root.display())]
+    Missing(Missing),
+    /// The name is taken.
+    #[error("there is a persistent allocation {} already, {}", .0.name, origin(.0))]
+    Exists(Box<Persistent>),
+    /// It is no name.
+    #[error("{name} {fault}")]
+    BadName {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// Only a private memory store is to be had, which ends with its job.
+    #[error(
+        "there is no store on a disk for a persistent allocation: none is named, and no local NVMe was found"
+    )]
+    NoStore,
+    /// There is less than asked for, and the user wants all or nothing.
+    #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
+    LessThanAsked {
+        /// Bytes asked for.
+        asked_bytes: u64,
+        /// Bytes to be had.
+        usable_bytes: u64,
+        /// Where.
+        store: String,
+    },
+    /// There is no such group.
+    #[error("there is no group {0}")]
+    NoGroup(String),
+    /// It is another user's.
+    #[error("the persistent allocation {name} is {owner}'s")]
+    NotOurs {
+        /// The name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// We may not look into it.
+    #[error("the persistent allocation {name} is {owner}'s, and closed to you")]
+    Closed {
+        /// The name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// Jobs use it.
+    #[error("the persistent allocation {name} is in use{}", jobs_of(jobs))]
+    InUse {
+        /// The name.
+        name: String,
+        /// The jobs, as far as they are known.
+        jobs: Vec<String>,
+    },
+    /// Jobs that were killed, or whose data did not all arrive, stage out of it.
+    #[error(
+        "the persistent allocation {name} holds what is to be staged out yet{}",
+        jobs_of(jobs)
+    )]
+    Undrained {
+        /// The name.
+        name: String,
+        /// The jobs.
+        jobs: Vec<String>,
+    },
+    /// Its time has come.
+    #[error("the persistent allocation {name} expired on {}", written_time(*expires_unix_s))]
+    Expired {
+        /// The name.
+        name: String,
+        /// Since when, in seconds since 1970.
+        expires_unix_s: u64,
+    },
+    /// Its record cannot be understood.
+    #[error("the record of the persistent allocation {name} is damaged: {reason}")]
+    Damaged {
+        /// The name.
+        name: String,
+        /// Where it is.
+        root: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It is being destroyed.
+    #[error("the persistent allocation {0} is being destroyed")]
+    Vanishing(String),
+    /// A series runs one job many times and keeps nothing.
+    #[error(
+        "a job with persistent allocations cannot be run as a series: each run would change what stays"
+    )]
+    InSeries,
+}
+
+impl PersistentError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Host(_) | Self::BadName { .. } => return None,
+            Self::Store(_) => "choose another store with --store DIR",
+            Self::Unknown { names, .. } if names.is_empty() => {
+                "name the store it lies in with --store DIR, or make it: #BB create_persistent, or \
+                 forebay persistent create"
+            }
+            Self::Unknown { names, .. } => {
+                return Some(format!(
+                    "there are: {}; other stores are named with --store DIR",
+                    names.join(", ")
+                ));
+            }
+            Self::Several { .. } => "name the store with --store DIR",
+            Self::Missing(missing) if missing.in_memory => {
+                return Some(format!(
+                    "it lay in memory and is gone: forebay persistent destroy {} forgets it",
+                    missing.name
+                ));
+            }
+            Self::Missing(missing) => {
+                return Some(format!(
+                    "mount its file system; if it is gone for good: forebay persistent destroy --hurry {}",
+                    missing.name
+                ));
+            }
+            Self::Exists(other) => {
+                return Some(format!(
+                    "use it with #DW persistentdw name={0}, take another name, or forebay persistent destroy {0}",
+                    other.name
+                ));
+            }
+            Self::NoStore => {
+                "name a directory with --store DIR; --store /dev/shm is in memory, until the machine goes down"
+            }
+            Self::LessThanAsked { .. } => {
+                "leave out --strict-capacity, or choose a larger store with --store DIR"
+            }
+            Self::NoGroup(_) => "name one of those that the command id shows",
+            Self::NotOurs { owner, .. } => return Some(format!("ask {owner} to destroy it")),
+            Self::Closed { owner, .. } => {
+                return Some(format!(
+                    "ask {owner} for one that your group may use (--group, --mode 0770)"
+                ));
+            }
+            Self::InUse { .. } => "wait for the jobs to end, or end them",
+            Self::Undrained { name, .. } => {
+                return Some(format!(
+                    "forebay clean JOB stages it out; forebay persistent destroy --hurry {name} deletes it"
+                ));
+            }
+            Self::Expired { name, .. } => {
+                return Some(format!(
+                    "the data are still there: copy what is wanted, then forebay persistent destroy {name}"
+                ));
+            }
+            Self::Damaged { name, root, .. } => {
+                return Some(format!(
+                    "the data are in {}: copy what is wanted, then forebay persistent destroy {name}",
+                    root.display()
+                ));
+            }
+            Self::Vanishing(_) => "make another one",
+            Self::InSeries => "tune a copy of the script with #DW jobdw instead",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+fn places(stores: &[PathBuf]) -> String {
+    if stores.is_empty() {
+        return "any store: none is named, and no local NVMe was found".to_owned();
+    }
+    let stores: Vec<_> = stores
+        .iter()
+        .map(|store| store.display().to_string())
+        .collect();
+    stores.join(", ")
+}
+
+fn jobs_of(jobs: &[String]) -> String {
+    if jobs.is_empty() {
+        return String::new();
+    }
+    format!(": {}", jobs.join(", "))
+}
+
+/// Who made it, and when.
+fn origin(other: &Persistent) -> String {
+    let owner = sharing::user_named(other.owner);
+    let Ok(about) = &other.about else {
+        return format!("{owner}'s");
+    };
+    let job = match (&about.job_id, &about.script) {
+        (Some(id), Some(script)) => format!(", by job {id} ({script})"),
+        _ => String::new(),
+    };
+    format!(
+        "made by {owner} on {}{job}",
+        written_time(about.created_unix_s)
+    )
+}
+
+/// Seconds since 1970 as `2026-11-22T08:30:00Z`.
+#[must_use]
+pub fn written_time(unix_s: u64) -> String {
+    // Later times cannot be written so.
+    const LAST_S: u64 = 253_402_300_799;
+    let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_S));
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// What cannot be understood, in the terms of the machine.
+pub(super) fn understood<T>(parsed: serde_json::Result<T>, path: &Path) -> forebay_host::Result<T> {
+    let parsed = parsed.map_err(std::io::Error::other);
+    forebay_host::files::named(parsed, "understand", path)
+}

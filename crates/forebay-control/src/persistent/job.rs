@@ -1,0 +1,443 @@
+//! What one job makes, uses and destroys.
+
+use std::path::PathBuf;
+
+use forebay_directive::{AccessMode, Place, Request, Stage, is_named_by};
+use forebay_host::files;
+use forebay_host::sharing::{self, Held, Hold};
+use forebay_store::Allocation;
+use forebay_store::persistent::{OWNER_ALONE, Persistent, namespace_in};
+use indicatif::HumanBytes;
+use serde::Serialize;
+
+use super::uses::Use;
+use super::{NewPersistent, PersistentError, Places, Result, destroyable};
+use crate::placement::namespace_directory;
+use crate::record::{PersistentUse, Record, Recorded};
+use crate::running::Life;
+use crate::{Error, Order, Watcher, environment};
+
+/// What a job does with a persistent allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PersistentAction {
+    /// `#BB create_persistent`.
+    Create,
+    /// `#DW persistentdw`.
+    Use,
+    /// `#BB destroy_persistent`.
+    Destroy,
+}
+
+/// A persistent allocation of a job.
+#[derive(Debug, Clone, Serialize)]
+pub struct PersistentUsed {
+    /// Made, used or destroyed.
+    pub action: PersistentAction,
+    /// Its name.
+    pub name: String,
+    /// The root of its namespace.
+    pub path: String,
+}
+
+/// What a run would do with one.
+#[derive(Debug, Clone, Serialize)]
+pub struct PersistentPlan {
+    /// Make, use or destroy it.
+    pub action: PersistentAction,
+    /// Its name.
+    pub name: String,
+    /// Where it lies, or would: its store.
+    pub store: String,
+    /// Bytes that it has, or would have; none where its record does not say.
+    pub capacity_bytes: Option<u64>,
+    /// Variables that would name its namespace.
+    pub variables: Vec<String>,
+}
+
+/// The roots of the namespaces that a job stages in and out of.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    pub(crate) job: Option<PathBuf>,
+    pub(crate) persistent: Vec<(String, PathBuf)>,
+}
+
+impl Roots {
+    /// Those that a record names.
+    pub(crate) fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
+        let persistent = record.persistent.iter();
+        Self {
+            job: job.map(striped),
+            persistent: persistent
+                .map(|one| (one.name.clone(), namespace_in(&one.root)))
+                .collect(),
+        }
+    }
+
+    /// The path of a stage in its namespace.
+    pub(crate) fn path(&self, stage: &Stage) -> std::result::Result<PathBuf, String> {
+        let root = match &stage.persistent {
+            None => self.job.as_ref(),
+            Some(written) => {
+                let mut all = self.persistent.iter();
+                let found = all.find(|(name, _)| is_named_by(name, written));
+                found.map(|(_, root)| root)
+            }
+        };
+        match (root, &stage.persistent) {
+            (Some(root), _) => Ok(root.join(&stage.inner_path)),
+            (None, Some(name)) => Err(format!(
+                "the job does not use the persistent allocation {name}"
+            )),
+            (None, None) => {
+                Err("the job has no allocation of its own ($DW_JOB_STRIPED)".to_owned())
+            }
+        }
+    }
+}
+
+fn striped(allocation: &Allocation) -> PathBuf {
+    allocation.namespace(namespace_directory(AccessMode::Striped))
+}
+
+/// The persistent allocations of a job that runs.
+#[derive(Debug, Default)]
+pub(crate) struct Persistents {
+    used: Vec<Attached>,
+    made: Vec<Persistent>,
+    destroyed: Vec<Persistent>,
+}
+
+/// One that the job uses. As long as this lives, it cannot be destroyed.
+#[derive(Debug)]
+struct Attached {
+    variables: Vec<String>,
+    persistent: Persistent,
+    _held: Held,
+}
+
+/// Puts the place of its directive before an error.
+fn at<T>(order: &Order, place: &Place, result: Result<T>) -> std::result::Result<T, Error> {
+    result.map_err(|error| Error::PersistentOfJob {
+        script: order.script.path.clone(),
+        place: *place,
+        error: Box::new(error),
+    })
+}
+
+impl Life<'_> {
+    fn places(&self) -> Places<'_> {
+        places(self.order)
+    }
+}
+
+fn places<'a>(order: &'a Order) -> Places<'a> {
+    Places {
+        named: order.wishes.store,
+        site: order.wishes.site_store,
+    }
+}
+
+impl Persistents {
+    /// Makes what is to be made and takes what is to be used, once all is known to be possible.
+    pub(crate) fn prepare(
+        &mut self,
+        life: &Life,
+        recorded: &mut Recorded,
+    ) -> std::result::Result<(), Error> {
+        let (order, request, places) = (life.order, &life.request, life.places());
+        for asked in &request.destroy {
+            let found = places.find(&asked.name);
+            let can_be = found.and_then(|found| destroyable(&found, asked.hurry).map(drop));
+            at(order, &asked.place, can_be)?;
+        }
+        for asked in &request.persistent {
+            if !is_made_by(request, &asked.name) {
+                let usable = places.find(&asked.name).and_then(|found| usable(&found));
+                at(order, &asked.place, usable)?;
+            }
+        }
+        for asked in &request.create {
+            let new = NewPersistent {
+                name: &asked.name,
+                asked_bytes: asked.capacity_bytes,
+                strict_capacity: order.wishes.strict_capacity,
+                mode: OWNER_ALONE,
+                group: None,
+                expires_after_s: None,
+                job: Some((&life.job_id, &order.script.path)),
+            };
+            match places.create(&new, life.watcher) {
+                Err(PersistentError::Exists(other)) if is_of_this_job(&other, life) => {
+                    let note = format!("{} was made when this job began before", asked.name);
+                    life.watcher.note(&note);
+                }
+                made => self.made.push(at(order, &asked.place, made)?),
+            }
+        }
+        for asked in &request.persistent {
+            let held = places.find(&asked.name).and_then(|found| hold(found));
+            let (persistent, held) = at(order, &asked.place, held)?;
+            let variables = asked.variables();
+            let stages_out = stages_out(request, &asked.name);
+            write_down(&persistent, stages_out, life, recorded)?;
+            let path = persistent.namespace();
+            life.watcher.explain(&format!(
+                "persistent allocation {}: ${} is {}/",
+                asked.name,
+                variables.join(", $"),
+                path.display()
+            ));
+            self.used.push(Attached {
+                variables,
+                persistent,
+                _held: held,
+            });
+        }
+        Ok(())
+    }
+
+    /// Destroys what the script destroys. From then on the job is not undone.
+    pub(crate) fn destroy(&mut self, life: &Life) -> std::result::Result<(), Error> {
+        for asked in &life.request.destroy {
+            let places = life.places();
+            let found = at(life.order, &asked.place, places.find(&asked.name))?;
+            at(
+                life.order,
+                &asked.place,
+                places.destroy(&asked.name, asked.hurry),
+            )?;
+            life.watcher
+                .note(&format!("persistent allocation {} destroyed", asked.name));
+            self.destroyed.push(found);
+        }
+        Ok(())
+    }
+
+    /// Ends the use. A use whose data did not all arrive stays written down; what a job made that was never
+    /// started is undone.
+    pub(crate) fn let_go(self, recorded: &mut Recorded, watcher: &dyn Watcher) {
+        let was_started = recorded.record.phase != crate::Phase::Preparing;
+        let is_undrained = recorded.is_undrained();
+        drop(self.used);
+        if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
+            watcher.warning(&error.to_string());
+        }
+        for made in self.made.into_iter().filter(|_| !was_started) {
+            let places = Places {
+                named: Some(made.store()),
+                site: None,
+            };
+            if let Err(error) = places.destroy(&made.name, false) {
+                watcher.warning(&format!("{} stays: {error}", made.name));
+            }
+        }
+    }
+
+    /// Does the job use any?
+    pub(crate) fn are_used(&self) -> bool {
+        !self.used.is_empty()
+    }
+
+    /// Where one of them lies.
+    pub(crate) fn root(&self) -> Option<PathBuf> {
+        Some(self.used.first()?.persistent.namespace())
+    }
+
+    pub(crate) fn roots(&self, job: Option<&Allocation>) -> Roots {
+        let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
+        Roots {
+            job: job.map(striped),
+            persistent: self.used.iter().map(named).collect(),
+        }
+    }
+
+    /// Those that name the namespaces, with the slash that DataWarp gives.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, std::ffi::OsString)> {
+        self.used.iter().flat_map(|one| {
+            let value = environment::with_slash(&one.persistent.namespace());
+            let names = one.variables.iter();
+            names.map(move |name| (name.as_str(), value.clone()))
+        })
+    }
+
+    /// For the account of the job.
+    pub(crate) fn account(&self) -> Vec<PersistentUsed> {
+        let of = |action| {
+            move |persistent: &Persistent| PersistentUsed {
+                action,
+                name: persistent.name.clone(),
+                path: persistent.namespace().to_string_lossy().into_owned(),
+            }
+        };
+        let made = self.made.iter().map(of(PersistentAction::Create));
+        let used = self.used.iter().map(|one| &one.persistent);
+        let used = used.map(of(PersistentAction::Use));
+        let destroyed = self.destroyed.iter().map(of(PersistentAction::Destroy));
+        made.chain(used).chain(destroyed).collect()
+    }
+}
+
+/// Takes away what says that a job uses its persistent allocations.
+pub(crate) fn remove_uses(record: &Record) -> forebay_host::Result<()> {
+    for one in &record.persistent {
+        match files::remove_file(&one.file) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What a run would make, use and destroy, once all of it is known to be possible.
+pub(crate) fn plans(
+    order: &Order,
+    request: &Request,
+) -> std::result::Result<Vec<PersistentPlan>, Error> {
+    let places = places(order);
+    let mut plans = Vec::new();
+    let found = |action, found: &Persistent| PersistentPlan {
+        action,
+        name: found.name.clone(),
+        store: found.store().display().to_string(),
+        capacity_bytes: found.about.as_ref().ok().map(|about| about.capacity_bytes),
+        variables: Vec::new(),
+    };
+    for asked in &request.create {
+        let new = NewPersistent {
+            name: &asked.name,
+            asked_bytes: asked.capacity_bytes,
+            strict_capacity: order.wishes.strict_capacity,
+            mode: OWNER_ALONE,
+            group: None,
+            expires_after_s: None,
+            job: None,
+        };
+        let (store, _, grant) = at(order, &asked.place, places.check_new(&new))?;
+        plans.push(PersistentPlan {
+            action: PersistentAction::Create,
+            name: asked.name.clone(),
+            store: store.display().to_string(),
+            capacity_bytes: Some(grant.capacity_bytes),
+            variables: Vec::new(),
+        });
+    }
+    for asked in &request.persistent {
+        let made = plans.iter().find(|plan| plan.name == asked.name);
+        let plan = match made {
+            Some(made) => PersistentPlan {
+                action: PersistentAction::Use,
+                ..made.clone()
+            },
+            None => {
+                let usable = places
+                    .find(&asked.name)
+                    .and_then(|one| usable(&one).map(|()| found(PersistentAction::Use, &one)));
+                at(order, &asked.place, usable)?
+            }
+        };
+        plans.push(PersistentPlan {
+            variables: asked.variables(),
+            ..plan
+        });
+    }
+    for asked in &request.destroy {
+        let doomed = places.find(&asked.name).and_then(|one| {
+            destroyable(&one, asked.hurry)?;
+            Ok(found(PersistentAction::Destroy, &one))
+        });
+        plans.push(at(order, &asked.place, doomed)?);
+    }
+    Ok(plans)
+}
+
+fn is_made_by(request: &Request, name: &str) -> bool {
+    request.create.iter().any(|made| made.name == name)
+}
+
+/// A scheduler may begin a job again: what it made the first time is its own.
+fn is_of_this_job(other: &Persistent, life: &Life) -> bool {
+    let made_by = other.about.as_ref().ok();
+    let made_by = made_by.and_then(|about| about.job_id.as_deref());
+    life.under_scheduler && other.is_ours() && made_by == Some(&life.job_id)
+}
+
+/// Is something to be staged out of it? A list may name it.
+fn stages_out(request: &Request, name: &str) -> bool {
+    let is_of_it = |stage: &Stage| match &stage.persistent {
+        Some(written) => is_named_by(name, written),
+        None => stage.kind == forebay_directive::StageKind::List,
+    };
+    request.stage_out.iter().any(is_of_it)
+}
+
+/// Can a job use it?
+fn usable(found: &Persistent) -> Result<()> {
+    let name = || found.name.clone();
+    match &found.about {
+        Err(reason) => {
+            return Err(PersistentError::Damaged {
+                name: name(),
+                root: found.namespace(),
+                reason: reason.clone(),
+            });
+        }
+        Ok(about) if found.is_expired() => {
+            return Err(PersistentError::Expired {
+                name: name(),
+                expires_unix_s: about.expires_unix_s.unwrap_or_default(),
+            });
+        }
+        Ok(_) => {}
+    }
+    if found.is_open() {
+        return Ok(());
+    }
+    let owner = sharing::user_named(found.owner);
+    Err(PersistentError::Closed {
+        name: name(),
+        owner,
+    })
+}
+
+fn hold(found: Persistent) -> Result<(Persistent, Held)> {
+    usable(&found)?;
+    match found.hold(Hold::Shared)? {
+        Some(held) => Ok((found, held)),
+        None => Err(PersistentError::Vanishing(found.name)),
+    }
+}
+
+/// First in the job's record, so that whoever cleans up after us takes it away; then beside the data.
+fn write_down(
+    persistent: &Persistent,
+    stages_out: bool,
+    life: &Life,
+    recorded: &mut Recorded,
+) -> std::result::Result<(), Error> {
+    let file = Use::file(&recorded.record, &persistent.uses());
+    let planned = PersistentUse {
+        name: persistent.name.clone(),
+        root: persistent.root().to_owned(),
+        file: file.clone(),
+    };
+    recorded.update(|record| record.persistent.push(planned))?;
+    Ok(Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?)
+}
+
+/// For a line of text.
+impl std::fmt::Display for PersistentPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { name, store, .. } = self;
+        let size = self.capacity_bytes.map(HumanBytes);
+        let size = size.map_or_else(String::new, |size| format!("{size} "));
+        match self.action {
+            PersistentAction::Create => write!(f, "create      {name}: {size}in {store}"),
+            PersistentAction::Use => {
+                let variables = self.variables.join(" $");
+                write!(f, "use         {name}: {size}in {store}, ${variables}")
+            }
+            PersistentAction::Destroy => write!(f, "destroy     {name}: {size}in {store}"),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which persistent allocations the user has made, wherever they lie: a link to each in his state
+//! directory. They are there to find them without naming their store, and to tell that one is missing; the
+//! allocations themselves do without.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use forebay_host::{clock, files, machine};
+use forebay_store::persistent::Persistent;
+
+use super::Missing;
+use crate::record::{made_state_directories, state_directories};
+
+const LINKS: &str = "persistent";
+
+/// A link.
+pub(super) struct Known {
+    link: PathBuf,
+    pub(super) root: PathBuf,
+}
+
+/// All links, in the order in which they were made.
+pub(super) fn all() -> forebay_host::Result<Vec<Known>> {
+    let mut all = Vec::new();
+    for directory in state_directories() {
+        let directory = directory.join(LINKS);
+        let names: Vec<OsString> = match files::names_in(&directory) {
+            Err(error) if error.is_not_found() || error.is_denied() => continue,
+            names => names?,
+        };
+        for name in names {
+            let link = directory.join(name);
+            match files::read_link(&link) {
+                // Another process has forgotten it just now.
+                Err(error) if error.is_not_found() => {}
+                root => all.push(Known { link, root: root? }),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Those that lead nowhere.
+pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
+    let mut missing = Vec::new();
+    for Known { root, .. } in all()? {
+        let gone = files::status_of_name(&root).is_err_and(|error| error.is_not_found());
+        let name = root.file_name().and_then(|name| name.to_str());
+        let name = name.and_then(|name| name.strip_prefix("forebay-persistent-"));
+        if let (true, Some(name)) = (gone, name) {
+            let store = root.parent().unwrap_or(Path::new("/"));
+            missing.push(Missing {
+                name: name.to_owned(),
+                in_memory: machine::is_in_memory(store).unwrap_or(false), // it is not there either
+                root,
+            });
+        }
+    }
+    Ok(missing)
+}
+
+/// Writes down where one lies.
+pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
+    let mut refused = None;
+    for directory in made_state_directories() {
+        let linked = directory.and_then(|directory| {
+            let directory = directory.join(LINKS);
+            files::make_directories(&directory, 0o700)?;
+            let link = format!("{}-{}", clock::unix_milliseconds(), made.name);
+            files::make_link(made.root(), &directory.join(link))
+        });
+        match linked {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Takes away what is written down of one.
+pub(super) fn forget(root: &Path) -> forebay_host::Result<()> {
+    for known in all()?.into_iter().filter(|known| known.root == root) {
+        match files::remove_file(&known.link) {
+            Err(error) if error.is_not_found() => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
+}

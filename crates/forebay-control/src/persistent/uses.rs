@@ -1,0 +1,164 @@
+//! Which jobs use a persistent allocation. Each says so in a file beside the data, and `forebay run` holds
+//! a lock of the directory as long as it lives: what a killed one has left is judged by whether it lives.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::process::{self, Identity};
+use forebay_host::{files, machine};
+use forebay_store::persistent::Persistent;
+use serde::{Deserialize, Serialize};
+
+use super::Result;
+use super::error::understood;
+use crate::RUN_VARIABLE;
+use crate::record::Record;
+
+/// One job's use of an allocation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// Id of the job: the scheduler's, where there is one.
+    pub job_id: String,
+    /// Forebay's own id of it, which `forebay clean` takes.
+    pub run_id: String,
+    /// The script as named.
+    pub script: String,
+    /// Name of the user.
+    pub user: String,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// The machine it runs on.
+    pub host: String,
+    /// Something is to be staged out of it.
+    pub stages_out: bool,
+    boot_id: String,
+    pid_namespace: String,
+    process: Identity,
+    job_directory: PathBuf,
+}
+
+/// What is the matter with a job that uses an allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UseState {
+    /// Its `forebay run` is alive.
+    Running,
+    /// Its `forebay run` was killed, and these processes of it are alive.
+    Processes(Vec<i32>),
+    /// It is over: killed, or not all of its data have arrived.
+    Left,
+    /// Only its own machine or container can tell.
+    Elsewhere,
+}
+
+/// All that is known of who uses an allocation.
+#[derive(Debug, Default)]
+pub struct Uses {
+    /// Oldest first.
+    pub found: Vec<(Use, UseState)>,
+    /// What cannot be read, with the reason.
+    pub unreadable: Vec<String>,
+}
+
+impl std::fmt::Display for Use {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "job {} ({}, {}", self.run_id, self.script, self.user)?;
+        if self.host != machine::hostname() {
+            write!(f, ", on {}", self.host)?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl Use {
+    pub(super) fn of(record: &Record, job_id: &str, stages_out: bool) -> Self {
+        Self {
+            job_id: job_id.to_owned(),
+            run_id: record.id.clone(),
+            script: record.script.clone(),
+            user: machine::user_name(),
+            began_unix_s: record.began_unix_s,
+            host: record.host.clone(),
+            stages_out,
+            boot_id: record.boot_id.clone(),
+            pid_namespace: record.pid_namespace.clone(),
+            process: record.process,
+            job_directory: record.job_directory.clone(),
+        }
+    }
+
+    /// The file in which it is written down.
+    pub(super) fn file(record: &Record, uses: &Path) -> PathBuf {
+        uses.join(format!(
+            "{}-{}@{}.json",
+            record.id, record.process.pid, record.host
+        ))
+    }
+
+    /// Writes it down.
+    pub(super) fn write(&self, file: &Path) -> forebay_host::Result<()> {
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
+        let text = files::named(text, "write down", file)?;
+        files::write_whole(file, &file.with_extension("fresh"), &text)
+    }
+
+    fn state(&self) -> forebay_host::Result<UseState> {
+        let same_boot = self.boot_id == machine::boot_id()?;
+        let same_numbers = self.pid_namespace == machine::pid_namespace()?;
+        if !same_boot {
+            let here = self.host == machine::hostname();
+            return Ok(if here {
+                UseState::Left
+            } else {
+                UseState::Elsewhere
+            });
+        }
+        if !same_numbers {
+            return Ok(UseState::Elsewhere);
+        }
+        if self.process.is_alive() {
+            return Ok(UseState::Running);
+        }
+        let run = self.job_directory.as_os_str();
+        let processes = match process::with_variable(RUN_VARIABLE, run, self.process) {
+            Err(error) if error.is_denied() => return Ok(UseState::Elsewhere),
+            processes => processes?,
+        };
+        Ok(match processes.is_empty() {
+            true => UseState::Left,
+            false => UseState::Processes(processes),
+        })
+    }
+}
+
+impl Uses {
+    /// Who uses an allocation; nobody that we know of where we may not look.
+    ///
+    /// # Errors
+    /// If the machine cannot be asked.
+    pub fn of(persistent: &Persistent) -> Result<Self> {
+        let directory = persistent.uses();
+        let names = match files::names_in(&directory) {
+            Err(error) if error.is_denied() || error.is_not_found() => return Ok(Self::default()),
+            names => names?,
+        };
+        let mut uses = Self::default();
+        for name in names {
+            let path = directory.join(name);
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue; // one that is being written, or was when its job was killed
+            }
+            let text = match files::read_to_string(&path) {
+                Err(error) if error.is_not_found() => continue, // the job has just ended
+                text => text,
+            };
+            let read = text.and_then(|text| understood(serde_json::from_str::<Use>(&text), &path));
+            match read {
+                Ok(read) => {
+                    let state = read.state()?;
+                    uses.found.push((read, state));
+                }
+                Err(error) => uses.unreadable.push(error.to_string()),
+            }
+        }
+        Ok(uses)
+    }
+}

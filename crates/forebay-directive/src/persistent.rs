@@ -1,0 +1,181 @@
+//! Allocations that outlive their job: what a script makes, uses and destroys.
+
+use crate::args::Directive;
+use crate::dialect::Dialect;
+use crate::{AccessMode, Place, Problem, Request, Stage, access, parse_size};
+
+/// Begins the variable of a persistent allocation; its name follows.
+pub(crate) const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
+/// The same in the NNF dialect.
+const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
+
+/// `#DW persistentdw`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersistentDw {
+    /// The allocation's name.
+    pub name: String,
+    /// The directive is of the NNF dialect, whose jobs know it by another variable.
+    pub of_nnf: bool,
+    /// Where the directive stands.
+    pub place: Place,
+}
+
+/// `#BB create_persistent`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatePersistent {
+    /// The allocation's name.
+    pub name: String,
+    /// Least size, as asked.
+    pub capacity_bytes: u64,
+    /// `pool=`.
+    pub pool: Option<String>,
+    /// Where the directive stands.
+    pub place: Place,
+}
+
+/// `#BB destroy_persistent`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DestroyPersistent {
+    /// The allocation's name.
+    pub name: String,
+    /// Delete what a killed job was to stage out.
+    pub hurry: bool,
+    /// Where the directive stands.
+    pub place: Place,
+}
+
+impl PersistentDw {
+    /// The variables that name its namespace to the job: with the name as it is and, where that is no name
+    /// of a variable to a shell, with `_` for each `-` and `.`.
+    #[must_use]
+    pub fn variables(&self) -> Vec<String> {
+        let shell_name = shell_name(&self.name);
+        let mut names = vec![persistent_variable(&self.name)];
+        if shell_name != self.name {
+            names.push(persistent_variable(&shell_name));
+        }
+        if self.of_nnf {
+            names.push(format!("{PERSISTENT_OF_NNF}{shell_name}"));
+        }
+        names
+    }
+}
+
+/// `DW_PERSISTENT_STRIPED_` and the name.
+#[must_use]
+pub fn persistent_variable(name: &str) -> String {
+    format!("{PERSISTENT}{name}")
+}
+
+/// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
+/// as it is, or as a shell can have it.
+#[must_use]
+pub fn is_named_by(name: &str, written: &str) -> bool {
+    name == written || shell_name(name) == written
+}
+
+fn shell_name(name: &str) -> String {
+    name.replace(['-', '.'], "_")
+}
+
+/// Takes what a directive in which nothing is wrong asks for.
+pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Vec<Problem>> {
+    let Some(name) = directive.value("name").map(|token| token.text.clone()) else {
+        return Ok(());
+    };
+    let place = directive.start;
+    match directive.command.name {
+        "persistentdw" => request.persistent.push(PersistentDw {
+            name,
+            of_nnf: directive.dialect == Dialect::Nnf,
+            place,
+        }),
+        "create_persistent" => {
+            let modes = directive.value("access_mode");
+            let modes = modes.map_or_else(Vec::new, |modes| access::read(modes).0);
+            if modes.contains(&AccessMode::Private) {
+                return Err(vec![Problem::new(
+                    place,
+                    "a persistent allocation with access_mode=private: its namespaces would be those of \
+                     a job's nodes, and the job ends",
+                    "write access_mode=striped",
+                )]);
+            }
+            let capacity = directive.value("capacity");
+            request.create.push(CreatePersistent {
+                name,
+                capacity_bytes: capacity
+                    .and_then(|token| parse_size(&token.text).ok())
+                    .unwrap_or_default(),
+                pool: directive.value("pool").map(|token| token.text.clone()),
+                place,
+            });
+        }
+        "destroy_persistent" => request.destroy.push(DestroyPersistent {
+            name,
+            hurry: directive.flags.contains(&"hurry"),
+            place,
+        }),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Rules over all directives together.
+pub(crate) fn whole(request: &Request) -> Vec<Problem> {
+    let used = request.persistent.iter();
+    let used = used.map(|one| (one.name.as_str(), one.place, "used"));
+    let made = request.create.iter();
+    let made = made.map(|one| (one.name.as_str(), one.place, "made"));
+    let gone = request.destroy.iter();
+    let gone = gone.map(|one| (one.name.as_str(), one.place, "destroyed"));
+    let all: Vec<_> = used.chain(made).chain(gone).collect();
+    let mut problems = Vec::new();
+    for (index, (name, place, what)) in all.iter().enumerate() {
+        let clash = all[..index].iter().find(|(other, _, before)| {
+            // One that the script makes it may use.
+            other == name && (*before, *what) != ("used", "made")
+        });
+        if let Some((_, other, before)) = clash {
+            let message = format!("{name} is {what} here and {before} at {other}");
+            let hint =
+                "name each allocation once; one script may make and use it, and another destroy it";
+            problems.push(Problem::new(*place, message, hint));
+        }
+    }
+    problems.extend(alike(&request.persistent));
+    let stages = request.stage_in.iter().chain(&request.stage_out);
+    problems.extend(stages.filter_map(|stage| unknown(stage, &request.persistent)));
+    problems
+}
+
+/// Two names that a shell cannot tell apart.
+fn alike(used: &[PersistentDw]) -> Option<Problem> {
+    let mut pairs = used.iter().enumerate().flat_map(|(index, late)| {
+        let early = used[..index].iter();
+        early.map(move |early| (early, late))
+    });
+    let (early, late) = pairs.find(|(early, late)| {
+        early.name != late.name && shell_name(&early.name) == shell_name(&late.name)
+    })?;
+    let message = format!(
+        "{} and {} have one variable, ${}",
+        early.name,
+        late.name,
+        persistent_variable(&shell_name(&late.name))
+    );
+    let hint = "use one of them in a job, or give one another name";
+    Some(Problem::new(late.place, message, hint))
+}
+
+/// A stage in an allocation that the job does not use.
+fn unknown(stage: &Stage, used: &[PersistentDw]) -> Option<Problem> {
+    let written = stage.persistent.as_deref()?;
+    if used.iter().any(|one| is_named_by(&one.name, written)) {
+        return None;
+    }
+    let message =
+        format!("staging in the persistent allocation {written}, which the job does not use");
+    let hint = format!("add the line: #DW persistentdw name={written}");
+    Some(Problem::new(stage.place, message, hint))
+}

@@ -1,0 +1,137 @@
+//! What several users or processes share: names of users and groups, rights, locks of directories.
+
+use std::fs::File;
+use std::path::Path;
+
+use nix::unistd::{Gid, Group, Uid, User};
+use rustix::fs::{Access, FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use crate::{Result, on};
+
+/// Name of a user; the number where none is listed.
+#[must_use]
+pub fn user_named(id: u32) -> String {
+    let found = User::from_uid(Uid::from_raw(id)).ok().flatten();
+    found.map_or_else(|| id.to_string(), |user| user.name)
+}
+
+/// Number of a group that is given by its name or number; none if there is none of that name.
+///
+/// # Errors
+/// If the list of groups cannot be asked.
+pub fn group_id(group: &str) -> Result<Option<u32>> {
+    if let Ok(number) = group.parse() {
+        return Ok(Some(number));
+    }
+    let found = Group::from_name(group).map_err(std::io::Error::from);
+    let found = on(found, "look up the group", Path::new(group))?;
+    Ok(found.map(|group| group.gid.as_raw()))
+}
+
+/// Name of a group; the number where none is listed.
+#[must_use]
+pub fn group_named(id: u32) -> String {
+    let found = Group::from_gid(Gid::from_raw(id)).ok().flatten();
+    found.map_or_else(|| id.to_string(), |group| group.name)
+}
+
+/// Gives a file or directory to a group.
+///
+/// # Errors
+/// As `chown(2)`: an ordinary user may name his own groups only.
+pub fn give_to_group(path: &Path, group: u32) -> Result<()> {
+    let given = std::os::unix::fs::chown(path, None, Some(group));
+    on(given, "give to a group", path)
+}
+
+/// The group of a file or directory.
+///
+/// # Errors
+/// As `stat(2)`.
+pub fn group_of(path: &Path) -> Result<u32> {
+    use std::os::unix::fs::MetadataExt;
+    on(std::fs::metadata(path), "look at", path).map(|found| found.gid())
+}
+
+/// May we look into this directory and read what is in it?
+#[must_use]
+pub fn may_enter(directory: &Path) -> bool {
+    rustix::fs::access(directory, Access::READ_OK | Access::EXEC_OK).is_ok()
+}
+
+/// How a directory is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Others may share it.
+    Shared,
+    /// Nobody else has it.
+    Alone,
+}
+
+/// A directory that is locked until this is dropped or we end, however we end.
+#[derive(Debug)]
+pub struct Held(File);
+
+impl Held {
+    /// Locks a directory; none if somebody has it in a way that excludes this one. Where the file system
+    /// has no locks, nothing is locked.
+    ///
+    /// # Errors
+    /// As `open(2)` and `flock(2)`.
+    pub fn of(directory: &Path, hold: Hold) -> Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
+        let file = File::from(on(opened, "open", directory)?);
+        let operation = match hold {
+            Hold::Shared => FlockOperation::NonBlockingLockShared,
+            Hold::Alone => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&file, operation) {
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            // NFS locks only what is open to write, which no directory is.
+            Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => {
+                Ok(Some(Self(file)))
+            }
+            locked => on(locked, "lock", directory).map(|()| Some(Self(file))),
+        }
+    }
+
+    /// Is this still the directory of that name, not one that was put in its place?
+    #[must_use]
+    pub fn is_at(&self, directory: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let number = |found: &std::fs::Metadata| (found.dev(), found.ino());
+        let (ours, there) = (self.0.metadata(), std::fs::symlink_metadata(directory));
+        matches!((ours, there), (Ok(ours), Ok(there)) if number(&ours) == number(&there))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_shared_by_many_or_had_by_one() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let lock = |hold| Held::of(scratch.path(), hold).expect("lock");
+        let (first, second) = (lock(Hold::Shared), lock(Hold::Shared));
+        assert!(first.is_some() && second.is_some());
+        assert!(lock(Hold::Alone).is_none());
+        drop((first, second));
+        let alone = lock(Hold::Alone).expect("free again");
+        assert!(lock(Hold::Shared).is_none());
+        assert!(alone.is_at(scratch.path()));
+        assert!(!alone.is_at(Path::new("/")));
+    }
+
+    #[test]
+    fn users_and_groups_have_names_or_numbers() {
+        assert_eq!(user_named(0), "root");
+        assert_eq!(user_named(4_000_000_000), "4000000000");
+        assert_eq!(group_id("root").expect("groups"), Some(0));
+        assert_eq!(group_id("77").expect("groups"), Some(77));
+        assert_eq!(group_id("no such group").expect("groups"), None);
+        assert_eq!(group_named(0), "root");
+    }
+}

@@ -1,0 +1,466 @@
+//! Allocations that outlive their job: a directory below a store's, with its own record.
+//!
+//! Its directory, `forebay-persistent-NAME`, is open to all, so that everybody finds it and its record;
+//! the namespace in it only to its owner, or to his group. It is made under another name and renamed, and
+//! renamed away before it is removed, so that it is there as a whole or not at all. What a process that was
+//! killed has left under such a name is found again.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind};
+use forebay_host::sharing::{self, Held, Hold};
+use forebay_host::{clock, machine};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Begins the name of an allocation's directory.
+const PREFIX: &str = "forebay-persistent-";
+/// Begins the name of one that is being made or removed; then come its name, when that began and the
+/// process, which no name of an allocation can be mistaken for.
+const UNFINISHED: &str = "forebay-unfinished~";
+/// Whoever makes one has locked it after this time.
+const UNLOCKED_MS_MAX: u128 = 2000;
+
+const RECORD: &str = "allocation.json";
+const NAMESPACE: &str = "striped";
+const USES: &str = "uses";
+
+/// Mode of a namespace that nothing else is said of.
+pub const OWNER_ALONE: u32 = 0o700;
+
+/// What an allocation's record says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// Bytes that were given to it; nothing enforces them.
+    pub capacity_bytes: u64,
+    /// When it was made, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// From then on no job may begin to use it; none: for ever.
+    pub expires_unix_s: Option<u64>,
+    /// The machine it was made on.
+    pub host: String,
+    /// The job that made it; none if it was made by hand.
+    pub job_id: Option<String>,
+    /// The script of that job.
+    pub script: Option<String>,
+}
+
+/// What is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// For its record.
+    pub about: About,
+    /// Permission bits of the namespace.
+    pub mode: u32,
+    /// Number of the group it is given to.
+    pub group: Option<u32>,
+}
+
+/// An allocation that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Persistent {
+    /// Its name.
+    pub name: String,
+    /// Number of the user whose it is.
+    pub owner: u32,
+    /// What its record says, or why it cannot be understood.
+    pub about: Result<About, String>,
+    root: PathBuf,
+}
+
+/// What somebody who was killed has left half made or half removed, or what is being made now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Name that the allocation has, or had.
+    pub name: String,
+    /// Number of the user whose it is.
+    pub owner: u32,
+    /// Where it is.
+    pub path: PathBuf,
+    began_unix_ms: u128,
+}
+
+/// The persistent allocations in a store.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// In the order of their names.
+    pub found: Vec<Persistent>,
+    /// The rest.
+    pub unfinished: Vec<Unfinished>,
+}
+
+impl Contents {
+    /// All that is in a store.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    pub fn of(store: &Path) -> Result<Self, Error> {
+        let mut contents = Self::default();
+        let mut entries = files::kinds_in(store)?;
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (file_name, kind) in entries {
+            let (Some(file_name), Kind::Directory) = (file_name.to_str(), kind) else {
+                continue;
+            };
+            if let Some(name) = file_name.strip_prefix(PREFIX) {
+                contents.found.extend(Persistent::find(store, name)?);
+            } else if let Some(rest) = file_name.strip_prefix(UNFINISHED) {
+                contents.unfinished.extend(Unfinished::of(store, rest));
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Removes what was left half made or half removed and is ours, of one name or of all. Returns how
+    /// much there was.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub fn sweep(store: &Path, name: Option<&str>) -> Result<usize, Error> {
+        let mut swept = 0;
+        for left in Self::of(store)?.unfinished {
+            if name.is_none_or(|name| name == left.name) && is_ours(left.owner) {
+                swept += usize::from(left.remove()?);
+            }
+        }
+        Ok(swept)
+    }
+}
+
+impl Unfinished {
+    fn of(store: &Path, rest: &str) -> Option<Self> {
+        let path = store.join(format!("{UNFINISHED}{rest}"));
+        let mut parts = rest.split('~');
+        let (name, began) = (parts.next()?, parts.next()?);
+        Some(Self {
+            name: name.to_owned(),
+            owner: files::status_of_name(&path).ok()?.owner,
+            began_unix_ms: began.parse().ok()?,
+            path,
+        })
+    }
+
+    /// Not if somebody is still at it.
+    fn remove(&self) -> Result<bool, Error> {
+        let age_ms = clock::unix_milliseconds().saturating_sub(self.began_unix_ms);
+        let held = match Held::of(&self.path, Hold::Alone) {
+            Err(error) if error.is_not_found() => return Ok(false),
+            held => held?,
+        };
+        if age_ms < UNLOCKED_MS_MAX || held.is_none() {
+            return Ok(false);
+        }
+        match files::remove_tree(&self.path) {
+            Err(error) if error.is_not_found() => Ok(false),
+            removed => Ok(removed.map(|()| true)?),
+        }
+    }
+}
+
+impl Persistent {
+    /// The allocation of this name in a store.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn find(store: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let root = root_in(store, name);
+        let status = match files::status_of_name(&root) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            status => status?,
+        };
+        Ok((status.kind == Kind::Directory).then(|| Self {
+            name: name.to_owned(),
+            owner: status.owner,
+            about: read(&root.join(RECORD), name),
+            root,
+        }))
+    }
+
+    /// Makes an allocation in a store.
+    ///
+    /// # Errors
+    /// If there is one of that name, or the machine refuses; nothing is left behind then.
+    pub fn create(store: &Path, wanted: &Wanted) -> Result<Self, Error> {
+        let name = &wanted.about.name;
+        let root = root_in(store, name);
+        if files::status_of_name(&root).is_ok() {
+            return Err(Error::PersistentExists(name.clone()));
+        }
+        let fresh = unfinished_in(store, name);
+        files::make_directory(&fresh, 0o700)?;
+        let made = fill(&fresh, wanted).and_then(|held| {
+            // It fails if there is one by now: that has a record in it.
+            files::rename(&fresh, &root)?;
+            drop(held);
+            Ok(files::sync_directory(store)?)
+        });
+        if let Err(error) = made {
+            if files::status_of_name(&fresh).is_ok() {
+                files::remove_tree(&fresh)?;
+            }
+            if files::status_of_name(&root).is_ok() {
+                return Err(Error::PersistentExists(name.clone()));
+            }
+            return Err(error);
+        }
+        Ok(Self {
+            name: name.clone(),
+            owner: machine::user_id(),
+            about: Ok(wanted.about.clone()),
+            root,
+        })
+    }
+
+    /// Its own directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The store it lies in.
+    #[must_use]
+    pub fn store(&self) -> &Path {
+        self.root.parent().unwrap_or(&self.root)
+    }
+
+    /// Root of its namespace, without trailing slash.
+    #[must_use]
+    pub fn namespace(&self) -> PathBuf {
+        namespace_in(&self.root)
+    }
+
+    /// Where it is written down who uses it.
+    #[must_use]
+    pub fn uses(&self) -> PathBuf {
+        self.root.join(USES)
+    }
+
+    /// May we destroy it?
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        is_ours(self.owner)
+    }
+
+    /// May we look into it?
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        sharing::may_enter(&self.namespace())
+    }
+
+    /// Permission bits of its namespace, and the number of the group whose it is.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn rights(&self) -> Result<(u32, u32), Error> {
+        let namespace = self.namespace();
+        let mode = files::status(&namespace)?.mode;
+        Ok((mode, sharing::group_of(&namespace)?))
+    }
+
+    /// Has its time come?
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        let now = clock::unix_milliseconds() / 1000;
+        let expires = self
+            .about
+            .as_ref()
+            .ok()
+            .and_then(|about| about.expires_unix_s);
+        expires.is_some_and(|expires| u128::from(expires) <= now)
+    }
+
+    /// Bytes that are in it; none if we may not look.
+    #[must_use]
+    pub fn used_bytes(&self) -> Option<u64> {
+        self.is_open().then(|| files::tree_bytes(&self.namespace()))
+    }
+
+    /// Locks it, as long as the result lives; none if somebody has it in a way that excludes this one, or
+    /// it was destroyed.
+    ///
+    /// # Errors
+    /// If the machine refuses.
+    pub fn hold(&self, hold: Hold) -> Result<Option<Held>, Error> {
+        match Held::of(&self.root, hold) {
+            Err(error) if error.is_not_found() => Ok(None),
+            held => Ok(held?.filter(|held| held.is_at(&self.root))),
+        }
+    }
+
+    /// Removes it, which whoever calls this has alone. From the first step on there is none of its name.
+    ///
+    /// # Errors
+    /// If something in it cannot be removed; the rest is found as [`Unfinished`].
+    pub fn destroy(self, held: Held) -> Result<(), Error> {
+        let doomed = unfinished_in(self.store(), &self.name);
+        files::rename(&self.root, &doomed)?;
+        files::sync_directory(self.store())?;
+        let removed = files::remove_tree(&doomed);
+        drop(held);
+        Ok(removed?)
+    }
+}
+
+/// Root of the namespace of the allocation at `root`.
+#[must_use]
+pub fn namespace_in(root: &Path) -> PathBuf {
+    root.join(NAMESPACE)
+}
+
+fn root_in(store: &Path, name: &str) -> PathBuf {
+    store.join(format!("{PREFIX}{name}"))
+}
+
+fn unfinished_in(store: &Path, name: &str) -> PathBuf {
+    let (now, process) = (clock::unix_milliseconds(), std::process::id());
+    store.join(format!("{UNFINISHED}{name}~{now}~{process}"))
+}
+
+fn is_ours(owner: u32) -> bool {
+    let user = machine::user_id();
+    user == 0 || user == owner
+}
+
+fn read(record: &Path, name: &str) -> Result<About, String> {
+    let text = files::read_to_string(record).map_err(|error| error.to_string())?;
+    let about: About = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if about.name == name {
+        return Ok(about);
+    }
+    Err(format!("it is the record of {}", about.name))
+}
+
+/// Makes all that is in an allocation.
+fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
+    let taken = || std::io::Error::other("somebody else has locked it");
+    let held = Held::of(root, Hold::Alone)?.ok_or_else(taken);
+    let held = files::named(held, "lock", root)?;
+    let (namespace, uses) = (namespace_in(root), root.join(USES));
+    files::make_directory(&namespace, 0o700)?;
+    files::make_directory(&uses, 0o700)?;
+    for directory in [&namespace, &uses] {
+        if let Some(group) = wanted.group {
+            sharing::give_to_group(directory, group)?;
+        }
+    }
+    // What is made in it belongs to the group, too.
+    let of_group = if wanted.group.is_some() { 0o2000 } else { 0 };
+    files::set_mode(&namespace, wanted.mode | of_group)?;
+    files::set_mode(&uses, mode_of_uses(wanted.mode))?;
+    let text = serde_json::to_vec_pretty(&wanted.about).map_err(std::io::Error::other);
+    let record = root.join(RECORD);
+    let text = files::named(text, "write down", &record)?;
+    files::write_whole(&record, &root.join("allocation.fresh"), &text)?;
+    files::set_mode(&record, 0o644)?;
+    files::set_mode(root, 0o755)?;
+    for path in [record.as_path(), root] {
+        files::sync_directory(path)?;
+    }
+    Ok(held)
+}
+
+/// Whoever may use the namespace says so there, and takes away his own word only.
+fn mode_of_uses(mode: u32) -> u32 {
+    let class = |bits: u32| if mode & bits == 0 { 0 } else { bits };
+    0o1700 | class(0o070) | class(0o007)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(name: &str) -> Wanted {
+        let about = About {
+            name: name.into(),
+            capacity_bytes: 1 << 30,
+            created_unix_s: 1,
+            expires_unix_s: None,
+            host: "here".into(),
+            job_id: None,
+            script: None,
+        };
+        Wanted {
+            about,
+            mode: OWNER_ALONE,
+            group: None,
+        }
+    }
+
+    #[test]
+    fn one_is_there_as_a_whole_and_open_to_its_owner_alone() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let store = scratch.path();
+        let made = Persistent::create(store, &wanted("a.b-c")).expect("made");
+        assert_eq!(
+            Persistent::find(store, "a.b-c").expect("look"),
+            Some(made.clone())
+        );
+        assert_eq!(
+            files::status(&made.namespace()).expect("namespace").mode,
+            0o700
+        );
+        assert_eq!(files::status(made.root()).expect("root").mode, 0o755);
+        let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
+        assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
+        assert_eq!(Contents::of(store).expect("list").found, [made.clone()]);
+        let held = made.hold(Hold::Alone).expect("lock").expect("free");
+        made.clone().destroy(held).expect("destroyed");
+        assert_eq!(Contents::of(store).expect("list"), Contents::default());
+        assert!(made.hold(Hold::Shared).expect("gone").is_none());
+    }
+
+    #[test]
+    fn shared_ones_let_their_group_say_that_it_uses_them() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let mut shared = wanted("g");
+        shared.mode = 0o750;
+        shared.group = Some(sharing::group_of(scratch.path()).expect("group"));
+        let made = Persistent::create(scratch.path(), &shared).expect("made");
+        assert_eq!(
+            files::status(&made.namespace()).expect("namespace").mode,
+            0o2750
+        );
+        assert_eq!(files::status(&made.uses()).expect("uses").mode, 0o1770);
+    }
+
+    #[test]
+    fn what_was_left_half_done_is_swept_unless_somebody_is_at_it() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let store = scratch.path();
+        let old = store.join(format!("{UNFINISHED}p~5~1"));
+        let busy = store.join(format!("{UNFINISHED}q~5~1"));
+        let young = unfinished_in(store, "r");
+        for path in [&old, &busy, &young] {
+            files::make_directories(&path.join("striped"), 0o700).expect("mkdir");
+        }
+        let held = Held::of(&busy, Hold::Alone).expect("lock");
+        assert_eq!(Contents::sweep(store, Some("other")).expect("sweep"), 0);
+        assert_eq!(Contents::sweep(store, None).expect("sweep"), 1);
+        drop(held);
+        let left = Contents::of(store).expect("list").unfinished;
+        let names: Vec<_> = left.iter().map(|left| left.name.as_str()).collect();
+        assert_eq!(names, ["q", "r"]);
+    }
+
+    #[test]
+    fn a_record_that_is_damaged_or_anothers_is_said_to_be() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let made = Persistent::create(scratch.path(), &wanted("a")).expect("made");
+        let record = made.root().join(RECORD);
+        let about = || {
+            let found = Persistent::find(scratch.path(), "a").expect("look");
+            found.expect("there").about
+        };
+        files::remove_file(&record).expect("removed");
+        assert!(about().expect_err("gone").contains("No such file"));
+        let fresh = made.root().join("x");
+        files::write_whole(&record, &fresh, b"{\"name\": \"a\"}").expect("written");
+        assert!(about().expect_err("damaged").contains("missing field"));
+        let other = serde_json::to_vec(&wanted("b").about).expect("text");
+        files::write_whole(&record, &fresh, &other).expect("written");
+        assert_eq!(about().expect_err("another's"), "it is the record of b");
+    }
+}
