@@ -111,6 +111,7 @@ def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
         and "Tried first:" in out
         and "Not tried:" in out
     )
+    assert "…" not in out and "rank(s), lies on 1 of 8 storage target(s)" in " ".join(out.split())
     assert [run.phase for run in tuned.runs()] == ["default"]
     assert not tuned.tuned.exists()
     status, _, err = tuned.tune("--budget", "2")
