@@ -110,6 +110,8 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """
     if options["traces"] and not options["replay"]:
         raise TuneError("--trace names what --replay issues", "give --replay as well")
+    if options["think"] is not None and not options["replay"]:
+        raise TuneError("--think is of what --replay issues", "give --replay as well")
     if options["dry_run"] and options["as_json"]:
         raise TuneError(
             "--json prints the figures of a tuning, which --dry-run does not make", "leave one out"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from statistics import median
 
@@ -46,8 +46,9 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _last_round(runs: Sequence[Run]) -> list[Run]:
-    """The runs at the end that are of the final round."""
-    return list(takewhile(lambda run: run.phase == "final", reversed(runs)))[::-1]
+    """The last runs in turn that are of a final round; an extended study may have gone on without another."""
+    back = dropwhile(lambda run: run.phase != "final", reversed(runs))
+    return list(takewhile(lambda run: run.phase == "final", back))[::-1]
 
 
 @dataclass(frozen=True)
