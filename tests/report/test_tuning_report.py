@@ -221,6 +221,22 @@ def test_a_place_where_the_job_is_slower_says_so(tmp_path):
     ]
 
 
+def test_a_gain_that_is_lost_in_the_jobs_noise_pays_nothing_back(tmp_path):
+    study, writer = begun(tmp_path / "a.tune", objective="io")
+    study.append_plan("burst-buffer", studies.plan())
+    for io_s, job_s, configuration in (
+        (0.5, 1.0, {}), (0.3, 1.01, studies.BEST), (0.3, 0.9, studies.BEST), (0.5, 0.98, {}),
+    ):  # fmt: skip
+        writer.run("burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s)
+    proof = Pairing(pairs=2, ratio=1.67, low=1.5, high=1.8, confidence=0.95, default_s=0.5, tuned_s=0.3)
+    study.append_verdict("burst-buffer", Verdict(recommended=studies.BEST, reason="faster I/O", pairing=proof))
+    told = figures(study)
+    (place,) = told.places
+    assert place.gain_s > 0 and told.paid_after_runs(place) is None
+    cells = [cell.text for row in tables.cost(told).rows for cell in row]
+    assert any("lost in its noise" in cell for cell in cells)
+
+
 def test_best_so_far_is_a_median_not_a_lucky_run(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     for seconds, configuration in (

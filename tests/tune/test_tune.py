@@ -111,11 +111,24 @@ def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
         and "Tried first:" in out
         and "Not tried:" in out
     )
+    assert "…" not in out and "rank(s), lies on 1 of 8 storage target(s)" in " ".join(out.split())
     assert [run.phase for run in tuned.runs()] == ["default"]
     assert not tuned.tuned.exists()
     status, _, err = tuned.tune("--budget", "2")
     assert status == 0, err
     assert [run.phase for run in tuned.runs()].count("default") == 1
+
+
+def test_too_few_runs_more_take_back_nothing_that_was_shown(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING)
+    status, _, err = tuned.tune(*EMULATED, "--budget", "6")
+    assert status == 0 and tuned.tuned.exists(), err
+    shown = tuned.study().verdicts["file-system"]
+    status, _, err = tuned.tune("--trials", "1")
+    assert status == 0, err
+    assert "what the last one has shown stays" in err
+    assert tuned.study().verdicts["file-system"] == shown
+    assert tuned.tuned.exists()
 
 
 #: Not emulated, so that each trial sets hints, which these jobs look for.

@@ -103,6 +103,7 @@ def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
         (("--trials", "3"), "no study to extend"),
         (("--on", "burst-buffer"), "asks for no burst buffer"),
         (("--trace", "."), "--replay"),
+        (("--think", "0.5"), "--replay"),
         (("--dry-run", "--json"), "leave one out"),
         (("--output", "no such directory/job.sh"), "cannot be written"),
     ],

@@ -35,6 +35,20 @@ def test_after_kill_9_at_most_the_running_trial_is_lost(tuned):
     assert [run.phase for run in after].count("default") == 1
 
 
+def test_a_tuner_that_goes_on_leaves_the_second_place_its_share(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING, out="${DW_JOB_STRIPED:-$PWD/}")
+    process = tuned.start(*EMULATED, "--budget", "8")
+    until(lambda: len(tuned.runs()) >= 2, process)
+    process.send_signal(KILL)
+    process.stdout.close()
+    process.stderr.close()
+    process.wait()
+    tuned.leaves_no_process()
+    status, _, err = tuned.tune("--budget", "8")
+    assert status == 0, err
+    assert tuned.study().plans["file-system"].runs_max == 4
+
+
 def waiting_after(phase: str) -> str:
     """A job's line: it hangs in each run that begins once the study has one of this phase."""
     return f"grep -q '\"phase\":\"{phase}\"' \"$(dirname \"$PWD\")/study.jsonl\" && sleep 300"

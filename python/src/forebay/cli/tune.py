@@ -18,7 +18,6 @@ from forebay.tune.budget import read_budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES
 from forebay.tune.opening import Wanted, study_directory
-from forebay.tune.study import Study
 
 STRATEGIES = ("tpe", "greedy", "random")
 SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")
@@ -110,6 +109,8 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """
     if options["traces"] and not options["replay"]:
         raise TuneError("--trace names what --replay issues", "give --replay as well")
+    if options["think"] is not None and not options["replay"]:
+        raise TuneError("--think is of what --replay issues", "give --replay as well")
     if options["dry_run"] and options["as_json"]:
         raise TuneError(
             "--json prints the figures of a tuning, which --dry-run does not make", "leave one out"
@@ -120,15 +121,14 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
 
         submit(wanted, options["submit_to"], render_only=options["dry_run"])
         return
-    with _signals():
-        try:
-            if options["dry_run"]:
-                _show_space(wanted)
-            else:
-                _tune(wanted, options["as_json"])
-        except Interrupted as stop:
-            _tell_interrupted(wanted)
-            sys.exit(128 + stop.number)
+    try:
+        if options["dry_run"]:
+            _show_space(wanted)
+        else:
+            _tune(wanted, options["as_json"])
+    except Interrupted as stop:
+        _tell_interrupted(wanted)
+        sys.exit(128 + stop.number)
 
 
 def _wanted(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> Wanted:
@@ -165,7 +165,10 @@ def _of_runs(options: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Each is an exception, so that what is under way is ended and put away."""
+    """Each is an exception, so that what is under way is ended and put away.
+
+    Imports come before: one that an exception ends half way cannot be made again.
+    """
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(number)
@@ -181,36 +184,32 @@ def _signals() -> Iterator[None]:
 
 
 def _tune(wanted: Wanted, as_json: bool) -> None:
-    from forebay.report import tuning as report
-    from forebay.tune.tuning import tune
-
-    with progress() as listener:
-        study = tune(wanted, listener)
-    page = report.write_page(study.directory)
-    if as_json:
-        click.echo(report.as_json(study))
-    else:
-        _summarise(study)
-    click.echo(f"page: {page}", err=True)
-
-
-def _summarise(study: Study) -> None:
     from rich.console import Console
 
     from forebay.report import tuning as report
+    from forebay.tune.tuning import tune
 
-    report.print_summary(Console(highlight=False, markup=False, emoji=False), study)
-    if any(verdict.recommended for verdict in study.verdicts.values()):
-        click.echo(f"tuned script: {study.head.output}")
+    with _signals():
+        with progress() as listener:
+            study = tune(wanted, listener)
+        page = report.write_page(study.directory)
+        if as_json:
+            click.echo(report.as_json(study))
+        else:
+            report.print_summary(Console(highlight=False, markup=False, emoji=False), study)
+            if any(verdict.recommended for verdict in study.verdicts.values()):
+                click.echo(f"tuned script: {study.head.output}")
+        click.echo(f"page: {page}", err=True)
 
 
 def _show_space(wanted: Wanted) -> None:
     from forebay.cli.tune_space import print_space
     from forebay.tune.tuning import look
 
-    with progress() as listener:
-        looked = look(wanted, listener)
-    print_space(looked)
+    with _signals():
+        with progress() as listener:
+            looked = look(wanted, listener)
+        print_space(looked)
 
 
 def _tell_interrupted(wanted: Wanted) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from forebay.tune.model import Plan
 from forebay.tune.running import described
@@ -27,9 +27,14 @@ def print_space(found: Sequence[Looked]) -> None:
 
 def _print_plan(console: Console, plan: Plan) -> None:
     if plan.parameters:
-        console.print(_parameters(plan))
+        console.print("Settings, with what they are now:")
     else:
         console.print("There is no setting that may be tried.")
+    for one in plan.parameters:
+        now = one.default or "not known"
+        console.print(f"  {one.name}: {now}; to try: {' '.join(one.values)}", soft_wrap=True)
+        why = textwrap.wrap(f"{one.reason} ({one.source})", max(40, console.width - 6))
+        console.print(textwrap.indent("\n".join(why), " " * 6), soft_wrap=True)
     if plan.guesses:
         console.print("Tried first:")
     for guess in plan.guesses:
@@ -39,15 +44,3 @@ def _print_plan(console: Console, plan: Plan) -> None:
     for refusal in plan.refusals:
         pattern = f"{refusal.pattern}: " if refusal.pattern else ""
         console.print(f"  {pattern}{refusal.setting}: {refusal.reason}", soft_wrap=True)
-
-
-def _parameters(plan: Plan) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("setting", "now", "values"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("why")
-    for one in plan.parameters:
-        table.add_row(
-            one.name, one.default or "not known", " ".join(one.values), f"{one.reason} ({one.source})"
-        )
-    return table

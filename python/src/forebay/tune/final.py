@@ -234,7 +234,7 @@ class _Final:
             return f"none of the {len(tried)} settings tried has run well"
         if self.failed and self.only:
             return "the best setting failed in the real job"
-        told = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time in one run"
+        told = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time"
         return f"nothing was found to be faster than the default: {told}"
 
 

@@ -59,8 +59,12 @@ class PlaceTuning:
             self._run_default()
             verdict = self._first_verdict()
             if verdict is None:
+                earlier, finals = self.study.verdicts.get(self.place), self._finals()
                 self._plan()
                 verdict = self._search()
+                if earlier and earlier.recommended and self._finals() == finals:
+                    self.listener.says("no other final round was begun: what the last one has shown stays")
+                    verdict = earlier
         self.study.append_verdict(self.place, verdict)
 
     def look(self) -> tuple[Verdict | None, Plan | None]:
@@ -84,6 +88,9 @@ class PlaceTuning:
 
     def _runs(self) -> list[Run]:
         return self.study.runs_in(self.place)
+
+    def _finals(self) -> int:
+        return sum(run.phase == "final" for run in self._runs())
 
     def _run(self, step: Step, *, is_default: bool = False) -> Run:
         """Does the step; its run is in the study before anything else is done."""

@@ -52,6 +52,9 @@ def _counts(run: Run) -> bool:
 
 def _last_final(runs: Sequence[Run]) -> list[Run]:
     begin = len(runs)
+    while begin and runs[begin - 1].phase != "final":  # a study that was extended, without another round
+        begin -= 1
+    runs = runs[:begin]
     while begin and runs[begin - 1].phase == "final":
         begin -= 1
     return list(runs[begin:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from forebay.errors import ForebayError
 from forebay.tune import opening, result, script, search
 from forebay.tune.budget import Budget, Clock, Share
 from forebay.tune.errors import TuneError
-from forebay.tune.model import Place, Plan, Verdict
+from forebay.tune.model import Place, Plan, Run, Verdict
 from forebay.tune.opening import Wanted
 from forebay.tune.place import BudgetOver, PlaceTuning
 from forebay.tune.running import described
@@ -65,7 +65,7 @@ def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener)
         try:
             with _workplace(study, job) as workplace:
                 for number, place in enumerate(open_places):
-                    share = _share(study, budget, clock, wanted, len(open_places) - number)
+                    share = _share(study, budget, clock, wanted, open_places[number:])
                     PlaceTuning(study, job, workplace, place, share, listener).go()
         except BudgetOver as over:
             return "budget", str(over)
@@ -95,17 +95,30 @@ def _budget(study: Study, wanted: Wanted) -> Budget:
 def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
     """Of the time that is left: runs of earlier tuners count, and whatever this one does."""
     limit_s = budget.seconds_max(job.nodes)
-    spent_s = sum(run.job_s or 0.0 for run in study.runs)
-    return Clock(None if limit_s is None else max(0.0, limit_s - spent_s))
+    return Clock(None if limit_s is None else max(0.0, limit_s - _job_s(study.runs)))
 
 
-def _share(study: Study, budget: Budget, clock: Clock, wanted: Wanted, places: int) -> Share:
-    """An equal share of what is left for each place that is still to come."""
-    runs = None if budget.runs is None else -((len(study.runs) - budget.runs) // places)
-    whole_s = clock.left_s()
-    left_s = None if whole_s is None else whole_s / places
+def _share(study: Study, budget: Budget, clock: Clock, wanted: Wanted, places: Sequence[Place]) -> Share:
+    """For the first of the places that are still to come, an equal share of what they have together.
+
+    What an interrupted tuner did in them counts in it, so that the same command shares as it did then; but
+    of so many trials more each place has as many, whatever it had before.
+    """
+    earlier = [] if wanted.trials is not None else [run for run in study.runs if run.place in places]
+    own = [run for run in earlier if run.place == places[0]]
+    runs = budget.runs
+    if runs is not None:
+        together = runs - (len(study.runs) - len(earlier))
+        runs = max(0, -(-together // len(places)) - len(own))
+    left_s = clock.left_s()
+    if left_s is not None:
+        left_s = max(0.0, (left_s + _job_s(earlier)) / len(places) - _job_s(own))
     is_extended = wanted.trials is not None or wanted.budget is not None
-    return Share(runs=None if runs is None else max(0, runs), clock=Clock(left_s), is_extended=is_extended)
+    return Share(runs=runs, clock=Clock(left_s), is_extended=is_extended)
+
+
+def _job_s(runs: Sequence[Run]) -> float:
+    return sum(run.job_s or 0.0 for run in runs)
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -134,7 +147,7 @@ def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener
     if plan is not None or study.settled(place):
         return Looked(place, study.verdicts.get(place) if plan is None else None, plan)
     budget = _budget(study, wanted)
-    share = _share(study, budget, _clock(study, job, budget), wanted, len(study.head.places))
+    share = _share(study, budget, _clock(study, job, budget), wanted, study.head.places)
     with _workplace(study, job) as workplace:
         verdict, plan = PlaceTuning(study, job, workplace, place, share, listener).look()
     return Looked(place, verdict, plan)

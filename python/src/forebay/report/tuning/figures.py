@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from statistics import median
 
@@ -46,8 +46,9 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _last_round(runs: Sequence[Run]) -> list[Run]:
-    """The runs at the end that are of the final round."""
-    return list(takewhile(lambda run: run.phase == "final", reversed(runs)))[::-1]
+    """The last runs in turn that are of a final round; an extended study may have gone on without another."""
+    back = dropwhile(lambda run: run.phase != "final", reversed(runs))
+    return list(takewhile(lambda run: run.phase == "final", back))[::-1]
 
 
 @dataclass(frozen=True)
@@ -238,8 +239,15 @@ class StudyFigures:
         """What one run of the job saves in this place."""
         return None if place.gain_s is None else place.gain_s * self.nodes / 3600
 
+    def is_lost_in_noise(self, place: PlaceFigures) -> bool:
+        """Whether what the whole job gains is not told from the noise of its run times."""
+        proof = place.job_proof
+        return proof is not None and proof.low <= 1 <= proof.high
+
     def paid_after_runs(self, place: PlaceFigures) -> int | None:
-        """Runs of the job after which the whole study has paid for itself; None: never."""
+        """Runs of the job after which the whole study has paid for itself; None: never, or not told."""
+        if self.is_lost_in_noise(place):
+            return None
         gain = self.gain_node_hours(place)
         return math.ceil(self.cost_node_hours / gain) if gain and gain > 0 else None
 

@@ -114,6 +114,8 @@ def payback(study: StudyFigures, place: PlaceFigures) -> str:
     runs = study.paid_after_runs(place)
     if runs is not None:
         return f"after {quantities.count(runs)} run{'s' if runs > 1 else ''} of the job"
+    if study.is_lost_in_noise(place):
+        return f"{quantities.NOT_TOLD}: what the whole job gains is lost in its noise"
     return "never: it gains nothing" if place.verdict or not place.runs else quantities.NOT_TOLD
 
 

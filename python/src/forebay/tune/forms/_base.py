@@ -40,7 +40,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return by_script or variable in self.script.inherited
 
 
-def grouped(texts: list[str], carries: frozenset[str], variable: str) -> list[Line]:
+def grouped(texts: list[str], carries: frozenset[str], variable: str | None = None) -> list[Line]:
     """Lines that belong together; what is said of them stands before the first."""
     nothing: frozenset[str] = frozenset()
     return [

@@ -9,6 +9,7 @@ from forebay.tune.forms._base import Hints, Job, Line, grouped
 from forebay.tune.forms.merging import merged, value_of
 
 VARIABLE = "MPICH_MPIIO_HINTS"
+_WHY = "# cb_config_list: without it ROMIO takes one process of a node as aggregator, whatever cb_nodes says."
 
 
 def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
@@ -18,4 +19,5 @@ def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
         texts = syntax.before(shell, VARIABLE, value, ",")
     else:
         texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
-    return grouped(texts, carries, VARIABLE)
+    why = [_WHY] if "cb_config_list" in value else []
+    return grouped([*why, *texts], carries, VARIABLE)

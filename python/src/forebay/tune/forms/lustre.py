@@ -11,10 +11,11 @@ import shlex
 from pathlib import PurePath
 
 from forebay.tune.forms import syntax
-from forebay.tune.forms._base import Change, Job, Line
+from forebay.tune.forms._base import Change, Job, Line, grouped
 from forebay.tune.script import StripeLine
 
 COUNT, SIZE = "lfs_stripe_count", "lfs_stripe_size"
+_WHY = "# New files in the directory are laid out so, from now on; those that exist stay as they are."
 _OPTIONS = {
     COUNT: ("-c", re.compile(r"(\s(?:-c\s*|--stripe-count[=\s]\s*|--count[=\s]\s*))([^\s;|&)]+)")),
     SIZE: ("-S", re.compile(r"(\s(?:-[Ss]\s*|--stripe-size[=\s]\s*|--size[=\s]\s*))([^\s;|&)]+)")),
@@ -31,7 +32,7 @@ def lines(job: Job, directory: str | None, settings: dict[str, str], carries: fr
         text = f"which lfs >& /dev/null && {setting} || true"
     else:
         text = f"if command -v lfs > /dev/null; then {setting} || true; fi"
-    return [Line(text=text, carries=carries)]
+    return grouped([_WHY, text], carries)
 
 
 def _targets(job: Job, directory: str | None) -> str:
