@@ -105,7 +105,9 @@ impl Staged {
         }
     }
 
-    pub(crate) fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
+    /// What became of it.
+    #[must_use]
+    pub fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
         let Number { files, bytes } = moved.counts.missing();
         Self {
             unchanged_files: moved.unchanged_files,

@@ -299,7 +299,8 @@ pub(crate) fn promised_bytes() -> Result<u64, Error> {
 }
 
 /// Where records may lie, the first choice first, whether it is there or not.
-pub(crate) fn state_directories() -> Vec<PathBuf> {
+#[must_use]
+pub fn state_directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
