@@ -87,13 +87,14 @@ fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
     kept::forget_done()?;
-    let staging = Staging::begin(order)?;
+    let (staging, running) = Staging::begin(order, &transfers)?;
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
         staging.forget()?;
         return Err(error.into());
     }
+    drop(running);
     if arguments.background {
         return start(staging, arguments.json);
     }
@@ -157,8 +158,18 @@ fn finish(
             ..
         } = shown;
         let bytes = HumanBytes(missing_bytes);
-        let message = format!("{missing_files} files of {bytes} have not arrived");
-        let hint = format!("mend the cause, then: forebay stage retry {id}");
+        let why = if moved.is_stopped {
+            "staging was stopped: "
+        } else {
+            ""
+        };
+        let message = format!("{why}{missing_files} files of {bytes} have not arrived");
+        let mend = if moved.is_stopped {
+            "go on with it"
+        } else {
+            "mend the cause, then"
+        };
+        let hint = format!("{mend}: forebay stage retry {id}");
         fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
     }
     let code = if is_complete { 0 } else { STAGE_OUT_INCOMPLETE };
@@ -238,7 +249,13 @@ fn found(id: &str) -> Result<Staging, Refused> {
             Some(hint.to_owned()),
         ));
     };
-    Ok(Staging::open(&path)?)
+    Staging::open(&path)?.ok_or_else(|| nothing(id))
+}
+
+fn nothing(id: &str) -> Refused {
+    let hint = "forebay stage list names them; one that is done in the foreground is forgotten";
+    let message = format!("there is no staging {id}");
+    Refused(message, Some(hint.to_owned()))
 }
 
 /// Those that are named, else all.
@@ -249,7 +266,7 @@ fn chosen(ids: &[String]) -> Result<Vec<Staging>, Refused> {
     let mut stagings = Vec::new();
     for path in kept::all()? {
         match Staging::open(&path) {
-            Ok(staging) => stagings.push(staging),
+            Ok(staging) => stagings.extend(staging),
             Err(error) => {
                 fail(&error.to_string(), error.hint().as_deref(), 1);
             }

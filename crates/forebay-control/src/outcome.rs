@@ -96,11 +96,9 @@ pub struct Staged {
 
 impl Staged {
     /// None of it could begin.
-    pub(crate) fn refused(error: &Error) -> Self {
-        let mut failure = Failure::new(PathBuf::new(), error.to_string());
-        failure.remedy = error.hint();
+    pub(crate) fn refused(error: forebay_mover::Error) -> Self {
         Self {
-            failures: vec![failure],
+            failures: vec![Failure::from(error)],
             ..Self::default()
         }
     }

@@ -212,7 +212,8 @@ impl Recorded {
         Ok(files::remove_file(&self.path)?)
     }
 
-    /// Where the journal of the stage-out lies if the allocation has no room for it.
+    /// The journal of the stage-out. It lies beside the record: it takes no room in the allocation, which
+    /// may be full, and can be read without entering the job's view.
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.with_extension(JOURNAL)
     }

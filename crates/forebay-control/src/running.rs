@@ -128,7 +128,7 @@ impl Running<'_> {
             let journal = plan_out(&life.request.stage_out, &space.allocation, recorded);
             let staged = match journal {
                 Ok(journal) => staging.carry_out(&journal, before),
-                Err(error) => Staged::refused(&error),
+                Err(error) => Staged::refused(error),
             };
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);

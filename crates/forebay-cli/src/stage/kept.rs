@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
-use forebay_mover::{Error, Failure, Journal, Options, Placing, State, Verify};
+use forebay_mover::{Error, Failure, Journal, Options, Placing, Running, State, Transfer, Verify};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{How, VerifyWhen};
@@ -101,46 +101,44 @@ impl From<Failure> for ShownFailure {
 }
 
 impl Staging {
-    /// Begins one that is not planned yet.
-    pub fn begin(order: Order) -> Result<Self, Error> {
+    /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
+    pub fn begin(order: Order, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
         let directory = made_directory()?;
         let mut number = clock::unix_milliseconds();
-        let path = loop {
+        let (path, running) = loop {
             let path = directory.join(format!("{number}.{END}"));
             // Another one may have begun in the same millisecond.
-            match files::make_file(&path.with_extension("begun"), 0o600) {
-                Err(error) if error.already_exists() => number += 1,
-                made => break made.map(|_| path)?,
+            match Journal::reserve(&path)? {
+                Some(running) => break (path, running),
+                None => number += 1,
             }
         };
-        let begun = path.with_extension("begun");
-        let journal = Journal::open(&path).and_then(|journal| {
-            let order = serde_json::to_string(&order).map_err(std::io::Error::other);
-            journal.set_meta("order", files::named(order, "write down", &path)?)?;
-            Ok(journal)
-        });
-        files::remove_file(&begun)?;
-        Ok(Self {
-            id: number.to_string(),
-            journal: journal?,
-            order,
-        })
+        let journal = Journal::open(&path)?;
+        journal.begin_plan()?;
+        journal.ask_for(transfers)?;
+        // Last: a journal without an order is none that was begun.
+        let text = serde_json::to_string(&order).map_err(std::io::Error::other);
+        journal.set_meta("order", files::named(text, "write down", &path)?)?;
+        let id = number.to_string();
+        Ok((Self { id, journal, order }, running))
     }
 
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    /// None if it was killed, or is, before it was begun.
+    pub fn open(path: &Path) -> Result<Option<Self>, Error> {
         let journal = Journal::open_existing(path)?;
-        let order: Option<String> = journal.meta("order")?;
-        let order = order.and_then(|text| serde_json::from_str(&text).ok());
-        let order = order.ok_or_else(|| Error::Damaged {
+        let Some(order) = journal.meta::<String>("order")? else {
+            return Ok(None);
+        };
+        let order = serde_json::from_str(&order).map_err(|error| Error::Damaged {
             path: path.to_owned(),
-            what: "it does not say what was asked for".to_owned(),
+            what: error.to_string(),
         })?;
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
-        Ok(Self {
+        Ok(Some(Self {
             id: id.into_owned(),
             journal,
             order,
-        })
+        }))
     }
 
     /// Forgets it.
@@ -225,7 +223,7 @@ pub fn forget_done() -> Result<(), Error> {
     let mut done = 0;
     for path in all()?.into_iter().rev() {
         // One that is damaged is told of by `status`.
-        let Ok(staging) = Staging::open(&path) else {
+        let Ok(Some(staging)) = Staging::open(&path) else {
             continue;
         };
         let account = staging.journal.account()?;
