@@ -17,6 +17,7 @@ mod progress;
 mod python;
 mod run;
 mod series;
+mod stage;
 mod status;
 
 use std::ffi::OsString;
@@ -55,6 +56,7 @@ fn verb() -> i32 {
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
+        Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),

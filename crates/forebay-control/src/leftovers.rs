@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
-use forebay_mover::{Account, Failure};
+use forebay_mover::{Account, Failure, Journal};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
 use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
-use crate::staging::{Staging, begun_out, plan_out};
+use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -130,7 +130,7 @@ impl Recorded {
     /// # Errors
     /// If its journal cannot be read.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
-        let Some(journal) = begun_out(self.own_root().as_deref(), self)? else {
+        let Some(journal) = self.begun_out()? else {
             return Ok(None);
         };
         Ok(Some((journal.account()?, journal.failures(failures)?)))
@@ -245,8 +245,6 @@ impl Recorded {
     }
 
     fn drain(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Staged, Error> {
-        // If it is damaged, that is better said with a path that can be reached.
-        drop(begun_out(self.own_root().as_deref(), self)?);
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
@@ -270,10 +268,18 @@ impl Recorded {
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
     fn half_done(&self) -> Result<(), Error> {
-        if let Some(journal) = begun_out(self.own_root().as_deref(), self)? {
+        if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
         Ok(())
+    }
+
+    /// The journal of a stage-out that was begun, if there is one.
+    fn begun_out(&self) -> Result<Option<Journal>, Error> {
+        match Journal::open_existing(&self.journal()) {
+            Err(forebay_mover::Error::Host(error)) if error.is_not_found() => Ok(None),
+            opened => Ok(Some(opened?)),
+        }
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {

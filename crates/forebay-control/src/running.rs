@@ -131,7 +131,7 @@ impl Running<'_> {
             let stages = &life.request.stage_out;
             let staged = match plan_out(stages, &self.roots(), self.allocation(), recorded) {
                 Ok(journal) => staging.carry_out(&journal, before),
-                Err(error) => Staged::refused(&error),
+                Err(error) => Staged::refused(error),
             };
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
