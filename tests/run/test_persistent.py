@@ -2,19 +2,21 @@
 
 import json
 import os
-import signal
 import time
 
 import pytest
-
-from job import KILL, Job, finished
-from views import reachable, started
-
-CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"
-USE = "#DW persistentdw name=proj1"
-DESTROY = "#BB destroy_persistent name=proj1"
-STRIPED = "$DW_PERSISTENT_STRIPED_proj1"
-DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
+from job import DW, KILL, Job, finished
+from persistent import (
+    CREATE,
+    DESTROY,
+    STRIPED,
+    USE,
+    listed,
+    made,
+    only_jobs_are_gone,
+    root,
+)
+from views import reachable
 
 
 @pytest.fixture
@@ -39,33 +41,6 @@ def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str
     assert done.returncode == 125, done.stderr
     assert not (job.directory / "ran").exists()
     return done.stderr
-
-
-def listed(job: Job) -> dict[str, dict]:
-    done = job.command("persistent", "list", "--json", *job.where)
-    assert done.returncode == 0, done.stderr
-    return {one["persistent"]: one for one in json.loads(done.stdout)}
-
-
-def made(job: Job, name: str = "proj1", *more: str):
-    done = job.command("persistent", "create", name, "--capacity", "1MiB", *job.where, "--json", *more)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def root(job: Job, name: str = "proj1"):
-    return job.store / f"forebay-persistent-{name}"
-
-
-def only_jobs_are_gone(job: Job, *names: str):
-    """Nothing of a job is left; of the store these allocations are."""
-    assert sorted(path.name for path in job.store.iterdir()) == [
-        f"forebay-persistent-{name}" for name in sorted(names)
-    ]
-    assert list(job.temporary.iterdir()) == []
-    assert [path.name for path in job.state.iterdir() if path.suffix == ".json"] == []
-    for name in names:
-        assert list((root(job, name) / "uses").iterdir()) == []
 
 
 def test_one_is_made_used_by_a_later_job_and_destroyed(job):
@@ -439,9 +414,7 @@ def wait_until(reached):
 
 def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     made(job)
-    process = begun(
-        job, "killed", f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived"
-    )
+    process = begun(job, "killed", f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived")
     (one,) = listed(job)["proj1"]["jobs"]
     job.stop_when(process, lambda: True, KILL)
     (job.directory / "go").touch()
