@@ -405,7 +405,10 @@ mod tests {
         assert_eq!(files::status(made.root()).expect("root").mode, 0o755);
         let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
         assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
-        assert_eq!(Contents::of(store).expect("list").found, [made.clone()]);
+        assert_eq!(
+            Contents::of(store).expect("list").found,
+            std::slice::from_ref(&made)
+        );
         assert!(made.hold(Hold::Alone).expect("lock").is_some());
         let doomed = made.withdraw().expect("withdrawn");
         let contents = Contents::of(store).expect("list");

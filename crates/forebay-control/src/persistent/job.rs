@@ -177,7 +177,7 @@ impl Persistents {
             }
         }
         for asked in &request.persistent {
-            let held = places.find(&asked.name).and_then(|found| hold(found));
+            let held = places.find(&asked.name).and_then(hold);
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
