@@ -350,6 +350,10 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
     let of_group = if wanted.group.is_some() { 0o2000 } else { 0 };
     files::set_mode(&namespace, wanted.mode | of_group)?;
     files::set_mode(&uses, mode_of_uses(wanted.mode))?;
+    if wanted.mode != OWNER_ALONE {
+        // Without it he could not remove what is in the directories that others make.
+        sharing::share_with_owner(&namespace, machine::user_id(), wanted.mode)?;
+    }
     let text = serde_json::to_vec_pretty(&wanted.about).map_err(std::io::Error::other);
     let record = root.join(RECORD);
     let text = files::named(text, "write down", &record)?;
