@@ -1,11 +1,14 @@
 """Making, using and destroying a persistent allocation is killed at each call that changes something."""
 
+import json
+import os
 import time
 
 import pytest
-from job import KILL
+from job import DW, KILL
 from killing import UNRECORDED_S, killed_at
 from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from views import reachable
 
 # A half made or half removed one is taken for abandoned after this time.
 ABANDONED_S = UNRECORDED_S
@@ -115,5 +118,64 @@ def test_killed_after_the_script_it_is_drained_by_clean(job):
     done = job.command("clean", "--kill")
     assert done.returncode == 0, done.stderr
     assert (job.directory / "x").read_text() == "results\n"
+    assert (root(job) / "striped" / "x").read_text() == "results\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_after_a_restart_of_the_machine_it_is_drained_too(build):
+    with reachable(build) as job:
+        if os.getuid() == 0:
+            job.as_nobody()  # after a restart all of root's processes would be looked into
+        drained_after_a_restart(job)
+
+
+def drained_after_a_restart(job):
+    made(job)
+    stage_out = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
+    job.script(f"echo results > {STRIPED}/x; touch running; exec sleep 60", USE, stage_out)
+    job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+    (use,) = listed(job)["proj1"]["jobs"]
+    for pid in use["processes"]:
+        os.kill(pid, KILL)
+    # As if it had been before the machine was started.
+    (record,) = job.state.glob("*.json")
+    (written,) = (root(job) / "uses").iterdir()
+    for path in (record, written):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"boot_id": "an earlier one"}))
+    (use,) = listed(job)["proj1"]["jobs"]
+    assert use["state"] == "left"
+    done = job.command("persistent", "destroy", "proj1")
+    assert done.returncode == 1 and f"to be staged out yet: job {use['run_id']}" in done.stderr
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "x").read_text() == "results\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
+    made(job)
+    where, job.where = job.where, []
+    stage_outs = [
+        f"#DW stage_out type=file source={name}/x destination=%d/{n}"
+        for n, name in enumerate(("$DW_JOB_STRIPED", STRIPED))
+    ]
+    job.script(
+        f"echo results | tee $DW_JOB_STRIPED/x > {STRIPED}/x; touch running; exec sleep 60",
+        DW,
+        USE,
+        *stage_outs,
+    )
+    job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    for pid in [*line["processes"], *map(int, job.keepers())]:
+        os.kill(pid, KILL)
+    job.where = where
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    assert (line["state"], listed(job)["proj1"]["jobs"][0]["state"]) == ("lost", "left")
+    # Its destinations may have been paths that only its view showed.
+    done = job.command("clean", line["job_id"])
+    assert done.returncode == 1 and f"its data are in {root(job)}/striped" in done.stderr
+    assert job.command("persistent", "destroy", "proj1").returncode == 1
+    assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert (root(job) / "striped" / "x").read_text() == "results\n"
     only_jobs_are_gone(job, "proj1")

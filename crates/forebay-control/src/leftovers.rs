@@ -111,13 +111,16 @@ impl Recorded {
         Ok(found)
     }
 
-    /// Where the data can be reached, if there are any: in the job's own allocation, else in the first
-    /// persistent one that it uses.
+    /// Where the data can be reached, if there are any: in the job's own allocation if that is there, else in
+    /// the first persistent one that it uses.
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
         let own = self.record.place.as_ref();
         let own = own.map(|place| self.record.reachable_root(&place.root));
-        own.or_else(|| Some(namespace_in(&self.record.persistent.first()?.root)))
+        let first = self.record.persistent.first();
+        let persistent = first.map(|one| namespace_in(&one.root));
+        let is_there = own.as_ref().is_some_and(|own| files::status(own).is_ok());
+        if is_there { own } else { persistent.or(own) }
     }
 
     /// Was there a script that may have written something which is to be staged out yet?
