@@ -73,11 +73,16 @@ def test_input_edited_in_the_script(anyone, build):
     assert is_right(job.pfs / "ada" / "back_up")
 
 
-def test_persistent_allocations_are_refused_with_their_place(job):
-    for script, line, word in [("create", 4, "create_persistent"), ("use", 3, "persistentdw"), ("destroy", 4, "destroy_persistent")]:
-        done = run(job, f"slurm-persistent-{script}.sh")
-        assert done.returncode == 125 and f"error: job.sh: line {line}, column 5: {word}" in done.stderr, done.stderr
-        assert "hint: " in done.stderr and "not there yet" in done.stderr
+def test_a_persistent_allocation_made_used_and_destroyed(anyone, build):
+    job = anyone
+    btio(job, build, job.pfs / "ada" / "for_bb")
+    for script in ("create", "use", "destroy"):
+        shutil.copy(SCRIPTS / f"slurm-persistent-{script}.sh", job.directory / "job.sh")
+        done = job.run("--map", f"/scratch={job.pfs}")
+        assert done.returncode == 0, done.stderr
+        if script == "use":
+            assert ranks(done) == [4] and is_right(job.store / "forebay-persistent-george_test" / "striped")
+    assert job.allocations() == []
 
 
 def test_an_interactive_job_with_its_file_of_directives(anyone, build):

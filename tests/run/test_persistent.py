@@ -2,19 +2,22 @@
 
 import json
 import os
-import signal
+import subprocess
 import time
 
 import pytest
-
-from job import KILL, Job, finished
-from views import reachable, started
-
-CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"
-USE = "#DW persistentdw name=proj1"
-DESTROY = "#BB destroy_persistent name=proj1"
-STRIPED = "$DW_PERSISTENT_STRIPED_proj1"
-DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
+from job import DW, KILL, Job, finished
+from persistent import (
+    CREATE,
+    DESTROY,
+    STRIPED,
+    USE,
+    listed,
+    made,
+    only_jobs_are_gone,
+    root,
+)
+from views import reachable
 
 
 @pytest.fixture
@@ -39,33 +42,6 @@ def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str
     assert done.returncode == 125, done.stderr
     assert not (job.directory / "ran").exists()
     return done.stderr
-
-
-def listed(job: Job) -> dict[str, dict]:
-    done = job.command("persistent", "list", "--json", *job.where)
-    assert done.returncode == 0, done.stderr
-    return {one["persistent"]: one for one in json.loads(done.stdout)}
-
-
-def made(job: Job, name: str = "proj1", *more: str):
-    done = job.command("persistent", "create", name, "--capacity", "1MiB", *job.where, "--json", *more)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def root(job: Job, name: str = "proj1"):
-    return job.store / f"forebay-persistent-{name}"
-
-
-def only_jobs_are_gone(job: Job, *names: str):
-    """Nothing of a job is left; of the store these allocations are."""
-    assert sorted(path.name for path in job.store.iterdir()) == [
-        f"forebay-persistent-{name}" for name in sorted(names)
-    ]
-    assert list(job.temporary.iterdir()) == []
-    assert [path.name for path in job.state.iterdir() if path.suffix == ".json"] == []
-    for name in names:
-        assert list((root(job, name) / "uses").iterdir()) == []
 
 
 def test_one_is_made_used_by_a_later_job_and_destroyed(job):
@@ -439,9 +415,7 @@ def wait_until(reached):
 
 def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     made(job)
-    process = begun(
-        job, "killed", f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived"
-    )
+    process = begun(job, "killed", f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived")
     (one,) = listed(job)["proj1"]["jobs"]
     job.stop_when(process, lambda: True, KILL)
     (job.directory / "go").touch()
@@ -515,26 +489,28 @@ def test_a_view_of_the_jobs_own_shows_them(job):
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users")
 
 
-def as_user(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
-    """A command of forebay as some user, with a state directory of his own."""
+def starts_as(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
+    """Starts a command of forebay as some user, with a state directory of his own."""
     state = job.temporary / f"state-{user}"
     if not state.exists():
         state.mkdir()
         os.chown(state, user, user)
-    import subprocess
-
-    environment = job.environment(FOREBAY_STATE=str(state), USER=f"user{user}")
-    return subprocess.run(
+    return subprocess.Popen(
         [job.forebay, *words],
         cwd=job.directory,
-        env=environment,
-        capture_output=True,
+        env=job.environment(FOREBAY_STATE=str(state), USER=f"user{user}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         user=user,
         group=user,
         extra_groups=list(groups),
-        timeout=120,
+        umask=0o077,
     )
+
+
+def as_user(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
+    return finished(starts_as(job, user, *words, groups=groups))
 
 
 @root_only
@@ -564,19 +540,40 @@ def test_several_users_share_one_store(shared):
     for name in ("own", "team"):
         done = as_user(job, bob, "persistent", "destroy", "--hurry", name, "--store", job.store)
         assert done.returncode == 1 and f"{name} is 40001's" in done.stderr
+    team_script = """#!/bin/bash
+#DW persistentdw name=team
+mkdir -p $DW_PERSISTENT_STRIPED_team/deep
+echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
+"""
     for name in ("own", "team"):
-        (job.directory / f"{name}.sh").write_text(
-            f"#!/bin/bash\n#DW persistentdw name={name}\necho shared > $DW_PERSISTENT_STRIPED_{name}/x\n"
-        )
+        (job.directory / f"{name}.sh").write_text(team_script.replace("team", name))
     run = ["run", "--store", job.store]
     done = as_user(job, bob, *run, "own.sh")
     assert done.returncode == 125 and "own is 40001's, and closed to you" in done.stderr
     done = as_user(job, bob, *run, "team.sh", groups=(guest,))
     assert done.returncode == 0, done.stderr
-    written = root(job, "team") / "striped" / "x"
+    written = root(job, "team") / "striped" / "deep" / "x"
     assert (written.stat().st_uid, written.stat().st_gid) == (bob, guest)
+    # What one makes the others may change, whatever his umask; the owner sees whose job it is.
+    waiting = job.directory / "waiting.sh"
+    waiting.write_text(
+        team_script.replace("mkdir", "#") + "touch runs; until [ -e go ]; do sleep 0.02; done\n"
+    )
+    process = starts_as(job, bob, *run, "waiting.sh", groups=(guest,))
+    wait_until((job.directory / "runs").exists)
+    done = as_user(job, ada, *run, "team.sh")
+    assert done.returncode == 0, done.stderr
+    done = as_user(job, ada, "persistent", "destroy", "team", "--store", job.store)
+    assert (
+        done.returncode == 1
+        and "team is in use: job" in done.stderr
+        and "(waiting.sh, user40002)" in done.stderr
+    )
+    (job.directory / "go").touch()
+    assert finished(process).returncode == 0
+    assert written.read_text() == "shared\n" * 3
     done = as_user(job, bob, *create, "own")
-    assert done.returncode == 1 and "proj" not in done.stderr and "made by 40001" in done.stderr
+    assert done.returncode == 1 and "made by 40001" in done.stderr
     for name in ("own", "team"):
         done = as_user(job, ada, "persistent", "destroy", name, "--store", job.store)
         assert done.returncode == 0, done.stderr

@@ -47,10 +47,11 @@ enum Line<'a> {
 }
 
 pub fn status(arguments: &StatusArguments) -> i32 {
-    let persistent = match persistent::listed(None) {
-        Ok(persistent) => persistent,
-        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
-    };
+    // The jobs are told of all the same.
+    let persistent = persistent::listed(None).unwrap_or_else(|error| {
+        warn(&format!("persistent allocations cannot be listed: {error}"));
+        Vec::new()
+    });
     let shown = records().and_then(|records| {
         for (path, reason) in &records.unreadable {
             warn(&format!("cannot read {}: {reason}", path.display()));

@@ -111,18 +111,16 @@ impl Recorded {
         Ok(found)
     }
 
-    /// Where the data can be reached, if there are any: in the job's own allocation, else in the first
-    /// persistent one that it uses.
+    /// Where the data can be reached, if there are any: in the job's own allocation if that is there, else in
+    /// the first persistent one that it uses.
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
-        self.own_root()
-            .or_else(|| Some(namespace_in(&self.record.persistent.first()?.root)))
-    }
-
-    /// Where the job's own allocation can be reached.
-    fn own_root(&self) -> Option<PathBuf> {
-        let place = self.record.place.as_ref()?;
-        Some(self.record.reachable_root(&place.root))
+        let own = self.record.place.as_ref();
+        let own = own.map(|place| self.record.reachable_root(&place.root));
+        let first = self.record.persistent.first();
+        let persistent = first.map(|one| namespace_in(&one.root));
+        let is_there = own.as_ref().is_some_and(|own| files::status(own).is_ok());
+        if is_there { own } else { persistent.or(own) }
     }
 
     /// How far its stage-out has come, and at most so many failures; none if none was begun.

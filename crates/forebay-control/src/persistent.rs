@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::fault_of_name;
 use forebay_host::sharing::{self, Held, Hold};
-use forebay_host::{clock, disks, machine};
+use forebay_host::{clock, disks, files, machine};
 use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
 use forebay_store::{Grant, Store};
 use indicatif::HumanBytes;
@@ -102,7 +102,7 @@ impl Places<'_> {
         let mut all = self.directories()?;
         for known in known::all()? {
             let store = known.root.parent().unwrap_or(Path::new("/"));
-            if forebay_host::files::status(store).is_ok() {
+            if files::status(store).is_ok() {
                 all.push(store.to_owned());
             }
         }
@@ -215,7 +215,7 @@ impl Places<'_> {
     /// If it cannot be made; nothing is left behind then.
     pub fn create(&self, new: &NewPersistent, watcher: &dyn Watcher) -> Result<Persistent> {
         let (store, in_memory, grant) = self.check_new(new)?;
-        Contents::sweep(&store, None)?;
+        sweep(&store, None)?;
         let group = new.group.map(group_number).transpose()?;
         let capacity_bytes = grant.capacity_bytes;
         if capacity_bytes < new.asked_bytes {
@@ -296,28 +296,53 @@ impl Places<'_> {
     /// If it is another user's, a job uses it, or something in it is to be staged out yet.
     pub fn destroy(&self, name: &str, hurry: bool) -> Result<Destroyed> {
         let found = match self.find(name) {
-            Err(PersistentError::Missing(missing)) if missing.in_memory || hurry => {
-                known::forget(&missing.root)?;
-                return Ok(Destroyed::Memory);
-            }
-            Err(error @ PersistentError::Unknown { .. }) => {
-                let mut swept = 0;
-                for store in self.all_directories()? {
-                    swept += Contents::sweep(&store, Some(name))?;
-                }
-                return match swept {
-                    0 => Err(error),
-                    _ => Ok(Destroyed::Remains),
-                };
-            }
-            found => found?,
+            Ok(found) => found,
+            Err(error) => return self.destroy_remains(name, hurry, error),
         };
         let held = destroyable(&found, hurry)?;
-        let root = found.root().to_owned();
-        found.destroy(held)?;
-        known::forget(&root)?;
+        let doomed = found.withdraw()?;
+        known::forget(found.root())?;
+        let removed = files::remove_tree(&doomed);
+        drop(held);
+        removed?;
         Ok(Destroyed::Allocation)
     }
+
+    /// What is left of one that is not there, because of this error.
+    fn destroy_remains(
+        &self,
+        name: &str,
+        hurry: bool,
+        error: PersistentError,
+    ) -> Result<Destroyed> {
+        let (PersistentError::Missing(_) | PersistentError::Unknown { .. }) = &error else {
+            return Err(error);
+        };
+        let mut swept = false;
+        for store in self.all_directories()? {
+            swept |= sweep(&store, Some(name))?;
+        }
+        match error {
+            _ if swept => Ok(Destroyed::Remains),
+            PersistentError::Missing(missing) if missing.in_memory || hurry => {
+                known::forget(&missing.root)?;
+                Ok(Destroyed::Memory)
+            }
+            error => Err(error),
+        }
+    }
+}
+
+/// Removes what killed processes of ours have left in a store, of one name or of all. Was there anything?
+fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
+    let swept = Contents::sweep(store, name)?;
+    for root in &swept {
+        // Destroyed half way, its link leads nowhere; made again since, it does not.
+        if files::status_of_name(root).is_err() {
+            known::forget(root)?;
+        }
+    }
+    Ok(!swept.is_empty())
 }
 
 /// The allocation, had alone, if it can be destroyed.

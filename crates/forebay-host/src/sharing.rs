@@ -54,6 +54,37 @@ pub fn group_of(path: &Path) -> Result<u32> {
     on(std::fs::metadata(path), "look at", path).map(|found| found.gid())
 }
 
+/// Sees to it that what others make in a directory is its owner's too, and has its rights for the group and
+/// for others, whatever their umask: by an access control list that is inherited (acl(5)). Where the file
+/// system has none, nothing is done.
+///
+/// # Errors
+/// As `setxattr(2)`.
+pub fn share_with_owner(directory: &Path, owner: u32, mode: u32) -> Result<()> {
+    const VERSION: u32 = 2; // linux/posix_acl_xattr.h; the numbers are little-endian
+    const NOBODY_ELSE: u32 = u32::MAX;
+    const ALL: u16 = 0o7;
+    let bits = |shift: u32| u16::try_from((mode >> shift) & 0o7).unwrap_or(0);
+    let entries: [(u16, u16, u32); 5] = [
+        (0x01, ALL, NOBODY_ELSE),     // whoever made it
+        (0x02, ALL, owner),           // this user
+        (0x04, bits(3), NOBODY_ELSE), // its group
+        (0x10, ALL, NOBODY_ELSE),     // the most that the two before can have
+        (0x20, bits(0), NOBODY_ELSE), // others
+    ];
+    let mut list = VERSION.to_le_bytes().to_vec();
+    for (who, rights, id) in entries {
+        list.extend(who.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let flags = rustix::fs::XattrFlags::empty();
+    match rustix::fs::setxattr(directory, "system.posix_acl_default", &list, flags) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        set => on(set, "set what is inherited in", directory),
+    }
+}
+
 /// May we look into this directory and read what is in it?
 #[must_use]
 pub fn may_enter(directory: &Path) -> bool {

@@ -114,16 +114,17 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Removes what was left half made or half removed and is ours, of one name or of all. Returns how
-    /// much there was.
+    /// Removes what was left half made or half removed and is ours, of one name or of all. Returns the
+    /// directories that allocations of these names have, or had.
     ///
     /// # Errors
     /// If something cannot be removed.
-    pub fn sweep(store: &Path, name: Option<&str>) -> Result<usize, Error> {
-        let mut swept = 0;
+    pub fn sweep(store: &Path, name: Option<&str>) -> Result<Vec<PathBuf>, Error> {
+        let mut swept = Vec::new();
         for left in Self::of(store)?.unfinished {
-            if name.is_none_or(|name| name == left.name) && is_ours(left.owner) {
-                swept += usize::from(left.remove()?);
+            let wanted = name.is_none_or(|name| name == left.name) && is_ours(left.owner);
+            if wanted && left.remove()? {
+                swept.push(root_in(store, &left.name));
             }
         }
         Ok(swept)
@@ -290,17 +291,16 @@ impl Persistent {
         }
     }
 
-    /// Removes it, which whoever calls this has alone. From the first step on there is none of its name.
+    /// Takes its name away, which whoever calls this has alone; returns where all that was in it is, to be
+    /// removed. Until then it is found as [`Unfinished`].
     ///
     /// # Errors
-    /// If something in it cannot be removed; the rest is found as [`Unfinished`].
-    pub fn destroy(self, held: Held) -> Result<(), Error> {
+    /// If it cannot be renamed.
+    pub fn withdraw(&self) -> Result<PathBuf, Error> {
         let doomed = unfinished_in(self.store(), &self.name);
         files::rename(&self.root, &doomed)?;
         files::sync_directory(self.store())?;
-        let removed = files::remove_tree(&doomed);
-        drop(held);
-        Ok(removed?)
+        Ok(doomed)
     }
 }
 
@@ -350,6 +350,10 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
     let of_group = if wanted.group.is_some() { 0o2000 } else { 0 };
     files::set_mode(&namespace, wanted.mode | of_group)?;
     files::set_mode(&uses, mode_of_uses(wanted.mode))?;
+    if wanted.mode != OWNER_ALONE {
+        // Without it he could not remove what is in the directories that others make.
+        sharing::share_with_owner(&namespace, machine::user_id(), wanted.mode)?;
+    }
     let text = serde_json::to_vec_pretty(&wanted.about).map_err(std::io::Error::other);
     let record = root.join(RECORD);
     let text = files::named(text, "write down", &record)?;
@@ -405,10 +409,17 @@ mod tests {
         assert_eq!(files::status(made.root()).expect("root").mode, 0o755);
         let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
         assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
-        assert_eq!(Contents::of(store).expect("list").found, [made.clone()]);
-        let held = made.hold(Hold::Alone).expect("lock").expect("free");
-        made.clone().destroy(held).expect("destroyed");
-        assert_eq!(Contents::of(store).expect("list"), Contents::default());
+        assert_eq!(
+            Contents::of(store).expect("list").found,
+            std::slice::from_ref(&made)
+        );
+        assert!(made.hold(Hold::Alone).expect("lock").is_some());
+        let doomed = made.withdraw().expect("withdrawn");
+        let contents = Contents::of(store).expect("list");
+        assert_eq!(
+            (contents.found, contents.unfinished[0].path.clone()),
+            (Vec::new(), doomed)
+        );
         assert!(made.hold(Hold::Shared).expect("gone").is_none());
     }
 
@@ -437,8 +448,9 @@ mod tests {
             files::make_directories(&path.join("striped"), 0o700).expect("mkdir");
         }
         let held = Held::of(&busy, Hold::Alone).expect("lock");
-        assert_eq!(Contents::sweep(store, Some("other")).expect("sweep"), 0);
-        assert_eq!(Contents::sweep(store, None).expect("sweep"), 1);
+        let sweep = |name| Contents::sweep(store, name).expect("sweep");
+        assert_eq!(sweep(Some("other")), Vec::<PathBuf>::new());
+        assert_eq!(sweep(None), [root_in(store, "p")]);
         drop(held);
         let left = Contents::of(store).expect("list").unfinished;
         let names: Vec<_> = left.iter().map(|left| left.name.as_str()).collect();

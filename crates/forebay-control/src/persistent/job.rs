@@ -1,10 +1,11 @@
 //! What one job makes, uses and destroys.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use forebay_directive::{AccessMode, Place, Request, Stage, is_named_by};
-use forebay_host::files;
 use forebay_host::sharing::{self, Held, Hold};
+use forebay_host::{clock, files};
 use forebay_store::Allocation;
 use forebay_store::persistent::{OWNER_ALONE, Persistent, namespace_in};
 use indicatif::HumanBytes;
@@ -176,7 +177,7 @@ impl Persistents {
             }
         }
         for asked in &request.persistent {
-            let held = places.find(&asked.name).and_then(|found| hold(found));
+            let held = places.find(&asked.name).and_then(hold);
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
@@ -400,12 +401,22 @@ fn usable(found: &Persistent) -> Result<()> {
     })
 }
 
+/// Whoever looks whether it can be destroyed has it alone for a moment.
+const LOOKED_AT: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 100;
+
 fn hold(found: Persistent) -> Result<(Persistent, Held)> {
     usable(&found)?;
-    match found.hold(Hold::Shared)? {
-        Some(held) => Ok((found, held)),
-        None => Err(PersistentError::Vanishing(found.name)),
+    for _ in 0..LOOKS {
+        if let Some(held) = found.hold(Hold::Shared)? {
+            return Ok((found, held));
+        }
+        if files::status_of_name(found.root()).is_err() {
+            break;
+        }
+        clock::sleep(LOOKED_AT);
     }
+    Err(PersistentError::Vanishing(found.name))
 }
 
 /// First in the job's record, so that whoever cleans up after us takes it away; then beside the data.

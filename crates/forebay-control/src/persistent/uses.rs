@@ -97,7 +97,8 @@ impl Use {
     pub(super) fn write(&self, file: &Path) -> forebay_host::Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
         let text = files::named(text, "write down", file)?;
-        files::write_whole(file, &file.with_extension("fresh"), &text)
+        files::write_whole(file, &file.with_extension("fresh"), &text)?;
+        files::set_mode(file, 0o644) // the allocation's owner reads it
     }
 
     fn state(&self) -> forebay_host::Result<UseState> {

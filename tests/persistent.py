@@ -1,0 +1,37 @@
+"""A persistent allocation named proj1 in the store of a job."""
+
+import json
+
+from job import Job
+
+CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"
+USE = "#DW persistentdw name=proj1"
+DESTROY = "#BB destroy_persistent name=proj1"
+STRIPED = "$DW_PERSISTENT_STRIPED_proj1"
+
+
+def listed(job: Job) -> dict[str, dict]:
+    done = job.command("persistent", "list", "--json", *job.where)
+    assert done.returncode == 0, done.stderr
+    return {one["persistent"]: one for one in json.loads(done.stdout)}
+
+
+def made(job: Job, name: str = "proj1", *more: str):
+    done = job.command("persistent", "create", name, "--capacity", "1MiB", *job.where, "--json", *more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def root(job: Job, name: str = "proj1"):
+    return job.store / f"forebay-persistent-{name}"
+
+
+def only_jobs_are_gone(job: Job, *names: str):
+    """Nothing of a job is left; of the store these allocations are."""
+    assert sorted(path.name for path in job.store.iterdir()) == [
+        f"forebay-persistent-{name}" for name in sorted(names)
+    ]
+    assert list(job.temporary.iterdir()) == []
+    assert [path.name for path in job.state.iterdir() if path.suffix == ".json"] == []
+    for name in names:
+        assert list((root(job, name) / "uses").iterdir()) == []

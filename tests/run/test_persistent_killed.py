@@ -1,0 +1,181 @@
+"""Making, using and destroying a persistent allocation is killed at each call that changes something."""
+
+import json
+import os
+import time
+
+import pytest
+from job import DW, KILL
+from killing import UNRECORDED_S, killed_at
+from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from views import reachable
+
+# A half made or half removed one is taken for abandoned after this time.
+ABANDONED_S = UNRECORDED_S
+
+
+def killed_everywhere(job, calls, words, prepare=lambda name: None):
+    """A command killed at each of its calls, with a name of its own each time; these names."""
+    names = []
+    for call in calls:
+        for number in range(1, 100):
+            name = f"{call}-{number}"
+            prepare(name)
+            if killed_at(job, call, number, *words(name)) is None:
+                break
+            names.append(name)
+    return names
+
+
+def test_killed_anywhere_it_is_made_as_a_whole_or_not_at_all(job):
+    words = lambda name: ["persistent", "create", name, "--capacity", "1MiB", *job.where, "--group", "0"]
+    calls = ("mkdir", "chmod", "rename", "symlink", "fsync", "flock", "chown")
+    names = killed_everywhere(job, calls, words)
+    assert len(names) > 10
+    time.sleep(ABANDONED_S)
+    seen = listed(job)
+    states = [one["state"] for one in seen.values()]
+    assert set(states) == {"ready", "unfinished"}
+    for name in names:
+        if name in seen and seen[name]["state"] == "ready":
+            assert (seen[name]["capacity_bytes"], seen[name]["problem"]) == (1 << 20, None)
+        if name in seen:
+            done = job.command("persistent", "destroy", name, *job.where)
+            assert done.returncode == 0, (name, done.stderr)
+    # Those that succeeded, one of each kind of call.
+    for name in listed(job):
+        assert job.command("persistent", "destroy", name, *job.where).returncode == 0
+    assert job.allocations() == []
+    assert list((job.state / "persistent").iterdir()) == []
+
+
+def test_killed_anywhere_it_is_destroyed_as_a_whole_or_not_at_all(job):
+    def prepare(name):
+        made(job, name)
+        (root(job, name) / "striped" / "deep").mkdir()
+        (root(job, name) / "striped" / "deep" / "data").write_text(name)
+
+    words = lambda name: ["persistent", "destroy", name, *job.where]
+    names = killed_everywhere(job, ("rename", "unlink", "unlinkat", "rmdir", "fsync"), words, prepare)
+    assert len(names) > 5
+    time.sleep(ABANDONED_S)
+    seen = listed(job)
+    for name in names:
+        assert name in seen or not list(job.store.glob(f"*{name}~*")), name
+        if name in seen and seen[name]["state"] == "ready":
+            assert (root(job, name) / "striped" / "deep" / "data").read_text() == name
+    for name in names:
+        if name in seen:
+            done = job.command("persistent", "destroy", name, *job.where)
+            assert done.returncode == 0, (name, done.stderr)
+    assert job.allocations() == []
+    assert list((job.state / "persistent").iterdir()) == []
+
+
+def test_the_next_one_made_sweeps_what_was_left(job):
+    words = ["persistent", "create", "a", "--capacity", "1MiB", *job.where]
+    assert killed_at(job, "rename", 2, *words)
+    assert [one["state"] for one in listed(job).values()] == ["unfinished"]
+    time.sleep(ABANDONED_S)
+    made(job, "b")
+    assert list(listed(job)) == ["b"]
+
+
+@pytest.mark.parametrize("call", ["rename", "mkdir", "unlink"])
+def test_a_job_killed_anywhere_leaves_the_data_and_no_use(job, call):
+    made(job)
+    kept = root(job) / "striped" / "kept"
+    kept.write_text("precious")
+    job.script(
+        f"cat {STRIPED}/kept > {STRIPED}/copy",
+        USE,
+        f"#DW stage_out type=file source={STRIPED}/copy destination=%d/copy",
+    )
+    number = 1
+    while killed_at(job, call, number, "run", *job.where, "job.sh"):
+        done = job.command("clean", "--kill", "--discard")
+        assert done.returncode == 0, (number, done.stderr)
+        if list(job.temporary.iterdir()) or [path for path in job.state.iterdir() if path.suffix]:
+            time.sleep(UNRECORDED_S)
+            job.command("clean")
+        assert kept.read_text() == "precious"
+        # What was being written when it was killed is no use, and goes with the allocation.
+        assert listed(job)["proj1"]["jobs"] == [], number
+        assert list(job.temporary.iterdir()) == []
+        number += 1
+    assert number > 1
+
+
+def test_killed_after_the_script_it_is_drained_by_clean(job):
+    made(job)
+    job.script(
+        f"echo results > {STRIPED}/x; touch running; exec sleep 60",
+        USE,
+        f"#DW stage_out type=file source={STRIPED}/x destination=%d/x",
+    )
+    process = job.start()
+    job.stop_when(process, (job.directory / "running").exists, KILL)
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "x").read_text() == "results\n"
+    assert (root(job) / "striped" / "x").read_text() == "results\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_after_a_restart_of_the_machine_it_is_drained_too(build):
+    with reachable(build) as job:
+        if os.getuid() == 0:
+            job.as_nobody()  # after a restart all of root's processes would be looked into
+        drained_after_a_restart(job)
+
+
+def drained_after_a_restart(job):
+    made(job)
+    stage_out = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
+    job.script(f"echo results > {STRIPED}/x; touch running; exec sleep 60", USE, stage_out)
+    job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+    (use,) = listed(job)["proj1"]["jobs"]
+    for pid in use["processes"]:
+        os.kill(pid, KILL)
+    # As if it had been before the machine was started.
+    (record,) = job.state.glob("*.json")
+    (written,) = (root(job) / "uses").iterdir()
+    for path in (record, written):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"boot_id": "an earlier one"}))
+    (use,) = listed(job)["proj1"]["jobs"]
+    assert use["state"] == "left"
+    done = job.command("persistent", "destroy", "proj1")
+    assert done.returncode == 1 and f"to be staged out yet: job {use['run_id']}" in done.stderr
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "x").read_text() == "results\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
+    made(job)
+    where, job.where = job.where, []
+    stage_outs = [
+        f"#DW stage_out type=file source={name}/x destination=%d/{n}"
+        for n, name in enumerate(("$DW_JOB_STRIPED", STRIPED))
+    ]
+    job.script(
+        f"echo results | tee $DW_JOB_STRIPED/x > {STRIPED}/x; touch running; exec sleep 60",
+        DW,
+        USE,
+        *stage_outs,
+    )
+    job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    for pid in [*line["processes"], *map(int, job.keepers())]:
+        os.kill(pid, KILL)
+    job.where = where
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    assert (line["state"], listed(job)["proj1"]["jobs"][0]["state"]) == ("lost", "left")
+    # Its destinations may have been paths that only its view showed.
+    done = job.command("clean", line["job_id"])
+    assert done.returncode == 1 and f"its data are in {root(job)}/striped" in done.stderr
+    assert job.command("persistent", "destroy", "proj1").returncode == 1
+    assert job.command("clean", "--discard", line["job_id"]).returncode == 0
+    assert (root(job) / "striped" / "x").read_text() == "results\n"
+    only_jobs_are_gone(job, "proj1")
