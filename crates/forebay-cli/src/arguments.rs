@@ -9,11 +9,13 @@ use forebay_control::{Map, Wishes, parse_time};
 use forebay_directive::parse_size;
 use forebay_host::files;
 
+use crate::deadline::DeadlineArguments;
 use crate::messages;
 
 const EXIT_CODES: &str = "\
 Exit codes of run:
   the job's own, if it was started (128 + N if signal N ended it)
+  122  the job was ended because its time was up, and not all of its data were staged out
   123  the job succeeded, but not all of its data were staged out
   124  the job was ended at its time limit
   125  the job was not started: script, allocation or stage-in failed
@@ -106,6 +108,8 @@ pub enum Verb {
 pub struct RunArguments {
     #[command(flatten)]
     pub job: JobArguments,
+    #[command(flatten)]
+    pub deadline: DeadlineArguments,
     /// Keep the allocation at the end
     #[arg(long)]
     pub keep: bool,
@@ -317,11 +321,11 @@ pub fn site_store() -> Option<PathBuf> {
     named.map(PathBuf::from)
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
 }
 

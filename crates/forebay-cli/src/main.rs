@@ -3,6 +3,7 @@
 mod arguments;
 mod clean;
 mod compare;
+mod deadline;
 mod doctor;
 mod emulation;
 mod launchers;

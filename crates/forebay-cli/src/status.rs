@@ -24,6 +24,9 @@ struct Shown {
     processes: Vec<i32>,
     /// Is there something to be staged out yet?
     undrained: bool,
+    /// Files that are in the allocation only, and the list of them; none if nothing was listed.
+    not_safe_files: Option<u64>,
+    not_safe_list: Option<String>,
     used_bytes: Option<u64>,
     capacity_bytes: Option<u64>,
     /// Where the data can be reached.
@@ -52,6 +55,14 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         return data("no jobs, nothing left behind", 0);
     }
     let code = data(&table(&shown), 0);
+    for job in &shown {
+        if let (Some(files), Some(list)) = (job.not_safe_files, &job.not_safe_list) {
+            warn(&format!(
+                "job {}: {files} files are on {} only: {list}",
+                job.job_id, job.host
+            ));
+        }
+    }
     if shown
         .iter()
         .any(|job| ["left", "lost"].contains(&job.state))
@@ -73,6 +84,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         State::Unreachable => ("unreachable", Vec::new()),
         State::Elsewhere => ("elsewhere", Vec::new()),
     };
+    let not_safe_files = recorded.not_safe_files();
     let here = state != "lost" && state != "elsewhere";
     Ok(Shown {
         job_id: record.id.clone(),
@@ -83,6 +95,9 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         phase: record.phase,
         processes,
         undrained: state != "lost" && recorded.is_undrained(),
+        not_safe_files,
+        not_safe_list: not_safe_files
+            .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),
         used_bytes: recorded
             .used_bytes()
             .filter(|_| here && state != "unreachable"),

@@ -178,6 +178,18 @@ impl Recorded {
         Ok(self.write()?)
     }
 
+    /// Has no other job whose record lies in the same directory this id?
+    pub(crate) fn is_alone(&self) -> forebay_host::Result<bool> {
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let begin = format!("{}-", self.record.id);
+        let names = files::names_in(directory)?;
+        let same = names
+            .iter()
+            .filter(|name| name.to_string_lossy().starts_with(&begin))
+            .filter(|name| Path::new(name).extension() == self.path.extension());
+        Ok(same.count() == 1)
+    }
+
     /// Where it is written.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -202,6 +214,7 @@ impl Recorded {
 
     /// Takes it off the disk: nothing of the job is left.
     pub(crate) fn remove(self) -> forebay_host::Result<()> {
+        self.remove_not_safe_list()?;
         // There is one if we were killed while we wrote it.
         match files::remove_file(&self.fresh()) {
             Err(error) if !error.is_not_found() => return Err(error),

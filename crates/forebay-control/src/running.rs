@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
+use forebay_mover::Plan;
 use indicatif::HumanBytes;
 
+use crate::deadline::Guard;
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
@@ -16,7 +18,7 @@ use crate::placement::{Space, namespace_directory};
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
-use crate::{Error, Outcome, Staged};
+use crate::{Error, NotSafe, Outcome, Staged};
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
@@ -57,6 +59,7 @@ impl Running<'_> {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
         })?;
+        let guard = self.guard(stage_in.as_ref());
         let recording = life.order.recording.as_ref();
         let execution = Execution {
             program: Program::Script(life.order.script),
@@ -65,6 +68,7 @@ impl Running<'_> {
             environment: &BTreeMap::new(),
             output: life.order.output,
             time_limit: life.order.time_limit,
+            guard: guard.as_ref(),
             recording: profile.zip(recording),
         };
         // From here on there may be data in the allocation that exist nowhere else.
@@ -77,7 +81,7 @@ impl Running<'_> {
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
         Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, recorded),
+            Some(space) => self.after_the_script(outcome, space, recorded, guard.as_ref()),
             None => outcome,
         })
     }
@@ -103,6 +107,8 @@ impl Running<'_> {
             unended_processes: executed.leftovers.remaining,
             undelivered: false,
             kept: None,
+            not_safe: None,
+            deadline: execution.guard.map(Guard::account),
             profile: profile.map(Path::to_owned),
             exit_code: executed.status,
         }
@@ -114,19 +120,29 @@ impl Running<'_> {
         mut outcome: Outcome,
         space: &Space,
         recorded: &mut Recorded,
+        guard: Option<&Guard>,
     ) -> Outcome {
         let life = self.life;
         self.check_capacity(space);
         let mut missing = !outcome.unended_processes.is_empty();
+        let before = self.events.stops().count();
         if !life.request.stage_out.is_empty() {
-            let before = self.events.stops().count();
             let plan = plan_out(&life.request.stage_out, &space.allocation);
+            if guard.is_some() {
+                // From here on we may be killed at any moment.
+                self.list_not_safe(recorded, &plan, space);
+            }
             let staged = self.staging(Direction::Out).carry_out(&plan, before);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
+            let not_safe =
+                (missing || guard.is_some()).then(|| self.list_not_safe(recorded, &plan, space));
+            outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
         }
         outcome.undelivered = missing;
-        outcome.exit_code = exit_code(outcome.job_status, missing);
+        let ended_job = guard.is_some_and(|guard| guard.account().ended_job);
+        let time_ran_out = guard.is_some() && (ended_job || before > 0);
+        outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
             let change = if life.order.keep {
@@ -142,6 +158,33 @@ impl Running<'_> {
             outcome.kept = Some(recorded.record.reachable_root(space.allocation.root()));
         }
         outcome
+    }
+
+    /// Looks after the end that a scheduler sets, if there is something to be staged out by then.
+    fn guard(&self, stage_in: Option<&Staged>) -> Option<Guard<'_>> {
+        let life = self.life;
+        let (wishes, space) = (life.order.deadline.as_ref()?, self.space?);
+        let stages = &life.request.stage_out;
+        if stages.is_empty() {
+            return None;
+        }
+        let allocation = &space.allocation;
+        Guard::of(
+            wishes,
+            life.under_scheduler,
+            stages,
+            allocation,
+            stage_in,
+            life.watcher,
+        )
+    }
+
+    fn list_not_safe(&self, recorded: &Recorded, plan: &Plan, space: &Space) -> NotSafe {
+        let (not_safe, listed) = recorded.list_not_safe(plan, space.allocation.root());
+        if let Err(error) = listed {
+            self.life.watcher.warning(&error.to_string());
+        }
+        not_safe
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.

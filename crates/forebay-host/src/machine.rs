@@ -93,6 +93,12 @@ pub fn pid_namespace() -> Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// Number of this process.
+#[must_use]
+pub fn process_id() -> u32 {
+    std::process::id()
+}
+
 /// Number of the user.
 #[must_use]
 pub fn user_id() -> u32 {

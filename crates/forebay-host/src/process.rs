@@ -4,6 +4,7 @@
 //! job leaves behind is found and ended, as a scheduler's process tracking does. Nothing here
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
+mod answer;
 mod origin;
 mod table;
 
@@ -21,8 +22,9 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::{Result, clock, files, on};
+use crate::{Result, clock, on};
 
+pub use answer::answer_of;
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
@@ -130,6 +132,15 @@ impl Bell {
     }
 }
 
+/// What is to be done with a job that runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// Nothing until then; without a time, until something happens.
+    GoOn(Option<std::time::Instant>),
+    /// It is to end.
+    End,
+}
+
 /// Why a job was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
@@ -190,7 +201,7 @@ impl Caught {
             "become the reaper of the children of",
             here,
         )?;
-        let ignored = ignored_signals()?;
+        let ignored = table::signals_of("self", "SigIgn:")?;
         let wanted = signals
             .iter()
             .copied()
@@ -268,29 +279,42 @@ impl Events {
         None
     }
 
-    /// Waits for the job to end. When we are asked to stop, or at the time limit, all its processes get
-    /// SIGTERM; asked again or after `grace` they get SIGKILL. Returns also what ended it so.
+    /// Waits for the job to end. When we are asked to stop, or `look` says so, all its processes get
+    /// SIGTERM; asked again or after `grace` they get SIGKILL. Returns also what ended it so. `look` is
+    /// asked whenever something happens, and at the time that it names.
     ///
     /// # Errors
-    /// If /proc cannot be read.
+    /// If /proc cannot be read, or those of `look`.
     pub fn wait(
         &self,
         job: Job,
-        limit: Option<Duration>,
-        grace: Duration,
+        grace: impl Fn(Asked) -> Duration,
+        mut look: impl FnMut(&Self) -> Result<Step>,
     ) -> Result<(Ended, Option<Asked>)> {
         let mut asked = None;
-        // A limit beyond what the clock can count is none.
-        let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
+        let mut deadline = None;
         loop {
             if let (_, Some(ended)) = reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
-            match self.next(deadline) {
-                Some(SIGCHLD) => {}
-                event if asked.is_none() => {
-                    asked = Some(event.map_or(Asked::TimeLimit, Asked::Signal));
-                    deadline = Some(clock::now() + grace);
+            let mut why = None;
+            if asked.is_none() {
+                match look(self)? {
+                    Step::GoOn(until) => deadline = until,
+                    Step::End => why = Some(Asked::TimeLimit),
+                }
+            }
+            if why.is_none() {
+                match self.next(deadline) {
+                    Some(SIGCHLD) => continue,
+                    None if asked.is_none() => continue,
+                    event => why = event.map(Asked::Signal),
+                }
+            }
+            match why {
+                Some(why) if asked.is_none() => {
+                    asked = Some(why);
+                    deadline = Some(clock::now() + grace(why));
                     self.signal_all(Signal::TERM)?;
                 }
                 _ => {
@@ -391,6 +415,24 @@ impl Events {
         Ok(false)
     }
 
+    /// Sends a signal to all of the job's processes that catch it, and leaves alone those that it would
+    /// kill. Returns how many they were.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn signal_those_that_catch(&self, signal: i32) -> Result<usize> {
+        let mut count = 0;
+        for pid in self.descendants()? {
+            let caught = table::signals_of(&pid.as_raw_pid().to_string(), "SigCgt:");
+            let catches = caught.is_ok_and(|caught| caught & (1 << (signal - 1)) != 0);
+            if let Some(signal) = Signal::from_named_raw(signal).filter(|_| catches) {
+                send(pid, signal)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
     /// All living descendants of this process that a job of ours started.
     fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
@@ -418,6 +460,19 @@ impl Events {
         let left = deadline.saturating_duration_since(clock::now());
         self.receiver.recv_timeout(left).ok()
     }
+}
+
+/// The number of a signal that is named, with or without SIG, or numbered.
+#[must_use]
+pub fn signal_number(name: &str) -> Option<i32> {
+    let name = name.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let named = |signal: &i32| {
+        let found = signal_hook::low_level::signal_name(*signal);
+        found.and_then(|found| found.strip_prefix("SIG")) == Some(name)
+    };
+    let numbered = |signal: &i32| name.parse() == Ok(*signal);
+    (1..32).find(|signal| named(signal) || numbered(signal))
 }
 
 /// Starts a job in a process group of its own, so that a Ctrl-C at the terminal reaches us alone.
@@ -482,19 +537,6 @@ fn send(pid: Pid, signal: Signal) -> Result<()> {
     }
 }
 
-/// Bit N-1 is set if signal N is ignored.
-fn ignored_signals() -> Result<u64> {
-    let path = Path::new("/proc/self/status");
-    let text = files::read_to_string(path)?;
-    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    on(
-        mask.ok_or_else(|| std::io::Error::other("it has no line SigIgn")),
-        "read",
-        path,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -519,7 +561,9 @@ mod tests {
             ("sleep 300 & (setsid sleep 300 &) ; exit 0", Ended::Exit(0)),
         ] {
             let job = start_job(shell(script)).expect("start");
-            let (found, asked) = events.wait(job, None, grace).expect("wait");
+            let (found, asked) = events
+                .wait(job, |_| grace, |_| Ok(Step::GoOn(None)))
+                .expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
         let two = Leftovers {
@@ -544,7 +588,11 @@ mod tests {
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
         let (found, asked) = events
-            .wait(job, None, Duration::from_millis(200))
+            .wait(
+                job,
+                |_| Duration::from_millis(200),
+                |_| Ok(Step::GoOn(None)),
+            )
             .expect("wait");
         assert_eq!(
             (found, asked),

@@ -5,10 +5,12 @@
 //! replaced in that one step. A file that fails does not stop the others; it is listed.
 
 mod engine;
+mod missing;
 mod parts;
 mod plan;
 
 pub use engine::{Moved, Options, carry_out};
+pub use missing::Missing;
 pub use plan::{Error, Plan, Transfer, What};
 
 use std::path::PathBuf;
