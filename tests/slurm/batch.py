@@ -18,6 +18,8 @@ class Batch:
         self.directory.mkdir()
         self.state = self.directory / "state"
         self.results = self.directory / "results"
+        self.before = []
+        self.before = self.left()  # what another test could not clear away is its own failure
         if user is not None:
             os.chown(self.directory, user, user)
 
@@ -67,11 +69,12 @@ class Batch:
         return json.loads(self.run("forebay", "status", "--json", node=node).stdout)
 
     def left(self):
-        """What the stores of the hosts, and their directories for temporary files, still hold of this user's."""
+        """What this user's jobs still have in the stores of the hosts and in their /tmp."""
         stores = [self.cluster.top / "hosts" / name for name in NODES]
         found = [
             path for store in stores for part in ("nvme", "tmp") for path in (store / part).glob("forebay-*")
         ]
         owner = self.user or 0
         # Where all hosts see the cluster's own directory again, it has a name that begins so too.
-        return [path for path in found if path.stat().st_uid == owner and path.name != self.cluster.top.name]
+        found = [path for path in found if path.stat().st_uid == owner and path.name != self.cluster.top.name]
+        return [path for path in found if path not in self.before]

@@ -4,7 +4,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,7 +11,7 @@ import time
 HERE = pathlib.Path(__file__).parent
 NODES = ("n1", "n2", "n3", "n4")
 NOBODY = 65534
-WAIT_S = 60
+WAIT_S = 20
 
 CONFIGURATION = """
 ClusterName=forebay

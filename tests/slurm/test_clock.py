@@ -30,7 +30,7 @@ def listed(batch):
 
 
 def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):
-    job = begins(users, SLOW_RATE, WRITE % ("1 2 3", 1000000) + "\n" + WAIT, 17)
+    job = begins(users, SLOW_RATE, WRITE % ("1 2 3", 1000000) + "\n" + WAIT, 20)
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "124:0"
     complained = users.complained()
@@ -45,7 +45,7 @@ def test_an_end_that_was_put_off_ends_no_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"
     job = begins(users, SLOW_RATE, body, 20)
     users.appears("wrote")
-    users.run("scontrol", "update", f"JobId={job}", "TimeLimit=60")
+    users.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=60"])  # as the operator
     users.cluster.wait(lambda: "ends the job later" in users.complained(), "the end was not asked for again")
     (users.directory / "done").touch()
     assert users.wait(job) == "COMPLETED", users.complained()
@@ -72,12 +72,12 @@ def test_what_does_not_fit_is_named_and_can_be_staged_out_later(users):
     """On an emulated file system of 20 MB/s; Slurm wants the job to end while it is staged out."""
     (users.directory / "slow.toml").write_text(MODEL)
     names = "1 2 3 4 5 6 7 8"
-    job = begins(users, "--drain-rate 20MB --pfs-model slow.toml", WRITE % (names, 16 << 20) + "\n" + WAIT, 12)
+    job = begins(users, "--drain-rate 1MB --pfs-model slow.toml", WRITE % (names, 16 << 20) + "\n" + WAIT, 12)
     users.cluster.wait(lambda: "the job is ended now" in users.complained(), "the job was not ended")
     users.cluster.wait(lambda: any(name in names for name in users.arrived()), "nothing arrived")
-    assert "not all of it will fit" in users.complained() or len(listed(users)) == 8
+    assert "not all of it will fit" in users.complained()
     users.run("scancel", job)
-    users.wait(job)
+    users.cluster.wait(lambda: users.status("n2")[0]["state"] == "kept", "it still stages out")
     arrived = {name for name in users.arrived() if name in names}
     missing = set(names.split()) - arrived
     assert arrived and missing, "stopped half way"

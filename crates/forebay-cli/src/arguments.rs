@@ -10,6 +10,7 @@ use forebay_directive::parse_size;
 use forebay_host::files;
 
 use crate::deadline::DeadlineArguments;
+use crate::gather::GatherArguments;
 use crate::messages;
 
 const EXIT_CODES: &str = "\
@@ -45,6 +46,12 @@ pub enum Verb {
         Exit codes of clean:\n  123  not all data arrived; nothing of that job was removed"
     )]
     Clean(CleanArguments),
+    /// Stage out what the nodes of jobs still hold, through srun
+    #[command(
+        after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
+        Exit codes of gather:\n  1    a node could not be reached\n  123  not all data arrived"
+    )]
+    Gather(GatherArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\

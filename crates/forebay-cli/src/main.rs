@@ -6,6 +6,7 @@ mod compare;
 mod deadline;
 mod doctor;
 mod emulation;
+mod gather;
 mod launchers;
 mod lfs;
 mod libraries;
@@ -54,6 +55,7 @@ fn verb() -> i32 {
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
+        Verb::Gather(arguments) => gather::gather(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
