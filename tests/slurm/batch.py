@@ -18,6 +18,7 @@ class Batch:
         self.directory.mkdir()
         self.state = self.directory / "state"
         self.results = self.directory / "results"
+        self.jobs = []
         self.before = []
         self.before = self.left()  # what another test could not clear away is its own failure
         if user is not None:
@@ -36,7 +37,16 @@ class Batch:
 
     def submit(self, *options, name="job.sh"):
         said = self.run("sbatch", "--parsable", "-o", "said", "-e", "complained", *options, name)
-        return said.stdout.strip()
+        self.jobs.append(said.stdout.strip())
+        return self.jobs[-1]
+
+    def end(self):
+        """Leaves the hosts to the next test."""
+        if self.jobs:
+            self.run("scancel", "--signal=KILL", "--full", *self.jobs, check=False)
+            for job in self.jobs:
+                self.run("scancel", job, check=False)
+                self.wait(job)
 
     def wait(self, job, *states):
         """Until the job is in one of these states, or has ended; returns its state."""

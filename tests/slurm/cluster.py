@@ -18,7 +18,7 @@ ClusterName=forebay
 SlurmctldHost=ctl(10.77.0.100)
 SlurmUser=slurm
 AuthType=auth/munge
-AuthInfo=socket={top}/munge/socket
+AuthInfo=socket={top}/munge/socket,cred_expire=6
 CredType=cred/munge
 MpiDefault=pmi2
 ProctrackType=proctrack/linuxproc

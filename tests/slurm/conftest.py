@@ -22,15 +22,17 @@ def cluster(build):
 @pytest.fixture(params=["nobody", "root"])
 def batch(cluster, request):
     user = NOBODY if request.param == "nobody" else None
-    return made(cluster, user, request)
+    yield from made(cluster, user, request)
 
 
 @pytest.fixture
 def users(cluster, request):
     """An ordinary user's jobs only: where it makes no difference who submits."""
-    return made(cluster, NOBODY, request)
+    yield from made(cluster, NOBODY, request)
 
 
 def made(cluster, user, request):
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)
-    return Batch(cluster, user, name)
+    batch = Batch(cluster, user, name)
+    yield batch
+    batch.end()

@@ -55,7 +55,9 @@ def test_an_end_that_was_put_off_ends_no_job(users):
 def test_the_application_can_write_its_last_checkpoint(users):
     """A process that does not catch the signal is not hurt by it."""
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\nsleep 300 &\n"
-    job = begins(users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22)
+    job = begins(
+        users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22
+    )
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "7:0", users.complained()
     assert "signal 10 sent to 1 of its processes" in users.complained()
