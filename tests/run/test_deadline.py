@@ -138,7 +138,7 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
         ("--signal-before", "USR9@10", "write for example USR1@120"),
         ("--signal-before", "USR1@", "write for example USR1@120"),
         ("--signal-before", "USR1@soon", "write for example USR1@120"),
-        ("--drain-rate", "0", "write for example 500MB"),
+        ("--drain-rate", "0", "it is zero"),
         ("--deadline", "tomorrow", "write for example 30, 1:30:00 or 1-12"),
     ],
 )

@@ -7,7 +7,9 @@ from slurm.batch import DW, STAGE_OUT
 
 # Forebay begins when the test has said when the job ends.
 BEGIN = '[ -n "${DW_JOB_STRIPED-}" ] || { touch ready; until [ -e go ]; do sleep 0.05; done; exec forebay run %s "$0"; }'
-WRITE = "mkdir ${DW_JOB_STRIPED}out; for i in %s; do head -c %s /dev/urandom >${DW_JOB_STRIPED}out/$i; done; touch wrote"
+# All at once, so that Forebay never sees a part of it.
+WRITE = """new=${DW_JOB_STRIPED}new; mkdir $new; for i in %s; do head -c %s /dev/urandom >$new/$i; done
+mv $new ${DW_JOB_STRIPED}out; touch wrote"""
 WAIT = "while :; do sleep 0.05; done"
 SLOW_RATE = "--drain-rate 1MB --drain-margin 0:02"
 
@@ -61,6 +63,17 @@ def test_the_application_can_write_its_last_checkpoint(users):
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "7:0", users.complained()
     assert "signal 10 sent to 1 of its processes" in users.complained()
+    assert users.arrived() == ["1", "last"]
+
+
+def test_what_slurm_sends_to_the_batch_shell_reaches_the_job(users):
+    """As `#SBATCH --signal=B:USR1@60` does; Forebay is in the shell's place."""
+    trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\n"
+    job = begins(users, "", trap + WRITE % ("1", 1000) + "\n" + WAIT, 3000)
+    users.appears("wrote")
+    users.run("scancel", "--batch", "--signal=USR1", job)
+    assert users.wait(job) == "FAILED"
+    assert users.shown(job)["ExitCode"] == "7:0", users.complained()
     assert users.arrived() == ["1", "last"]
 
 

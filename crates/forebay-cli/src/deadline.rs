@@ -31,10 +31,7 @@ pub struct DeadlineArguments {
 
 /// `500MB`, `500MB/s`.
 fn rate(text: &str) -> Result<u64, String> {
-    match size(text.strip_suffix("/s").unwrap_or(text))? {
-        0 => Err("write for example 500MB".to_owned()),
-        rate => Ok(rate),
-    }
+    size(text.strip_suffix("/s").unwrap_or(text))
 }
 
 impl DeadlineArguments {

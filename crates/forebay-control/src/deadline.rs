@@ -16,6 +16,7 @@ use std::time::Duration;
 use forebay_directive::Stage;
 use forebay_host::clock;
 use forebay_host::process::{Bell, Events};
+use forebay_mover::Plan;
 use forebay_store::Allocation;
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
@@ -221,6 +222,17 @@ impl<'a> Guard<'a> {
     /// How it went.
     pub(crate) fn account(&self) -> DeadlineAccount {
         locked(&self.account).clone()
+    }
+
+    /// Is so little time left that a stage-out which begins now may be cut short?
+    pub(crate) fn is_near(&self, plan: &Plan) -> bool {
+        let now = Situation {
+            left_s: self.left_s(),
+            files: plan.files(),
+            bytes: plan.bytes(),
+            look_s: 0.0,
+        };
+        now.is_near(&self.terms)
     }
 
     fn want(&self, wanted: Wanted, bell: &Bell) {

@@ -239,7 +239,11 @@ impl Recorded {
             stops: events.stops(),
             watcher,
         };
-        Ok(staging.carry_out(&plan, 0))
+        let staged = staging.carry_out(&plan, 0);
+        if !staged.failures.is_empty() {
+            self.list_not_safe(&plan, allocation.root()).1?;
+        }
+        Ok(staged)
     }
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded

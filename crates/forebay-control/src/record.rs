@@ -341,3 +341,24 @@ fn is_anothers(directory: &Path) -> bool {
         && files::status_of_name(directory).is_ok()
         && !files::is_ours_alone(directory)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_another_nodes_job_has_too_is_seen() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
+        let recorded = record.keep_in(scratch.path(), false).expect("kept");
+        let beside = |name: &str| {
+            files::write_whole(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
+                .expect("written");
+        };
+        beside("1700-1@other.json");
+        beside("170-1@other.FILES-NOT-SAFE");
+        assert!(recorded.is_alone().expect("looked"));
+        beside("170-1@other.json");
+        assert!(!recorded.is_alone().expect("looked"));
+    }
+}

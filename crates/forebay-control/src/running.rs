@@ -128,15 +128,15 @@ impl Running<'_> {
         let before = self.events.stops().count();
         if !life.request.stage_out.is_empty() {
             let plan = plan_out(&life.request.stage_out, &space.allocation);
-            if guard.is_some() {
-                // From here on we may be killed at any moment.
+            // May we be killed at any moment from here on?
+            let is_near = guard.is_some_and(|guard| before > 0 || guard.is_near(&plan));
+            if is_near {
                 self.list_not_safe(recorded, &plan, space);
             }
             let staged = self.staging(Direction::Out).carry_out(&plan, before);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
-            let not_safe =
-                (missing || guard.is_some()).then(|| self.list_not_safe(recorded, &plan, space));
+            let not_safe = (missing || is_near).then(|| self.list_not_safe(recorded, &plan, space));
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
         }
         outcome.undelivered = missing;

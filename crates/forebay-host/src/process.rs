@@ -6,6 +6,7 @@
 
 mod answer;
 mod origin;
+mod stops;
 mod table;
 
 use std::collections::HashSet;
@@ -13,8 +14,6 @@ use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -25,12 +24,15 @@ use signal_hook::iterator::Signals;
 use crate::{Result, clock, on};
 
 pub use answer::answer_of;
+pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
 
 /// Signals that ask us to stop.
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
+const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,8 @@ impl Ended {
 /// Signals are caught and kept until [`Caught::watch`] looks at them.
 pub struct Caught {
     signals: Signals,
+    /// Those that ask us to stop.
+    stops: Vec<i32>,
     /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
     others: HashSet<i32>,
 }
@@ -76,60 +80,6 @@ pub struct Leftovers {
     pub found: usize,
     /// Those that could not be ended: another user's, or stuck in the kernel.
     pub remaining: Vec<i32>,
-}
-
-/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
-#[derive(Debug, Clone, Default)]
-pub struct Stops(Arc<Stopped>);
-
-#[derive(Debug, Default)]
-struct Stopped {
-    count: AtomicUsize,
-    /// The first signal, or 0.
-    signal: AtomicI32,
-}
-
-impl Stops {
-    /// The count so far.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.count.load(Ordering::SeqCst)
-    }
-
-    /// The first signal that asked us.
-    #[must_use]
-    pub fn signal(&self) -> Option<i32> {
-        Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
-    }
-
-    fn add(&self, signal: i32) {
-        let signals = &self.0.signal;
-        // Only the first one counts.
-        signals
-            .compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst)
-            .ok();
-        self.0.count.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// By which another thread tells whoever looks at [`Events`] what came from elsewhere.
-#[derive(Debug, Clone)]
-pub struct Bell {
-    sender: mpsc::Sender<i32>,
-    stops: Stops,
-}
-
-impl Bell {
-    /// Something has come: look again.
-    pub fn ring(&self) {
-        self.sender.send(SIGCHLD).ok(); // who has gone looks at nothing
-    }
-
-    /// Whoever asked for what we do is gone: we are to stop, as at SIGHUP.
-    pub fn hang_up(&self) {
-        self.stops.add(0);
-        self.sender.send(SIGHUP).ok();
-    }
 }
 
 /// What is to be done with a job that runs.
@@ -177,8 +127,9 @@ pub fn replace_by(mut command: Command) -> crate::Error {
 }
 
 impl Caught {
-    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, but those that were ignored when we
-    /// were started (nohup) stay ignored; and becomes the reaper of all descendants.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, and SIGUSR1 and SIGUSR2 for the job, but
+    /// those that were ignored when we were started (nohup) stay ignored; and becomes the reaper of all
+    /// descendants.
     ///
     /// # Errors
     /// If the kernel refuses either.
@@ -186,15 +137,15 @@ impl Caught {
         Self::listen_to(&STOPS)
     }
 
-    /// The same, and SIGUSR1 and SIGUSR2 too, whose meaning is the command's alone.
+    /// The same, where SIGUSR1 and SIGUSR2 are events as all others.
     ///
     /// # Errors
     /// As [`Caught::listen`].
     pub fn listen_for_a_command() -> Result<Self> {
-        Self::listen_to(&[&STOPS[..], &[SIGUSR1, SIGUSR2]].concat())
+        Self::listen_to(&[&STOPS[..], &OF_THE_JOB].concat())
     }
 
-    fn listen_to(signals: &[i32]) -> Result<Self> {
+    fn listen_to(stops: &[i32]) -> Result<Self> {
         let here = Path::new("this process");
         on(
             rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
@@ -202,9 +153,9 @@ impl Caught {
             here,
         )?;
         let ignored = table::signals_of("self", "SigIgn:")?;
-        let wanted = signals
-            .iter()
-            .copied()
+        let all = [&STOPS[..], &OF_THE_JOB].concat();
+        let wanted = all
+            .into_iter()
             .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let wanted: Vec<_> = wanted.collect();
         on(origin::note(&wanted), "catch the signals of", here)?;
@@ -212,7 +163,12 @@ impl Caught {
         let signals = on(caught, "catch the signals of", here)?;
         let others = children_of(us(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
-        Ok(Self { signals, others })
+        let stops = stops.to_vec();
+        Ok(Self {
+            signals,
+            stops,
+            others,
+        })
     }
 
     /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
@@ -221,6 +177,7 @@ impl Caught {
     pub fn watch(self, keeper: Option<Identity>) -> Events {
         let Self {
             mut signals,
+            stops: asking,
             others,
         } = self;
         let (sender, receiver) = mpsc::channel();
@@ -230,12 +187,14 @@ impl Caught {
             stops: stops.clone(),
         };
         for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
-            stops.add(signal);
+            if asking.contains(&signal) {
+                stops.add(signal);
+            }
             sender.send(signal).ok(); // we hold the other end
         }
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                if signal != SIGCHLD {
+                if asking.contains(&signal) {
                     stops.add(signal);
                 }
                 if sender.send(signal).is_err() {
@@ -280,7 +239,8 @@ impl Events {
     }
 
     /// Waits for the job to end. When we are asked to stop, or `look` says so, all its processes get
-    /// SIGTERM; asked again or after `grace` they get SIGKILL. Returns also what ended it so. `look` is
+    /// SIGTERM; asked again or after `grace` they get SIGKILL. SIGUSR1 and SIGUSR2 are handed on to those of
+    /// them that catch it. Returns also what ended it so. `look` is
     /// asked whenever something happens, and at the time that it names.
     ///
     /// # Errors
@@ -307,6 +267,10 @@ impl Events {
             if why.is_none() {
                 match self.next(deadline) {
                     Some(SIGCHLD) => continue,
+                    Some(signal) if OF_THE_JOB.contains(&signal) => {
+                        self.signal_those_that_catch(signal)?;
+                        continue;
+                    }
                     None if asked.is_none() => continue,
                     event => why = event.map(Asked::Signal),
                 }

@@ -50,3 +50,60 @@ fn is_as_old(found: &Status, wanted: &Status) -> bool {
     let (seconds, nanoseconds) = found.modified;
     found.modified == wanted.modified || (nanoseconds == 0 && seconds == wanted.modified.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{Options, Transfer, What, carry_out};
+
+    #[test]
+    fn what_is_not_there_or_is_another_version_is_missing() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        files::make_directories(&from, 0o700).expect("made");
+        let write = |name: &str, text: &str| {
+            files::write_whole(&from.join(name), &from.join("fresh"), text.as_bytes())
+                .expect("written");
+        };
+        write("a", "one");
+        write("b", "three");
+        files::make_link(Path::new("nowhere"), &from.join("c")).expect("linked");
+        let plan = || {
+            let mut plan = Plan::default();
+            let (source, target) = (from.clone(), to.clone());
+            let what = What::Directory;
+            let added = plan.add(&Transfer {
+                what,
+                source,
+                target,
+            });
+            added.expect("planned");
+            plan
+        };
+        let missing = || {
+            let plan = plan();
+            let mut found: Vec<_> = plan
+                .missing()
+                .map(|m| (m.source.to_owned(), m.bytes))
+                .collect();
+            found.sort();
+            found
+        };
+        let at = |name: &str, bytes| -> (PathBuf, u64) { (from.join(name), bytes) };
+        assert_eq!(missing(), [at("a", 3), at("b", 5), at("c", 7)]);
+        let options = Options {
+            workers: 1,
+            piece_bytes: 1 << 20,
+            durable: false,
+            tag: "t".to_owned(),
+        };
+        let moved = carry_out(&plan(), &options, &|_| (), &|| false);
+        assert_eq!((moved.files, missing()), (3, vec![]));
+        write("b", "THREE"); // as large, but later
+        assert_eq!(missing(), [at("b", 5)]);
+        files::remove_file(&to.join("c")).expect("removed");
+        assert_eq!(missing(), [at("b", 5), at("c", 7)]);
+    }
+}

@@ -7,7 +7,7 @@ use forebay_host::clock;
 use forebay_host::process::{answer_of, command};
 
 /// A scheduler that does not answer within this time is not waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The end, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq)]

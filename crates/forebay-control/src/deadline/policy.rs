@@ -61,12 +61,20 @@ impl Situation {
         let (bytes, files) = (self.bytes as f64, self.files as f64);
         bytes / terms.bytes_per_s + files * FILE_S
     }
+
+    fn reserved_s(&self, terms: &Terms) -> f64 {
+        self.needed_s(terms) + terms.margin_s + terms.grace_s
+    }
+
+    /// Would half of the time left be taken?
+    pub(super) fn is_near(&self, terms: &Terms) -> bool {
+        self.reserved_s(terms) >= self.left_s / 2.0
+    }
 }
 
 /// What is to be done now.
 pub(super) fn decide(now: &Situation, terms: &Terms, said: &Said) -> Action {
-    let reserved_s = now.needed_s(terms) + terms.margin_s + terms.grace_s;
-    let spare_s = now.left_s - reserved_s;
+    let spare_s = now.left_s - now.reserved_s(terms);
     let is_safe = now.files == 0;
     if spare_s <= 0.0 && !is_safe {
         return Action::End;
@@ -75,9 +83,8 @@ pub(super) fn decide(now: &Situation, terms: &Terms, said: &Said) -> Action {
     if to_signal.is_some_and(|before_s| spare_s <= before_s) {
         return Action::Signal;
     }
-    let half_gone = reserved_s >= now.left_s / 2.0;
     let news = said.warned_bytes == 0 || now.bytes / 2 >= said.warned_bytes;
-    if !is_safe && half_gone && news {
+    if !is_safe && now.is_near(terms) && news {
         return Action::Warn;
     }
     let (least_s, most_s) = LOOK_S;
