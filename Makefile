@@ -12,7 +12,7 @@ TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
-SHELL_FILES = $(wildcard tools/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
+SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
 $(VENV)/made: python/pyproject.toml tests/requirements.txt

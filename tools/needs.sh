@@ -21,6 +21,9 @@ has_hdf5() {
 has_library() { # has_library NAME: the loader finds it
     /sbin/ldconfig -p | grep -w "$1"
 }
+has_daemon() { # has_daemon NAME: also where an ordinary user's PATH does not lead
+    PATH=$PATH:/usr/sbin:/sbin command -v "$1"
+}
 has_header() { # has_header NAME FLAG...: the MPI compiler finds it
     local name=$1
     shift
@@ -49,6 +52,10 @@ test)
     # Beside Open MPI, whose mpicc and mpiexec stay the system's: its alternatives have the higher priority.
     need mpich command -v mpiexec.mpich
     need libmpich-dev command -v mpicc.mpich
+    # A real Slurm; it brings no MPI of its own.
+    need slurm-wlm has_daemon slurmctld
+    need munge has_daemon munged
+    need iproute2 has_daemon ip
     need gfortran command -v gfortran
     need tcsh command -v tcsh
     need procps command -v pgrep

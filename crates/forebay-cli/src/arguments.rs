@@ -9,12 +9,15 @@ use forebay_control::{Map, Wishes, parse_time};
 use forebay_directive::parse_size;
 use forebay_host::files;
 
+use crate::deadline::DeadlineArguments;
+use crate::gather::GatherArguments;
 use crate::messages;
 use crate::stage::StageArguments;
 
 const EXIT_CODES: &str = "\
 Exit codes of run:
   the job's own, if it was started (128 + N if signal N ended it)
+  122  the job was ended because its time was up, and not all of its data were staged out
   123  the job succeeded, but not all of its data were staged out
   124  the job was ended at its time limit
   125  the job was not started: script, allocation or stage-in failed
@@ -58,6 +61,12 @@ pub enum Verb {
         Exit codes of stage:\n  123  not everything has arrived; forebay stage retry goes on"
     )]
     Stage(StageArguments),
+    /// Stage out what the nodes of jobs still hold, through srun
+    #[command(
+        after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
+        Exit codes of gather:\n  1    a node could not be reached\n  123  not all data arrived"
+    )]
+    Gather(GatherArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
@@ -121,6 +130,8 @@ pub enum Verb {
 pub struct RunArguments {
     #[command(flatten)]
     pub job: JobArguments,
+    #[command(flatten)]
+    pub deadline: DeadlineArguments,
     /// Keep the allocation at the end
     #[arg(long)]
     pub keep: bool,
@@ -414,7 +425,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
 }
 

@@ -3,8 +3,10 @@
 mod arguments;
 mod clean;
 mod compare;
+mod deadline;
 mod doctor;
 mod emulation;
+mod gather;
 mod launchers;
 mod lfs;
 mod libraries;
@@ -57,6 +59,7 @@ fn verb() -> i32 {
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),
+        Verb::Gather(arguments) => gather::gather(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),

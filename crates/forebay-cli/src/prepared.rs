@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use forebay_control::{Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording};
+use forebay_control::{
+    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, in_a_schedulers_job,
+};
 use forebay_host::process::Caught;
 
 use crate::arguments::{JobArguments, site_store};
@@ -63,7 +65,10 @@ impl<'a> Prepared<'a> {
     pub fn order<'b>(&'b self, output: Output<'b>, recording: Option<Recording<'b>>) -> Order<'b> {
         let arguments = self.arguments;
         let space = &arguments.space;
-        let own_limit = arguments.time.or(self.script.header.time_limit);
+        // In a scheduler's job the scheduler itself keeps the header's limit, and may have changed it.
+        let of_header = self.script.header.time_limit;
+        let of_header = of_header.filter(|_| !in_a_schedulers_job());
+        let own_limit = arguments.time.or(of_header);
         Order {
             script: &self.script,
             arguments: &arguments.arguments,
@@ -71,6 +76,7 @@ impl<'a> Prepared<'a> {
             burst_buffer: !arguments.no_burst_buffer,
             keep: false,
             time_limit: own_limit.filter(|limit| !limit.is_zero()),
+            deadline: None,
             output,
             shims: &self.shims,
             emulation: self.emulation.as_ref().map(Emulation::state_path),

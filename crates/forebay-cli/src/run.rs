@@ -9,7 +9,7 @@ use crate::libraries;
 use crate::messages::{self, fail};
 use crate::prepared::{Prepared, Refused, refused};
 use crate::progress::Progress;
-use crate::{preview, profile, status};
+use crate::{deadline, preview, profile, status};
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -56,6 +56,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     };
     let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
+    order.deadline = arguments.deadline.wishes();
     if arguments.dry_run {
         return order
             .preview(progress)
@@ -70,6 +71,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
     if let Some(kept) = &outcome.kept {
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
+        outcome.not_safe.iter().for_each(deadline::tell);
         let kept = kept.display();
         let id = &outcome.run_id;
         let (why, clean) = if outcome.undelivered && outcome.store.is_none() {

@@ -32,6 +32,9 @@ struct Shown {
     missing_files: Option<u64>,
     missing_bytes: Option<u64>,
     failures: Vec<(String, String)>,
+    /// Files that are in the allocation only, and the list of them; none if nothing was listed.
+    not_safe_files: Option<u64>,
+    not_safe_list: Option<String>,
     used_bytes: Option<u64>,
     capacity_bytes: Option<u64>,
     /// Where the data can be reached.
@@ -89,6 +92,14 @@ pub fn status(arguments: &StatusArguments) -> i32 {
             ));
         }
     }
+    for job in &shown {
+        if let (Some(files), Some(list)) = (job.not_safe_files, &job.not_safe_list) {
+            warn(&format!(
+                "job {}: {files} files are on {} only: {list}",
+                job.job_id, job.host
+            ));
+        }
+    }
     if shown
         .iter()
         .any(|job| ["left", "lost"].contains(&job.state))
@@ -110,6 +121,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         State::Unreachable => ("unreachable", Vec::new()),
         State::Elsewhere => ("elsewhere", Vec::new()),
     };
+    let not_safe_files = recorded.not_safe_files();
     let here = state != "lost" && state != "elsewhere";
     let begun = if here {
         recorded.staged_out(FAILURES_SHOWN)
@@ -139,6 +151,9 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
             .into_iter()
             .map(|failure| (path(&failure), failure.reason))
             .collect(),
+        not_safe_files,
+        not_safe_list: not_safe_files
+            .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),
         used_bytes: recorded
             .used_bytes()
             .filter(|_| here && state != "unreachable"),

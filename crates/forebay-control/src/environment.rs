@@ -54,6 +54,12 @@ pub(crate) fn outer_job(unnamed: &str) -> Option<String> {
     named.or_else(|| std::env::var_os(OF_FLUX_ITSELF).map(|_| unnamed.to_owned()))
 }
 
+/// Are we part of a scheduler's job?
+#[must_use]
+pub fn in_a_schedulers_job() -> bool {
+    outer_job("").is_some()
+}
+
 /// What the scheduler that the script is written for would set; Slurm's where it names none.
 pub(crate) fn scheduler(
     script: &JobScript,

@@ -15,6 +15,10 @@ pub const TIME_LIMIT_REACHED: i32 = 124;
 /// Exit code when the job succeeded but its data did not all arrive.
 pub const STAGE_OUT_INCOMPLETE: i32 = 123;
 
+/// Exit code when the job was ended because its time was up or the scheduler wanted so, and its data did
+/// not all arrive.
+pub const TIME_RAN_OUT: i32 = 122;
+
 /// Exit codes of `forebay profile` where the command was not found or could not be started, as of env(1).
 const COMMAND_NOT_FOUND: i32 = 127;
 const COMMAND_NOT_STARTED: i32 = 126;

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use forebay_directive::AccessMode;
-use forebay_host::process::{Asked, Ended, Job, Leftovers, command, start_job};
+use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command, start_job};
 use forebay_host::{clock, files, machine};
 
+use crate::deadline::Guard;
 use crate::launcher::is_launcher;
 use crate::order::Output;
 use crate::placement::namespace_directory;
@@ -19,6 +21,9 @@ use crate::{Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
+/// The same where a scheduler wants the job to end: Slurm's `KillWait` is 30 s where nobody has set it, and
+/// stage-out needs the most of it.
+const SCHEDULER_GRACE: Duration = Duration::from_secs(2);
 /// The same for processes that the job left behind.
 pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
@@ -40,6 +45,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) output: Output<'a>,
     pub(crate) time_limit: Option<Duration>,
+    pub(crate) guard: Option<&'a Guard<'a>>,
     pub(crate) recording: Option<(&'a Profile, &'a Recording<'a>)>,
 }
 
@@ -84,11 +90,14 @@ impl Running<'_> {
         let life = self.life;
         let job = self.start(execution)?;
         let started = clock::now();
-        let ended = self.events.wait(job, execution.time_limit, JOB_GRACE);
+        let ended = self.wait(job, execution);
         let executed = ended.and_then(|(ended, asked)| {
             let seconds = started.elapsed().as_secs_f64();
             let status = status(ended, asked);
-            let over_time_limit = asked == Some(Asked::TimeLimit);
+            let for_stage_out = execution
+                .guard
+                .is_some_and(|guard| guard.account().ended_job);
+            let over_time_limit = asked == Some(Asked::TimeLimit) && !for_stage_out;
             if over_time_limit {
                 life.watcher
                     .warning("the job was ended: its time limit was reached");
@@ -110,6 +119,42 @@ impl Running<'_> {
             life.watcher.leftovers(&executed.leftovers);
         }
         Ok(executed)
+    }
+
+    fn wait(
+        &self,
+        job: Job,
+        execution: &Execution,
+    ) -> forebay_host::Result<(Ended, Option<Asked>)> {
+        // A limit beyond what the clock can count is none.
+        let limit = execution.time_limit;
+        let limit = limit.and_then(|limit| clock::now().checked_add(limit));
+        let grace = |asked| match asked {
+            // The scheduler has sent the same to the job's processes, and kills us soon.
+            Asked::Signal(_) if execution.guard.is_some() => SCHEDULER_GRACE,
+            _ => JOB_GRACE,
+        };
+        let look = |events: &Events| {
+            let over = limit.is_some_and(|limit| limit <= clock::now());
+            let end = execution
+                .guard
+                .map_or(Ok(false), |guard| guard.obey(events))?;
+            Ok(if over || end {
+                Step::End
+            } else {
+                Step::GoOn(limit)
+            })
+        };
+        let bell = self.events.bell();
+        std::thread::scope(|scope| {
+            let (ended, stop) = mpsc::channel();
+            if let Some(guard) = execution.guard {
+                scope.spawn(move || guard.watch(&stop, &bell));
+            }
+            let waited = self.events.wait(job, grace, look);
+            drop(ended);
+            waited
+        })
     }
 
     fn start(&self, execution: &Execution) -> Result<Job, Error> {

@@ -12,7 +12,7 @@ use forebay_store::persistent::namespace_in;
 use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
-use crate::staging::{Staging, plan_out};
+use crate::staging::{StageOut, Staging};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -252,15 +252,24 @@ impl Recorded {
         let events = caught.watch(self.record.keeper);
         let place = self.record.place.as_ref();
         let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
-        let roots = Roots::of_record(&self.record, allocation.as_ref());
-        let journal = plan_out(&self.record.stage_out, &roots, allocation.as_ref(), self)?;
+        let stage_out = StageOut {
+            stages: &self.record.stage_out,
+            roots: Roots::of_record(&self.record, allocation.as_ref()),
+            allocation: allocation.as_ref(),
+        };
+        let journal = stage_out.plan(self)?;
         let staging = Staging {
             direction: Direction::Out,
             tag: &self.record.id,
             stops: events.stops(),
             watcher,
         };
-        Ok(staging.carry_out(&journal, 0))
+        let staged = staging.carry_out(&journal, 0);
+        if !staged.failures.is_empty() {
+            let root = allocation.as_ref().map(Allocation::root);
+            self.list_not_safe(&journal, root)?.1?;
+        }
+        Ok(staged)
     }
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded

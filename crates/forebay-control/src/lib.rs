@@ -1,6 +1,7 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
 
 mod command;
+mod deadline;
 mod environment;
 mod error;
 mod execution;
@@ -23,8 +24,13 @@ mod series;
 mod staging;
 
 pub use command::{Command, Profiled};
-pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE};
-pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED};
+pub use deadline::{
+    DeadlineAccount, DeadlineWishes, Measured, NotSafe, SignalBefore, parse_signal,
+};
+pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE, in_a_schedulers_job};
+pub use error::{
+    Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
+};
 pub use forebay_mover::{Account, Failure};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};

@@ -1,11 +1,12 @@
 //! The steps of a job, in order, and what is undone when one of them fails.
 
 use std::path::Path;
+use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
-use forebay_host::machine;
 use forebay_host::namespace::Keeper;
 use forebay_host::process::Caught;
+use forebay_host::{clock, machine};
 
 use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
@@ -75,6 +76,21 @@ struct Held {
 impl Held {
     /// The job's own directory, and its record.
     fn written_down(order: &Order, is_profiled: bool) -> Result<Self, Error> {
+        // The nodes of a job begin in the same millisecond, and each has a directory for temporary files of
+        // its own: where they share the state directory, an id that another one has too is given back.
+        loop {
+            let held = Self::with_any_id(order, is_profiled)?;
+            if held.recorded.is_alone()? {
+                return Ok(held);
+            }
+            held.take_down()?;
+            clock::sleep(Duration::from_millis(
+                1 + u64::from(machine::process_id()) % 50,
+            ));
+        }
+    }
+
+    fn with_any_id(order: &Order, is_profiled: bool) -> Result<Self, Error> {
         let directory = JobDirectory::make()?;
         let record = Record::new(directory.id(), &order.script.path, directory.path());
         let recorded = record.and_then(|mut record| {

@@ -8,6 +8,7 @@ use forebay_directive::{AccessMode, JobDw, Origin, Place, Request};
 use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
+use crate::deadline::DeadlineWishes;
 use crate::placement::Wishes;
 use crate::profile::Recording;
 use crate::{Error, JobScript, Staged, StoreUsed};
@@ -31,6 +32,8 @@ pub struct Order<'a> {
     pub keep: bool,
     /// The job is ended after this time.
     pub time_limit: Option<Duration>,
+    /// Look after the end that a scheduler sets, and how; none if not.
+    pub deadline: Option<DeadlineWishes>,
     /// Where the script's standard output goes.
     pub output: Output<'a>,
     /// Launchers that our own program stands in for where there is no scheduler.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved, Number};
 use serde::{Serialize, Serializer};
 
-use crate::{Error, PersistentUsed, STAGE_OUT_INCOMPLETE};
+use crate::{DeadlineAccount, Error, NotSafe, PersistentUsed, STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -38,6 +38,10 @@ pub struct Outcome {
     /// The allocation that was kept, because of that or because the user wants it.
     #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
+    /// What is still in the allocation only; none if everything arrived.
+    pub not_safe: Option<NotSafe>,
+    /// What was done about the end that a scheduler sets; none if there is none.
+    pub deadline: Option<DeadlineAccount>,
     /// The record of its I/O; none if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub profile: Option<PathBuf>,
@@ -143,11 +147,12 @@ fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<
     text.serialize(serializer)
 }
 
-/// The job's own status; if that is 0 and data were kept because they did not arrive, ours.
-pub(crate) fn exit_code(job_status: i32, kept: bool) -> i32 {
-    if job_status == 0 && kept {
-        STAGE_OUT_INCOMPLETE
-    } else {
-        job_status
+/// The job's own status; if data were kept because they did not arrive, ours where the job's is 0 or the
+/// time ran out.
+pub(crate) fn exit_code(job_status: i32, kept: bool, time_ran_out: bool) -> i32 {
+    match (kept, time_ran_out, job_status) {
+        (true, true, _) => TIME_RAN_OUT,
+        (true, false, 0) => STAGE_OUT_INCOMPLETE,
+        _ => job_status,
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! No job fails because it cannot be recorded: what is lost is said, and the job goes on.
 
+mod drains;
 mod job_file;
 mod programs;
 mod retention;
@@ -23,6 +24,7 @@ use crate::{Error, JobScript, Order, Outcome, Watcher};
 
 use job_file::JobFile;
 
+pub(crate) use drains::earlier_stage_outs;
 pub use job_file::complete_abandoned;
 pub(crate) use job_file::complete_killed;
 pub use programs::{Seen, seen};

@@ -194,6 +194,18 @@ impl Recorded {
         Ok(self.write()?)
     }
 
+    /// Has no other job whose record lies in the same directory this id?
+    pub(crate) fn is_alone(&self) -> forebay_host::Result<bool> {
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let begin = format!("{}-", self.record.id);
+        let names = files::names_in(directory)?;
+        let same = names
+            .iter()
+            .filter(|name| name.to_string_lossy().starts_with(&begin))
+            .filter(|name| Path::new(name).extension() == self.path.extension());
+        Ok(same.count() == 1)
+    }
+
     /// Where it is written.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -219,6 +231,7 @@ impl Recorded {
     /// Takes it off the disk: nothing of the job is left.
     pub(crate) fn remove(self) -> Result<(), Error> {
         Journal::remove(&self.journal())?;
+        self.remove_not_safe_list()?;
         // There is one if we were killed while we wrote it.
         match files::remove_file(&self.fresh()) {
             Err(error) if !error.is_not_found() => return Err(error.into()),
@@ -352,4 +365,25 @@ fn is_anothers(directory: &Path) -> bool {
     directory == in_temporary()
         && files::status_of_name(directory).is_ok()
         && !files::is_ours_alone(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_another_nodes_job_has_too_is_seen() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
+        let recorded = record.keep_in(scratch.path(), false).expect("kept");
+        let beside = |name: &str| {
+            files::write_whole(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
+                .expect("written");
+        };
+        beside("1700-1@other.json");
+        beside("170-1@other.FILES-NOT-SAFE");
+        assert!(recorded.is_alone().expect("looked"));
+        beside("170-1@other.json");
+        assert!(!recorded.is_alone().expect("looked"));
+    }
 }

@@ -10,6 +10,7 @@ use forebay_mover::Journal;
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
+use crate::deadline::Guard;
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
@@ -18,8 +19,8 @@ use crate::persistent::{Persistents, Roots};
 use crate::placement::Space;
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
-use crate::staging::{Staging, lies_in, plan_in, plan_out};
-use crate::{Error, Outcome, Staged};
+use crate::staging::{StageOut, Staging, lies_in, plan_in};
+use crate::{Error, NotSafe, Outcome, Staged};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
@@ -65,6 +66,7 @@ impl Running<'_> {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
         })?;
+        let guard = self.guard(stage_in.as_ref());
         let recording = life.order.recording.as_ref();
         let execution = Execution {
             program: Program::Script(life.order.script),
@@ -73,6 +75,7 @@ impl Running<'_> {
             environment: &BTreeMap::new(),
             output: life.order.output,
             time_limit: life.order.time_limit,
+            guard: guard.as_ref(),
             recording: profile.zip(recording),
         };
         // From here on there may be data in the allocation that exist nowhere else.
@@ -85,7 +88,7 @@ impl Running<'_> {
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
         Ok(if self.has_data() {
-            self.after_the_script(outcome, recorded)
+            self.after_the_script(outcome, recorded, guard.as_ref())
         } else {
             outcome
         })
@@ -113,31 +116,36 @@ impl Running<'_> {
             unended_processes: executed.leftovers.remaining,
             undelivered: false,
             kept: None,
+            not_safe: None,
+            deadline: execution.guard.map(Guard::account),
             profile: profile.map(Path::to_owned),
             exit_code: executed.status,
         }
     }
 
     /// Stage-out. The allocation is kept unless everything asked for arrived.
-    fn after_the_script(&self, mut outcome: Outcome, recorded: &mut Recorded) -> Outcome {
+    fn after_the_script(
+        &self,
+        mut outcome: Outcome,
+        recorded: &mut Recorded,
+        guard: Option<&Guard>,
+    ) -> Outcome {
         let life = self.life;
         if let Some(space) = self.space {
             self.check_capacity(space);
         }
         let mut missing = !outcome.unended_processes.is_empty();
+        let before = self.events.stops().count();
         if !life.request.stage_out.is_empty() {
-            let before = self.events.stops().count();
-            let staging = self.staging(Direction::Out);
-            let stages = &life.request.stage_out;
-            let staged = match plan_out(stages, &self.roots(), self.allocation(), recorded) {
-                Ok(journal) => staging.carry_out(&journal, before),
-                Err(error) => Staged::refused(error),
-            };
+            let (staged, not_safe) = self.stage_everything_out(recorded, guard, before, missing);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
+            outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
         }
         outcome.undelivered = missing;
-        outcome.exit_code = exit_code(outcome.job_status, missing);
+        let ended_job = guard.is_some_and(|guard| guard.account().ended_job);
+        let time_ran_out = guard.is_some() && (ended_job || before > 0);
+        outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
             let change = if life.order.keep {
@@ -154,6 +162,29 @@ impl Running<'_> {
             outcome.kept = kept.map(|root| recorded.record.reachable_root(&root));
         }
         outcome
+    }
+
+    /// The stage-out, and what is not safe after it; `before`: how often we were asked to stop until now.
+    fn stage_everything_out(
+        &self,
+        recorded: &Recorded,
+        guard: Option<&Guard>,
+        before: usize,
+        missing: bool,
+    ) -> (Staged, Option<NotSafe>) {
+        let journal = match self.stage_out().plan(recorded) {
+            Ok(journal) => journal,
+            Err(error) => return (Staged::refused(error), None),
+        };
+        // May we be killed at any moment from here on?
+        let is_near = guard.is_some_and(|guard| before > 0 || guard.is_near(&journal));
+        if is_near {
+            self.list_not_safe(recorded, &journal);
+        }
+        let staged = self.staging(Direction::Out).carry_out(&journal, before);
+        let listed = missing || is_near || !staged.failures.is_empty();
+        let not_safe = listed.then(|| self.list_not_safe(recorded, &journal));
+        (staged, not_safe.flatten())
     }
 
     /// May there be something to be staged out?
@@ -173,6 +204,40 @@ impl Running<'_> {
 
     fn roots(&self) -> Roots {
         self.persistents.roots(self.allocation())
+    }
+
+    fn stage_out(&self) -> StageOut<'_> {
+        StageOut {
+            stages: &self.life.request.stage_out,
+            roots: self.roots(),
+            allocation: self.allocation(),
+        }
+    }
+
+    /// Looks after the end that a scheduler sets, if there is something to be staged out by then.
+    fn guard(&self, stage_in: Option<&Staged>) -> Option<Guard<'_>> {
+        let life = self.life;
+        let wishes = life.order.deadline.as_ref()?;
+        if life.request.stage_out.is_empty() || !self.has_data() {
+            return None;
+        }
+        let stage_out = self.stage_out();
+        Guard::of(
+            wishes,
+            life.under_scheduler,
+            stage_out,
+            stage_in,
+            life.watcher,
+        )
+    }
+
+    /// None if the journal cannot be read any more.
+    fn list_not_safe(&self, recorded: &Recorded, journal: &Journal) -> Option<NotSafe> {
+        let root = self.allocation().map(Allocation::root);
+        let warn = |error: Error| self.life.watcher.warning(&error.to_string());
+        let (not_safe, listed) = recorded.list_not_safe(journal, root).map_err(warn).ok()?;
+        listed.unwrap_or_else(|error| warn(error.into()));
+        Some(not_safe)
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.

@@ -182,6 +182,7 @@ impl Running<'_> {
             environment: &run.environment,
             output: run.output.as_deref().map_or(Output::Error, Output::Both),
             time_limit: run.time_limit.or(life.order.time_limit),
+            guard: None,
             recording: None,
         };
         // Killed from here on, the record of the run is completed by whoever cleans up.

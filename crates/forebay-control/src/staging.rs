@@ -104,64 +104,69 @@ pub(crate) fn plan_in(
     Ok(journal.end_plan()?)
 }
 
-/// Plans what stages out of namespaces, in the job's journal or a new one; `allocation` is the job's own, which
-/// is removed afterwards. What has arrived and did not change since is not staged out again; what cannot be
-/// staged is among the journal's failures. Where the state directory takes no journal any more, it lies in
-/// the allocation.
-///
-/// # Errors
-/// If neither takes one, or the one that is there is damaged or in hand.
-pub(crate) fn plan_out(
-    stages: &[Stage],
-    roots: &Roots,
-    allocation: Option<&Allocation>,
-    recorded: &Recorded,
-) -> Result<Journal, forebay_mover::Error> {
-    use forebay_mover::Error::{Host, Journal as Unusable};
-    let beside = recorded.journal();
-    let inside = allocation.map(|allocation| allocation.root().join("stage-out.journal"));
-    let Some(inside) = inside else {
-        return planned_out(stages, roots, allocation, &beside);
-    };
-    if files::status(&inside).is_err() {
-        match planned_out(stages, roots, allocation, &beside) {
-            Err(Host(_) | Unusable { .. }) => Journal::remove(&beside)?,
-            planned => return planned,
-        }
-    }
-    planned_out(stages, roots, allocation, &inside)
+/// What stages out of namespaces.
+pub(crate) struct StageOut<'a> {
+    pub(crate) stages: &'a [Stage],
+    pub(crate) roots: Roots,
+    /// The job's own, which is removed afterwards.
+    pub(crate) allocation: Option<&'a Allocation>,
 }
 
-fn planned_out(
-    stages: &[Stage],
-    roots: &Roots,
-    allocation: Option<&Allocation>,
-    path: &Path,
-) -> Result<Journal, forebay_mover::Error> {
-    let journal = Journal::open(path)?;
-    journal.begin_plan()?;
-    for asked in stages {
-        let stages = match expanded(asked, directive::Direction::Out, &[]) {
-            Ok(stages) => stages,
-            Err(reason) => {
-                journal.refuse(&Failure::new(PathBuf::from(&asked.pfs_path), reason))?;
-                continue;
-            }
+impl StageOut<'_> {
+    /// Plans it in the job's journal or a new one. What has arrived and did not change since is not staged out
+    /// again; what cannot be staged is among the journal's failures. Where the state directory takes no journal
+    /// any more, it lies in the allocation.
+    ///
+    /// # Errors
+    /// If neither takes one, or the one that is there is damaged or in hand.
+    pub(crate) fn plan(&self, recorded: &Recorded) -> Result<Journal, forebay_mover::Error> {
+        use forebay_mover::Error::{Host, Journal as Unusable};
+        let beside = recorded.journal();
+        let planned = |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal));
+        let inside = self
+            .allocation
+            .map(|own| own.root().join("stage-out.journal"));
+        let Some(inside) = inside else {
+            return planned(&beside);
         };
-        for stage in stages {
-            let target = PathBuf::from(&stage.pfs_path);
-            let inside = allocation.is_some_and(|allocation| lies_in(allocation, &target));
-            match roots.path(&stage) {
-                Ok(source) if !inside => {
-                    journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
-                }
-                Ok(_) => journal.refuse(&Failure::new(target, INSIDE.to_owned()))?,
-                Err(reason) => journal.refuse(&Failure::new(target, reason))?,
+        if files::status(&inside).is_err() {
+            match planned(&beside) {
+                Err(Host(_) | Unusable { .. }) => Journal::remove(&beside)?,
+                planned => return planned,
             }
         }
+        planned(&inside)
     }
-    journal.end_plan()?;
-    Ok(journal)
+
+    /// The same in this journal.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn plan_in(&self, journal: Journal) -> Result<Journal, forebay_mover::Error> {
+        journal.begin_plan()?;
+        for asked in self.stages {
+            let stages = match expanded(asked, directive::Direction::Out, &[]) {
+                Ok(stages) => stages,
+                Err(reason) => {
+                    journal.refuse(&Failure::new(PathBuf::from(&asked.pfs_path), reason))?;
+                    continue;
+                }
+            };
+            for stage in stages {
+                let target = PathBuf::from(&stage.pfs_path);
+                let inside = self.allocation.is_some_and(|own| lies_in(own, &target));
+                match self.roots.path(&stage) {
+                    Ok(source) if !inside => {
+                        journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
+                    }
+                    Ok(_) => journal.refuse(&Failure::new(target, INSIDE.to_owned()))?,
+                    Err(reason) => journal.refuse(&Failure::new(target, reason))?,
+                }
+            }
+        }
+        journal.end_plan()?;
+        Ok(journal)
+    }
 }
 
 const INSIDE: &str = "it lies in the allocation itself";

@@ -16,6 +16,14 @@ pub fn unix_milliseconds() -> u128 {
         .map_or(0, |since| since.as_millis())
 }
 
+/// Seconds since 1970-01-01 UTC, as [`unix_milliseconds`].
+#[must_use]
+pub fn unix_seconds() -> f64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
 /// Blocks this thread.
 pub fn sleep(duration: Duration) {
     std::thread::sleep(duration);

@@ -107,6 +107,12 @@ pub fn groups() -> Vec<u32> {
     groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
 }
 
+/// Number of this process.
+#[must_use]
+pub fn process_id() -> u32 {
+    std::process::id()
+}
+
 /// Number of the user.
 #[must_use]
 pub fn user_id() -> u32 {

@@ -4,7 +4,9 @@
 //! job leaves behind is found and ended, as a scheduler's process tracking does. Nothing here
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
+mod answer;
 mod origin;
+mod stops;
 mod table;
 
 use std::collections::HashSet;
@@ -12,8 +14,6 @@ use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -21,14 +21,18 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::{Result, clock, files, on};
+use crate::{Result, clock, on};
 
+pub use answer::answer_of;
+pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
 use table::{children_of, processes};
 
 /// Signals that ask us to stop.
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
+const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,8 @@ impl Ended {
 /// Signals are caught and kept until [`Caught::watch`] looks at them.
 pub struct Caught {
     signals: Signals,
+    /// Those that ask us to stop.
+    stops: Vec<i32>,
     /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
     others: HashSet<i32>,
 }
@@ -76,58 +82,13 @@ pub struct Leftovers {
     pub remaining: Vec<i32>,
 }
 
-/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
-#[derive(Debug, Clone, Default)]
-pub struct Stops(Arc<Stopped>);
-
-#[derive(Debug, Default)]
-struct Stopped {
-    count: AtomicUsize,
-    /// The first signal, or 0.
-    signal: AtomicI32,
-}
-
-impl Stops {
-    /// The count so far.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.count.load(Ordering::SeqCst)
-    }
-
-    /// The first signal that asked us.
-    #[must_use]
-    pub fn signal(&self) -> Option<i32> {
-        Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
-    }
-
-    fn add(&self, signal: i32) {
-        let signals = &self.0.signal;
-        // Only the first one counts.
-        signals
-            .compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst)
-            .ok();
-        self.0.count.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// By which another thread tells whoever looks at [`Events`] what came from elsewhere.
-#[derive(Debug, Clone)]
-pub struct Bell {
-    sender: mpsc::Sender<i32>,
-    stops: Stops,
-}
-
-impl Bell {
-    /// Something has come: look again.
-    pub fn ring(&self) {
-        self.sender.send(SIGCHLD).ok(); // who has gone looks at nothing
-    }
-
-    /// Whoever asked for what we do is gone: we are to stop, as at SIGHUP.
-    pub fn hang_up(&self) {
-        self.stops.add(0);
-        self.sender.send(SIGHUP).ok();
-    }
+/// What is to be done with a job that runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// Nothing until then; without a time, until something happens.
+    GoOn(Option<std::time::Instant>),
+    /// It is to end.
+    End,
 }
 
 /// Why a job was asked to end.
@@ -172,8 +133,9 @@ pub fn replace_by(mut command: Command) -> crate::Error {
 }
 
 impl Caught {
-    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, but those that were ignored when we
-    /// were started (nohup) stay ignored; and becomes the reaper of all descendants.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, and SIGUSR1 and SIGUSR2 for the job, but
+    /// those that were ignored when we were started (nohup) stay ignored; and becomes the reaper of all
+    /// descendants.
     ///
     /// # Errors
     /// If the kernel refuses either.
@@ -181,25 +143,25 @@ impl Caught {
         Self::listen_to(&STOPS)
     }
 
-    /// The same, and SIGUSR1 and SIGUSR2 too, whose meaning is the command's alone.
+    /// The same, where SIGUSR1 and SIGUSR2 are events as all others.
     ///
     /// # Errors
     /// As [`Caught::listen`].
     pub fn listen_for_a_command() -> Result<Self> {
-        Self::listen_to(&[&STOPS[..], &[SIGUSR1, SIGUSR2]].concat())
+        Self::listen_to(&[&STOPS[..], &OF_THE_JOB].concat())
     }
 
-    fn listen_to(signals: &[i32]) -> Result<Self> {
+    fn listen_to(stops: &[i32]) -> Result<Self> {
         let here = Path::new("this process");
         on(
             rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
             "become the reaper of the children of",
             here,
         )?;
-        let ignored = ignored_signals()?;
-        let wanted = signals
-            .iter()
-            .copied()
+        let ignored = table::signals_of("self", "SigIgn:")?;
+        let all = [&STOPS[..], &OF_THE_JOB].concat();
+        let wanted = all
+            .into_iter()
             .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let wanted: Vec<_> = wanted.collect();
         on(origin::note(&wanted), "catch the signals of", here)?;
@@ -207,7 +169,12 @@ impl Caught {
         let signals = on(caught, "catch the signals of", here)?;
         let others = children_of(us(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
-        Ok(Self { signals, others })
+        let stops = stops.to_vec();
+        Ok(Self {
+            signals,
+            stops,
+            others,
+        })
     }
 
     /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
@@ -216,6 +183,7 @@ impl Caught {
     pub fn watch(self, keeper: Option<Identity>) -> Events {
         let Self {
             mut signals,
+            stops: asking,
             others,
         } = self;
         let (sender, receiver) = mpsc::channel();
@@ -225,12 +193,14 @@ impl Caught {
             stops: stops.clone(),
         };
         for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
-            stops.add(signal);
+            if asking.contains(&signal) {
+                stops.add(signal);
+            }
             sender.send(signal).ok(); // we hold the other end
         }
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                if signal != SIGCHLD {
+                if asking.contains(&signal) {
                     stops.add(signal);
                 }
                 if sender.send(signal).is_err() {
@@ -274,29 +244,47 @@ impl Events {
         None
     }
 
-    /// Waits for the job to end. When we are asked to stop, or at the time limit, all its processes get
-    /// SIGTERM; asked again or after `grace` they get SIGKILL. Returns also what ended it so.
+    /// Waits for the job to end. When we are asked to stop, or `look` says so, all its processes get
+    /// SIGTERM; asked again or after `grace` they get SIGKILL. SIGUSR1 and SIGUSR2 are handed on to those of
+    /// them that catch it. Returns also what ended it so. `look` is
+    /// asked whenever something happens, and at the time that it names.
     ///
     /// # Errors
-    /// If /proc cannot be read.
+    /// If /proc cannot be read, or those of `look`.
     pub fn wait(
         &self,
         job: Job,
-        limit: Option<Duration>,
-        grace: Duration,
+        grace: impl Fn(Asked) -> Duration,
+        mut look: impl FnMut(&Self) -> Result<Step>,
     ) -> Result<(Ended, Option<Asked>)> {
         let mut asked = None;
-        // A limit beyond what the clock can count is none.
-        let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
+        let mut deadline = None;
         loop {
             if let (_, Some(ended)) = reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
-            match self.next(deadline) {
-                Some(SIGCHLD) => {}
-                event if asked.is_none() => {
-                    asked = Some(event.map_or(Asked::TimeLimit, Asked::Signal));
-                    deadline = Some(clock::now() + grace);
+            let mut why = None;
+            if asked.is_none() {
+                match look(self)? {
+                    Step::GoOn(until) => deadline = until,
+                    Step::End => why = Some(Asked::TimeLimit),
+                }
+            }
+            if why.is_none() {
+                match self.next(deadline) {
+                    Some(SIGCHLD) => continue,
+                    Some(signal) if OF_THE_JOB.contains(&signal) => {
+                        self.signal_those_that_catch(signal)?;
+                        continue;
+                    }
+                    None if asked.is_none() => continue,
+                    event => why = event.map(Asked::Signal),
+                }
+            }
+            match why {
+                Some(why) if asked.is_none() => {
+                    asked = Some(why);
+                    deadline = Some(clock::now() + grace(why));
                     self.signal_all(Signal::TERM)?;
                 }
                 _ => {
@@ -397,6 +385,24 @@ impl Events {
         Ok(false)
     }
 
+    /// Sends a signal to all of the job's processes that catch it, and leaves alone those that it would
+    /// kill. Returns how many they were.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn signal_those_that_catch(&self, signal: i32) -> Result<usize> {
+        let mut count = 0;
+        for pid in self.descendants()? {
+            let caught = table::signals_of(&pid.as_raw_pid().to_string(), "SigCgt:");
+            let catches = caught.is_ok_and(|caught| caught & (1 << (signal - 1)) != 0);
+            if let Some(signal) = Signal::from_named_raw(signal).filter(|_| catches) {
+                send(pid, signal)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
     /// All living descendants of this process that a job of ours started.
     fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
@@ -424,6 +430,19 @@ impl Events {
         let left = deadline.saturating_duration_since(clock::now());
         self.receiver.recv_timeout(left).ok()
     }
+}
+
+/// The number of a signal that is named, with or without SIG, or numbered.
+#[must_use]
+pub fn signal_number(name: &str) -> Option<i32> {
+    let name = name.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let named = |signal: &i32| {
+        let found = signal_hook::low_level::signal_name(*signal);
+        found.and_then(|found| found.strip_prefix("SIG")) == Some(name)
+    };
+    let numbered = |signal: &i32| name.parse() == Ok(*signal);
+    (1..32).find(|signal| named(signal) || numbered(signal))
 }
 
 /// Starts a job in a process group of its own, so that a Ctrl-C at the terminal reaches us alone.
@@ -488,19 +507,6 @@ fn send(pid: Pid, signal: Signal) -> Result<()> {
     }
 }
 
-/// Bit N-1 is set if signal N is ignored.
-fn ignored_signals() -> Result<u64> {
-    let path = Path::new("/proc/self/status");
-    let text = files::read_to_string(path)?;
-    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    on(
-        mask.ok_or_else(|| std::io::Error::other("it has no line SigIgn")),
-        "read",
-        path,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -525,7 +531,9 @@ mod tests {
             ("sleep 300 & (setsid sleep 300 &) ; exit 0", Ended::Exit(0)),
         ] {
             let job = start_job(shell(script)).expect("start");
-            let (found, asked) = events.wait(job, None, grace).expect("wait");
+            let (found, asked) = events
+                .wait(job, |_| grace, |_| Ok(Step::GoOn(None)))
+                .expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
         let two = Leftovers {
@@ -550,7 +558,11 @@ mod tests {
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
         let (found, asked) = events
-            .wait(job, None, Duration::from_millis(200))
+            .wait(
+                job,
+                |_| Duration::from_millis(200),
+                |_| Ok(Step::GoOn(None)),
+            )
             .expect("wait");
         assert_eq!(
             (found, asked),

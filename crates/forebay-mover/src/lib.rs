@@ -15,6 +15,7 @@ mod hard_links;
 mod item;
 mod journal;
 mod large;
+mod missing;
 mod parts;
 mod planning;
 mod rate;
@@ -23,6 +24,7 @@ mod steps;
 pub use engine::{Did, Moved, Options, Placing, Verify, carry_out};
 pub use error::Error;
 pub use journal::{Account, Counts, Journal, Number, Running, State};
+pub use missing::Missing;
 pub use planning::Planned;
 
 use std::path::PathBuf;

@@ -67,6 +67,17 @@ impl Journal {
         })
     }
 
+    /// The next files and links behind this number, whatever became of them.
+    pub(crate) fn all_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM} FROM entry e JOIN directory d ON d.id = e.directory WHERE e.id > ? \
+                 ORDER BY e.id LIMIT ?"
+            ))?;
+            statement.query_map(params![id, limit], item)?.collect()
+        })
+    }
+
     /// The next ones that are further names of others.
     pub(crate) fn hard_links_after(&self, id: i64, limit: usize) -> Result<Vec<HardLink>, Error> {
         self.with(|connection| {

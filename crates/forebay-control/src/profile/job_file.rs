@@ -15,7 +15,7 @@ use crate::series::{Run, What};
 use crate::{Error, JobScript, Order, environment};
 
 const FORMAT: u32 = 1;
-const NAME: &str = "job.json";
+pub(super) const NAME: &str = "job.json";
 /// Its name while it is written.
 const FRESH: &str = "job.fresh";
 /// A job that cannot be seen from here is over after this time: 30 days, more than schedulers give.

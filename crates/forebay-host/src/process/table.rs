@@ -60,6 +60,16 @@ impl Identity {
     }
 }
 
+/// Bit N-1 is set if signal N is in this line of a process's status.
+pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
+    let path = PathBuf::from(format!("/proc/{process}/status"));
+    let text = files::read_to_string(&path)?;
+    let mask = text.lines().find_map(|text| text.strip_prefix(line));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let missing = || std::io::Error::other(format!("it has no line {line}"));
+    on(mask.ok_or_else(missing), "read", &path)
+}
+
 /// Name of the processes that hold views: they are nobody's job.
 pub(crate) const KEEPER: &str = "forebay-keeper";
 

@@ -1,0 +1,194 @@
+//! `forebay gather`: what the nodes of jobs still hold is staged out, on each node by `forebay clean` there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use forebay_control::{STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records};
+use forebay_host::machine;
+use forebay_host::process::command;
+use indicatif::HumanBytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::messages::{data, error, fail, hint, json, say, warn};
+
+/// Nodes that are at work at once.
+const AT_ONCE: usize = 32;
+const LAUNCHER: &str = "srun";
+
+#[derive(Debug, Args)]
+pub struct GatherArguments {
+    /// Only what these nodes hold [default: all that hold something]
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub nodes: Vec<String>,
+    /// Print a JSON list, an object for each node
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What one node did.
+#[derive(Debug, Default, Serialize)]
+struct Gathered {
+    node: String,
+    /// What `forebay clean --json` says there of each job.
+    jobs: Vec<Value>,
+    files: u64,
+    bytes: u64,
+    /// Files that did not arrive.
+    failures: usize,
+    error: Option<String>,
+}
+
+type Asked = (String, Vec<String>);
+
+pub fn gather(arguments: &GatherArguments) -> i32 {
+    let held = match held(&arguments.nodes) {
+        Ok(held) => held,
+        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+    };
+    for node in &arguments.nodes {
+        if !held.contains_key(node) {
+            say(&format!("{node}: nothing is left there"));
+        }
+    }
+    let all: Vec<Asked> = held.into_iter().collect();
+    let mut gathered = Vec::new();
+    for some in all.chunks(AT_ONCE) {
+        let begun: Vec<_> = some.iter().map(|asked| (asked, begin(asked))).collect();
+        gathered.extend(begun.into_iter().map(|(asked, child)| finish(asked, child)));
+    }
+    let code = gathered.iter().map(complain).max().unwrap_or(0);
+    if arguments.json {
+        return json(&gathered, code);
+    }
+    if gathered.is_empty() {
+        return data("nothing is left on any node", code);
+    }
+    data(&table(&gathered), code)
+}
+
+/// The jobs that left something to be staged out, by the node that holds it.
+fn held(wanted: &[String]) -> Result<BTreeMap<String, Vec<String>>, forebay_control::Error> {
+    let records = records()?;
+    for (path, reason) in &records.unreadable {
+        warn(&format!("cannot read {}: {reason}", path.display()));
+    }
+    let mut held: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for recorded in records.found {
+        let left = match recorded.state()? {
+            State::Left { .. } | State::Elsewhere => {
+                recorded.is_undrained() && !recorded.is_only_the_users()
+            }
+            State::Running | State::Lost | State::Unreachable => false,
+        };
+        let record = recorded.record;
+        if left && (wanted.is_empty() || wanted.contains(&record.host)) {
+            held.entry(record.host).or_default().push(record.id);
+        }
+    }
+    Ok(held)
+}
+
+/// Starts `forebay clean` on the node.
+fn begin((node, jobs): &Asked) -> Result<Child, String> {
+    let program = machine::this_program().map_err(|error| error.to_string())?;
+    let mut words: Vec<OsString> = Vec::new();
+    if *node != machine::hostname() {
+        let launcher = machine::find_other_program(LAUNCHER).ok_or_else(|| {
+            format!("there is no {LAUNCHER} to reach it; run forebay clean there")
+        })?;
+        words.push(launcher.into());
+        let options = ["--nodes=1", "--ntasks=1", "--quiet", "--nodelist"];
+        words.extend(options.map(OsString::from));
+        words.push(node.into());
+        if in_a_schedulers_job() {
+            words.push("--overlap".into());
+        }
+    }
+    words.push(program.into());
+    words.extend(["clean", "--json"].map(OsString::from));
+    words.extend(jobs.iter().map(OsString::from));
+    let mut started = command(&words[0]);
+    started.args(&words[1..]).stdin(Stdio::null());
+    let started = started.stdout(Stdio::piped()).spawn();
+    started.map_err(|error| format!("cannot run {}: {error}", Path::new(&words[0]).display()))
+}
+
+fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
+    let mut gathered = Gathered {
+        node: node.clone(),
+        ..Gathered::default()
+    };
+    let output = child.and_then(|child| child.wait_with_output().map_err(|e| e.to_string()));
+    let output = match output {
+        Ok(output) => output,
+        Err(why) => {
+            gathered.error = Some(why);
+            return gathered;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    gathered.jobs = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    for job in &gathered.jobs {
+        let staged = &job["stage_out"];
+        gathered.files += staged["files"].as_u64().unwrap_or(0);
+        gathered.bytes += staged["bytes"].as_u64().unwrap_or(0);
+        gathered.failures += staged["failures"].as_array().map_or(0, Vec::len);
+    }
+    let wrong = gathered.jobs.iter().find_map(|job| job["error"].as_str());
+    gathered.error = match wrong {
+        Some(wrong) => Some(wrong.to_owned()),
+        None if gathered.jobs.len() < jobs.len() => {
+            Some(format!("it did not answer: {}", output.status))
+        }
+        None => None,
+    };
+    gathered
+}
+
+/// Says what is wrong with a node; returns the exit code for it.
+fn complain(gathered: &Gathered) -> i32 {
+    let (node, failures) = (&gathered.node, gathered.failures);
+    if let Some(why) = &gathered.error {
+        error(&format!("{node}: {why}"));
+        hint(&format!(
+            "when it can be reached: forebay gather --nodes {node}"
+        ));
+        return 1;
+    }
+    if failures > 0 {
+        error(&format!(
+            "{node}: {failures} files did not arrive; nothing was removed there"
+        ));
+        hint("mend the cause and run forebay gather again");
+        return STAGE_OUT_INCOMPLETE;
+    }
+    0
+}
+
+fn table(gathered: &[Gathered]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["NODE", "JOBS", "FILES", "BYTES", "NOT ARRIVED"]);
+    for node in gathered {
+        let failures = match &node.error {
+            Some(_) => "?".to_owned(),
+            None => node.failures.to_string(),
+        };
+        table.add_row([
+            node.node.clone(),
+            node.jobs.len().to_string(),
+            node.files.to_string(),
+            HumanBytes(node.bytes).to_string(),
+            failures,
+        ]);
+    }
+    table.trim_fmt()
+}

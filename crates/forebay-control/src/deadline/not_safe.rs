@@ -1,0 +1,119 @@
+//! The list of what exists in an allocation only.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use forebay_host::files;
+use forebay_mover::{Journal, Missing};
+use serde::Serialize;
+
+use crate::Error;
+use crate::record::Recorded;
+
+/// Files named in a message; the list has all.
+const NAMED: usize = 10;
+
+/// Files that are to be staged out and are not at their destination.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NotSafe {
+    /// How many.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The list of them all, or where it should be if it could not be written.
+    pub list: PathBuf,
+    /// Where the first ones lie.
+    pub first: Vec<PathBuf>,
+}
+
+impl Recorded {
+    /// Where the files are listed that are not safe, beside the record: `ID-PID@HOST.FILES-NOT-SAFE`.
+    #[must_use]
+    pub fn not_safe_list(&self) -> PathBuf {
+        self.path().with_extension("FILES-NOT-SAFE")
+    }
+
+    /// How many files the list names; none if there is no list.
+    #[must_use]
+    pub fn not_safe_files(&self) -> Option<u64> {
+        let list = files::read_lossy(&self.not_safe_list()).ok()?;
+        let named = list.lines().filter(|line| !line.starts_with('#'));
+        Some(named.count() as u64)
+    }
+
+    /// Writes the list, or removes it if nothing is missing.
+    ///
+    /// # Errors
+    /// If the journal cannot be read. If the list cannot be written what is missing is counted all the same.
+    pub(crate) fn list_not_safe(
+        &self,
+        journal: &Journal,
+        root: Option<&Path>,
+    ) -> Result<(NotSafe, forebay_host::Result<()>), Error> {
+        let mut found = NotSafe {
+            list: self.not_safe_list(),
+            ..NotSafe::default()
+        };
+        let mut text = self.head();
+        journal.missing(|missing| {
+            let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
+            let lies = inner.map_or_else(
+                || missing.source.clone(),
+                |(root, path)| self.record.reachable_root(root).join(path),
+            );
+            line(&mut text, &missing, &lies);
+            found.files += 1;
+            found.bytes += missing.bytes;
+            if found.first.len() < NAMED {
+                found.first.push(lies);
+            }
+        })?;
+        let done = if found.files == 0 {
+            self.remove_not_safe_list()
+        } else {
+            files::write_whole(&found.list, &fresh(&found.list), &text)
+        };
+        Ok((found, done))
+    }
+
+    /// Everything is safe.
+    pub(crate) fn remove_not_safe_list(&self) -> forebay_host::Result<()> {
+        let list = self.not_safe_list();
+        for path in [fresh(&list), list] {
+            match files::remove_file(&path) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let (id, host) = (&self.record.id, &self.record.host);
+        format!(
+            "# Not safe: in the allocation of job {id} on {host} only. Stage them out there: forebay clean {id}\n\
+             # bytes, where it lies, where it is to go; \\xNN stands for a character that would break the line\n"
+        )
+        .into_bytes()
+    }
+}
+
+/// Its name while it is written.
+fn fresh(list: &Path) -> PathBuf {
+    list.with_extension("FILES-NOT-SAFE.fresh-list")
+}
+
+fn line(text: &mut Vec<u8>, missing: &Missing, lies: &Path) {
+    text.extend(missing.bytes.to_string().bytes());
+    for path in [lies, &missing.target] {
+        text.push(b'\t');
+        for &byte in path.as_os_str().as_bytes() {
+            if byte < b' ' || byte == b'\\' || byte == 0x7f {
+                text.extend(format!("\\x{byte:02x}").bytes());
+            } else {
+                text.push(byte);
+            }
+        }
+    }
+    text.push(b'\n');
+}

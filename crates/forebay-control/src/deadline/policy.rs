@@ -1,0 +1,213 @@
+//! What is to be done about the time that is left: arithmetic alone.
+
+/// What is the case. Times in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Situation {
+    /// Until the scheduler ends the job.
+    pub(super) left_s: f64,
+    /// Files to be staged out that are not at their destination.
+    pub(super) files: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// What it takes to find these out.
+    pub(super) look_s: f64,
+}
+
+/// What was settled when the job began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// Speed of stage-out.
+    pub(super) bytes_per_s: f64,
+    /// Kept free before the end.
+    pub(super) margin_s: f64,
+    /// What the job's processes may need to end.
+    pub(super) grace_s: f64,
+    /// How long before the job is ended its processes get a signal; none if they get none.
+    pub(super) signal_s: Option<f64>,
+}
+
+/// What was done already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Said {
+    /// Bytes that were not safe at the last warning; 0 before the first.
+    pub(super) warned_bytes: u64,
+    /// The processes got their signal.
+    pub(super) signalled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Action {
+    /// Look again after this time in seconds.
+    GoOn(f64),
+    /// Tell the user how the time stands.
+    Warn,
+    /// Send the signal.
+    Signal,
+    /// End the job, so that stage-out begins.
+    End,
+}
+
+/// What one more file costs beside its bytes: it is made, synced and renamed.
+const FILE_S: f64 = 0.005;
+/// Looks are taken at least and at most so often.
+const LOOK_S: (f64, f64) = (1.0, 10.0);
+/// Looks take at most one part in so many of the time.
+const LOOK_SHARE: f64 = 50.0;
+
+impl Situation {
+    /// What stage-out would take.
+    pub(super) fn needed_s(&self, terms: &Terms) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let (bytes, files) = (self.bytes as f64, self.files as f64);
+        bytes / terms.bytes_per_s + files * FILE_S
+    }
+
+    fn reserved_s(&self, terms: &Terms) -> f64 {
+        self.needed_s(terms) + terms.margin_s + terms.grace_s
+    }
+
+    /// Would half of the time left be taken?
+    pub(super) fn is_near(&self, terms: &Terms) -> bool {
+        self.reserved_s(terms) >= self.left_s / 2.0
+    }
+}
+
+/// What is to be done now.
+pub(super) fn decide(now: &Situation, terms: &Terms, said: &Said) -> Action {
+    let spare_s = now.left_s - now.reserved_s(terms);
+    let is_safe = now.files == 0;
+    if spare_s <= 0.0 && !is_safe {
+        return Action::End;
+    }
+    let to_signal = terms.signal_s.filter(|_| !said.signalled);
+    if to_signal.is_some_and(|before_s| spare_s <= before_s) {
+        return Action::Signal;
+    }
+    let news = said.warned_bytes == 0 || now.bytes / 2 >= said.warned_bytes;
+    if !is_safe && now.is_near(terms) && news {
+        return Action::Warn;
+    }
+    let (least_s, most_s) = LOOK_S;
+    let often_s = (spare_s / 4.0).clamp(least_s, most_s);
+    // Nothing that is to be done at its time waits for a look that is put off because looks are slow.
+    let next_s = spare_s - to_signal.unwrap_or(0.0);
+    Action::GoOn(
+        often_s
+            .max(now.look_s * LOOK_SHARE)
+            .min(next_s.max(least_s)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const TERMS: Terms = Terms {
+        bytes_per_s: 1e6,
+        margin_s: 20.0,
+        grace_s: 10.0,
+        signal_s: None,
+    };
+
+    fn at(left_s: f64, bytes: u64) -> Situation {
+        Situation {
+            left_s,
+            files: u64::from(bytes > 0),
+            bytes,
+            look_s: 0.001,
+        }
+    }
+
+    fn fresh(now: Situation, terms: Terms) -> Action {
+        decide(&now, &terms, &Said::default())
+    }
+
+    #[test]
+    fn a_job_with_time_enough_goes_on() {
+        assert_eq!(fresh(at(3600.0, 100_000_000), TERMS), Action::GoOn(10.0));
+        assert_eq!(fresh(at(3600.0, 0), TERMS), Action::GoOn(10.0));
+    }
+
+    #[test]
+    fn the_job_is_ended_when_stage_out_margin_and_grace_fill_the_time_left() {
+        // 70 s of copying, 20 s of margin, 10 s of grace.
+        let seventy = 70_000_000;
+        let warned = Said {
+            warned_bytes: seventy,
+            ..Said::default()
+        };
+        let before = decide(&at(101.0, seventy), &TERMS, &warned);
+        assert_eq!(before, Action::GoOn(1.0));
+        assert_eq!(decide(&at(100.0, seventy), &TERMS, &warned), Action::End);
+        assert_eq!(fresh(at(5.0, 1), TERMS), Action::End);
+        assert_eq!(fresh(at(-5.0, 1), TERMS), Action::End);
+    }
+
+    #[test]
+    fn many_small_files_take_longer_than_their_bytes() {
+        let mut many = at(100.0, MIB);
+        many.files = 20_000;
+        assert_eq!(fresh(many, TERMS), Action::End);
+    }
+
+    #[test]
+    fn a_job_whose_results_are_safe_is_never_ended() {
+        assert!(matches!(fresh(at(1.0, 0), TERMS), Action::GoOn(_)));
+        assert!(matches!(fresh(at(-1.0, 0), TERMS), Action::GoOn(_)));
+    }
+
+    #[test]
+    fn it_is_said_once_when_half_of_the_time_is_needed_and_again_when_twice_as_much_is_not_safe() {
+        let said = |warned_bytes| Said {
+            warned_bytes,
+            ..Said::default()
+        };
+        let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &said(before));
+        assert!(matches!(decided(69_000_000, 0), Action::GoOn(_)));
+        assert_eq!(decided(71_000_000, 0), Action::Warn);
+        assert!(matches!(decided(140_000_000, 71_000_000), Action::GoOn(_)));
+        assert_eq!(decided(143_000_000, 71_000_000), Action::Warn);
+    }
+
+    #[test]
+    fn the_signal_comes_once_its_time_before_the_job_is_ended() {
+        let terms = Terms {
+            signal_s: Some(120.0),
+            ..TERMS
+        };
+        // 50 s of copying: ended when 80 s are left.
+        let fifty = 50_000_000;
+        let warned = Said {
+            warned_bytes: fifty,
+            ..Said::default()
+        };
+        let signalled = Said {
+            signalled: true,
+            ..warned
+        };
+        assert_eq!(
+            decide(&at(201.0, fifty), &terms, &warned),
+            Action::GoOn(1.0)
+        );
+        assert_eq!(decide(&at(200.0, fifty), &terms, &warned), Action::Signal);
+        let after = decide(&at(200.0, fifty), &terms, &signalled);
+        assert!(matches!(after, Action::GoOn(_)));
+        assert_eq!(decide(&at(80.0, fifty), &terms, &signalled), Action::End);
+        // Also where all is safe by then: a last checkpoint may be wanted all the same.
+        assert_eq!(fresh(at(150.0, 0), terms), Action::Signal);
+    }
+
+    #[test]
+    fn slow_looks_are_taken_seldom_but_in_time() {
+        let mut slow = at(100_000.0, 1_000_000);
+        slow.look_s = 20.0;
+        assert_eq!(fresh(slow, TERMS), Action::GoOn(1000.0));
+        let mut late = at(500.0, 1_000_000);
+        late.look_s = 20.0;
+        let Action::GoOn(seconds) = fresh(late, TERMS) else {
+            panic!("it goes on");
+        };
+        assert!(seconds < 500.0 - 30.0 && seconds > 400.0, "{seconds}");
+    }
+}

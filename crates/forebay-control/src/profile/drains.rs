@@ -1,0 +1,51 @@
+//! How fast earlier jobs staged out.
+
+use std::path::Path;
+
+use forebay_host::files;
+use serde::Deserialize;
+
+use super::{job_file, retention};
+use crate::record::{PROFILES, state_directories};
+
+/// Records that are looked at.
+const LOOKS: usize = 20;
+
+#[derive(Deserialize)]
+struct Record {
+    emulated: Option<serde::de::IgnoredAny>,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Deserialize)]
+struct Outcome {
+    stage_out: Option<Moved>,
+}
+
+#[derive(Deserialize)]
+struct Moved {
+    bytes: u64,
+    seconds: f64,
+}
+
+/// Bytes and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
+/// are left out.
+pub(crate) fn earlier_stage_outs() -> impl Iterator<Item = (u64, f64)> {
+    let all = state_directories().into_iter().flat_map(|directory| {
+        let profiles = directory.join(PROFILES);
+        let newest = retention::ids(&profiles).into_iter().rev().take(LOOKS);
+        newest.filter_map(move |id| stage_out(&profiles.join(id.to_string())))
+    });
+    all.take(LOOKS)
+}
+
+/// What is damaged or incomplete tells nothing.
+fn stage_out(directory: &Path) -> Option<(u64, f64)> {
+    let text = files::read_to_string(&directory.join(job_file::NAME)).ok()?;
+    let record: Record = serde_json::from_str(&text).ok()?;
+    if record.emulated.is_some() {
+        return None;
+    }
+    let moved = record.outcome?.stage_out?;
+    Some((moved.bytes, moved.seconds))
+}

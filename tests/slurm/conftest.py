@@ -1,0 +1,38 @@
+"""One Slurm for all tests of this folder."""
+
+import pytest
+
+from slurm.batch import Batch
+from slurm.cluster import NOBODY, Cluster, missing
+
+
+@pytest.fixture(scope="session")
+def cluster(build):
+    why = missing()
+    if why:
+        pytest.skip(why)
+    cluster = Cluster(build)
+    try:
+        cluster.wait_until_up()
+        yield cluster
+    finally:
+        cluster.shut_down()
+
+
+@pytest.fixture(params=["nobody", "root"])
+def batch(cluster, request):
+    user = NOBODY if request.param == "nobody" else None
+    yield from made(cluster, user, request)
+
+
+@pytest.fixture
+def users(cluster, request):
+    """An ordinary user's jobs only: where it makes no difference who submits."""
+    yield from made(cluster, NOBODY, request)
+
+
+def made(cluster, user, request):
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    batch = Batch(cluster, user, name)
+    yield batch
+    batch.end()

@@ -1,0 +1,23 @@
+#!/bin/bash
+# One host of the cluster: the first process of its own process, mount and name namespaces.
+# Usage: node.sh NAME TOP BUILD
+set -euo pipefail
+name=$1 top=$2 build=$3
+hostname "$name"
+mount -t tmpfs none /mnt
+mount -t tmpfs none /dev/shm
+mount -t tmpfs none /sys/fs/cgroup # what cgroups this machine has is not asked: Slurm here tracks processes without
+mkdir /mnt/nvme /mnt/top /mnt/build
+mount --bind "$top/hosts/$name/nvme" /mnt/nvme
+# A /tmp of its own, in which the files that all hosts share are seen again if they lie there.
+mount --bind "$top" /mnt/top
+mount --bind "$build" /mnt/build
+mount --bind "$top/hosts/$name/tmp" /tmp
+mkdir -p "$top" "$build"
+mount --bind /mnt/top "$top"
+mount --bind /mnt/build "$build"
+# A job starts with what its node is for.
+export FOREBAY_STORE=/mnt/nvme
+slurmd -D -f "$SLURM_CONF" &
+echo $! >"$top/hosts/$name/slurmd"
+while :; do wait -n || true; done
