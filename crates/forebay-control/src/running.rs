@@ -133,7 +133,10 @@ impl Running<'_> {
             if is_near {
                 self.list_not_safe(recorded, &plan, space);
             }
-            let staged = self.staging(Direction::Out).carry_out(&plan, before);
+            // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
+            let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
+            let ignored = if is_repeated { usize::MAX } else { before };
+            let staged = self.staging(Direction::Out).carry_out(&plan, ignored);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
             let not_safe = (missing || is_near).then(|| self.list_not_safe(recorded, &plan, space));
