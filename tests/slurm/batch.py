@@ -56,7 +56,7 @@ class Batch:
             seen.append(self.shown(job)["JobState"])
             return seen[-1] in (states or ENDED)
 
-        self.cluster.wait(reached, f"job {job} was {seen}")
+        self.cluster.wait(reached, seen)
         return seen[-1]
 
     def shown(self, job):

@@ -119,6 +119,18 @@ def test_scancel_leaves_time_for_what_fits_into_killwait(users):
     users.cluster.wait(lambda: users.left() == [], "the allocation stayed")
 
 
+def test_a_sigterm_that_is_repeated_does_not_stop_the_stage_out(users):
+    (users.directory / "slow.toml").write_text(MODEL)
+    job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2", 16 << 20) + "\n" + WAIT, 3000)
+    users.appears("wrote")
+    for _ in range(2):
+        users.run("scancel", "--batch", "--signal=TERM", job)
+        users.cluster.wait(lambda: "ended with status" in users.complained(), "the job goes on")
+    assert users.wait(job) == "FAILED"
+    assert users.shown(job)["ExitCode"] == "143:0", users.complained()
+    assert users.arrived() == ["1", "2"] and users.left() == []
+
+
 def test_killed_while_it_stages_out_the_list_names_what_was_not_safe(users):
     (users.directory / "slow.toml").write_text(MODEL)
     job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2 3", 64 << 20) + "\n" + WAIT, 3000)

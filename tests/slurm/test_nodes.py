@@ -118,4 +118,5 @@ def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):
     last = max(int(line.split()[1]) for line in said[: said.index(begun[1])] if "done" in line)
     assert begun == ["begins behind step 0", f"begins behind step {last}"] and last >= 2
     arrived = sorted(path.name for path in (users.directory / "checkpoints").iterdir())
-    assert arrived == [f"step-{n:04d}" for n in (*range(1, 6), 99)] and users.left() == []
+    assert arrived == [f"step-{n:04d}" for n in (*range(1, 6), 99)]
+    assert users.left() == [], (users.status("n1"), users.complained())

@@ -181,7 +181,10 @@ impl Running<'_> {
         if is_near {
             self.list_not_safe(recorded, &journal);
         }
-        let staged = self.staging(Direction::Out).carry_out(&journal, before);
+        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
+        let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
+        let ignored = if is_repeated { usize::MAX } else { before };
+        let staged = self.staging(Direction::Out).carry_out(&journal, ignored);
         let listed = missing || is_near || !staged.failures.is_empty();
         let not_safe = listed.then(|| self.list_not_safe(recorded, &journal));
         (staged, not_safe.flatten())

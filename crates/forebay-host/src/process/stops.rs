@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 
 /// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,12 @@ impl Stops {
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    /// Was it SIGTERM that asked us first?
+    #[must_use]
+    pub fn is_by_sigterm(&self) -> bool {
+        self.signal() == Some(SIGTERM)
     }
 
     pub(super) fn add(&self, signal: i32) {
