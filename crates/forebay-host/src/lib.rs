@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
 
 pub mod clock;
+pub mod closes;
 pub mod disks;
 pub mod files;
 pub mod machine;
