@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use forebay_control::{Map, Wishes, parse_time};
+use forebay_control::{DrainWish, Map, Wishes, parse_time};
 use forebay_directive::parse_size;
 use forebay_host::files;
 
@@ -37,6 +37,10 @@ pub enum Verb {
     /// Show jobs that run, and what killed ones have left
     #[command(after_help = "Example:\n  forebay status")]
     Status(StatusArguments),
+    /// In a job: tell what is drained, or wait until all is that was closed by now
+    #[command(after_help = "Example:\n  forebay drain wait\n\n\
+        Exit codes of drain:\n  1  something did not arrive, or nothing of the job is drained")]
+    Drain(DrainArguments),
     /// Stage out what killed jobs have left, and remove it
     #[command(
         after_help = "Example:\n  forebay clean\n  forebay clean --discard 1763761234567\n\n\
@@ -115,6 +119,13 @@ pub struct RunArguments {
     /// Write the job's standard output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Stage out each file that matches as soon as it is closed, while the job computes; WHAT is
+    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
+    #[arg(long, value_name = "WHAT", value_parser = DrainWish::parse, conflicts_with = "no_burst_buffer")]
+    pub drain: Vec<DrainWish>,
+    /// The same, for all files below $PERSIST_DIR to $PFS_DIR, as Spectral does it on Summit
+    #[arg(long, conflicts_with = "no_burst_buffer")]
+    pub spectral: bool,
     /// Do not record what the job's programs do with their files
     #[arg(long)]
     pub no_profile: bool,
@@ -208,6 +219,28 @@ pub struct StatusArguments {
     /// Print a JSON list
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DrainArguments {
+    #[command(subcommand)]
+    pub verb: DrainVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DrainVerb {
+    /// Tell how far it is
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Wait until everything that is closed by now has been copied, and tell
+    Wait {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

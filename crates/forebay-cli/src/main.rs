@@ -4,6 +4,7 @@ mod arguments;
 mod clean;
 mod compare;
 mod doctor;
+mod drain;
 mod emulation;
 mod launchers;
 mod lfs;
@@ -52,6 +53,7 @@ fn verb() -> i32 {
         Verb::Report { words } => python::become_verb("report", &words),
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
+        Verb::Drain(arguments) => drain::drain(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),

@@ -1,6 +1,8 @@
 //! `forebay run`.
 
-use forebay_control::{Outcome, Output, Preview, Recording};
+use forebay_control::{
+    DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, Outcome, Output, Preview, Recording,
+};
 use serde::Serialize;
 
 use crate::arguments::RunArguments;
@@ -56,6 +58,9 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     };
     let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
+    let drain = wished(arguments)?;
+    order.drain = &drain;
+    order.spectral = prepared.spectral(arguments.spectral);
     if arguments.dry_run {
         return order
             .preview(progress)
@@ -65,6 +70,26 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     status::warn_of_leftovers();
     let outcome = forebay_control::run(&order, caught, progress).map_err(refused)?;
     Ok(Done::Ran(Box::new((outcome, prepared.emulation))))
+}
+
+/// What is to be drained: the options, else the variable.
+fn wished(arguments: &RunArguments) -> Result<Vec<DrainWish>, Refused> {
+    let named = std::env::var(DRAIN_VARIABLE).ok();
+    let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
+    match named {
+        Some(text) if arguments.drain.is_empty() => {
+            let wish = DrainWish::parse(&text);
+            let wish = wish.map_err(|error| {
+                (
+                    format!("{DRAIN_VARIABLE}: {error}"),
+                    None,
+                    FAILED_BEFORE_THE_JOB,
+                )
+            });
+            wish.map(|wish| vec![wish])
+        }
+        _ => Ok(arguments.drain.clone()),
+    }
 }
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {

@@ -15,7 +15,7 @@ use crate::order::Output;
 use crate::placement::namespace_directory;
 use crate::profile::{Profile, Recording};
 use crate::running::{Life, Running};
-use crate::{Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
+use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
@@ -154,6 +154,7 @@ impl Running<'_> {
         for mode in [AccessMode::Striped, AccessMode::Private] {
             process.env_remove(mode.variable());
         }
+        process.env_remove(DRAIN_VARIABLE); // nor drain what is not its own
         process.envs(self.variables());
         if let Some((profile, recording)) = execution.recording {
             let launcher = execution.launcher();

@@ -118,14 +118,14 @@ impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
-        self.record.phase != Phase::Preparing && !self.record.stage_out.is_empty()
+        self.record.phase != Phase::Preparing && self.record.stages_out()
     }
 
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
     pub fn is_only_the_users(&self) -> bool {
-        let stages_nothing_out = self.record.stage_out.is_empty() && self.record.place.is_some();
+        let stages_nothing_out = !self.record.stages_out() && self.record.place.is_some();
         match self.record.phase {
             Phase::Preparing | Phase::Removing => false,
             Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out,
@@ -231,7 +231,7 @@ impl Recorded {
         }
         let events = caught.watch(self.record.keeper);
         let allocation = Allocation::found(place.root.clone(), place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
+        let plan = plan_out(&self.record.stage_out, &self.record.drain_to, &allocation);
         plan.remove_parts(&self.record.id)?;
         let staging = Staging {
             direction: Direction::Out,
@@ -250,7 +250,7 @@ impl Recorded {
         };
         let reachable = self.record.reachable_root(&place.root);
         let allocation = Allocation::found(reachable, place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
+        let plan = plan_out(&self.record.stage_out, &self.record.drain_to, &allocation);
         Ok(plan.remove_parts(&self.record.id).map(drop)?)
     }
 

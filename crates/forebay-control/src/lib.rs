@@ -1,6 +1,7 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
 
 mod command;
+mod drain;
 mod environment;
 mod error;
 mod execution;
@@ -22,6 +23,10 @@ mod series;
 mod staging;
 
 pub use command::{Command, Profiled};
+pub use drain::{
+    DRAIN_VARIABLE, DrainStatus, DrainTo, DrainWish, Drained, Patterns, Question, Spectral,
+    ask as ask_drain,
+};
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE};
 pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED};
 pub use forebay_mover::Failure;

@@ -8,9 +8,10 @@ use forebay_directive::{AccessMode, JobDw, Origin, Place, Request};
 use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
+use crate::drain;
 use crate::placement::Wishes;
 use crate::profile::Recording;
-use crate::{Error, JobScript, Staged, StoreUsed};
+use crate::{DrainWish, Error, JobScript, Spectral, Staged, StoreUsed};
 
 /// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
 const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
@@ -37,6 +38,10 @@ pub struct Order<'a> {
     pub shims: &'a [&'a str],
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
+    /// What is drained while the job runs.
+    pub drain: &'a [DrainWish],
+    /// The same in Spectral's way.
+    pub spectral: Spectral,
     /// How its I/O is recorded; none if it is not to be.
     pub recording: Option<Recording<'a>>,
 }
@@ -111,6 +116,7 @@ impl Order<'_> {
                 job.access.push(AccessMode::Private);
             }
         }
+        drain::check(self.drain, &self.spectral, &request)?;
         Ok(request)
     }
 

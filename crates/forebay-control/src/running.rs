@@ -8,6 +8,7 @@ use forebay_host::files;
 use forebay_host::process::{Events, Identity};
 use indicatif::HumanBytes;
 
+use crate::drain::Drain;
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
@@ -49,6 +50,9 @@ impl Running<'_> {
         if let Some(space) = self.space {
             self.check_destinations(space)?;
         }
+        let stops = self.events.stops();
+        let drain = self.space.map(|space| Drain::of(life, space, stops));
+        let drain = drain.transpose()?.flatten();
         let stage_in = self.stage_in(|_| true)?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
@@ -56,6 +60,7 @@ impl Running<'_> {
         recorded.update(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
+            record.drain_to = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         })?;
         let recording = life.order.recording.as_ref();
         let execution = Execution {
@@ -68,7 +73,12 @@ impl Running<'_> {
             recording: profile.zip(recording),
         };
         // From here on there may be data in the allocation that exist nowhere else.
-        let executed = self.execute(&execution).map_err(|error| match error {
+        let run = || self.execute(&execution);
+        let executed = match &drain {
+            Some(drain) => drain.around(recorded, run),
+            None => run(),
+        };
+        let executed = executed.map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
                 kept: self.space.map(|space| space.allocation.root().to_owned()),
@@ -77,7 +87,7 @@ impl Running<'_> {
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
         Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, recorded),
+            Some(space) => self.after_the_script(outcome, space, drain.as_ref(), recorded),
             None => outcome,
         })
     }
@@ -98,6 +108,7 @@ impl Running<'_> {
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
+            drain: None,
             stage_out: None,
             leftover_processes: executed.leftovers.found,
             unended_processes: executed.leftovers.remaining,
@@ -113,18 +124,31 @@ impl Running<'_> {
         &self,
         mut outcome: Outcome,
         space: &Space,
+        drain: Option<&Drain>,
         recorded: &mut Recorded,
     ) -> Outcome {
         let life = self.life;
         self.check_capacity(space);
         let mut missing = !outcome.unended_processes.is_empty();
-        if !life.request.stage_out.is_empty() {
+        let drained = drain.map(Drain::tell);
+        let elsewhere = drain.map(Drain::elsewhere).unwrap_or_default();
+        if !life.request.stage_out.is_empty() || !elsewhere.is_empty() {
             let before = self.events.stops().count();
-            let plan = plan_out(&life.request.stage_out, &space.allocation);
+            let mut plan = plan_out(&life.request.stage_out, &elsewhere, &space.allocation);
+            if let Some(drain) = drain {
+                drain.keep_what_is_not_safe(&mut plan);
+            }
             let staged = self.staging(Direction::Out).carry_out(&plan, before);
+            if let Some(drain) = drain {
+                drain.finish(&staged.failures);
+            }
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
         }
+        let staged = outcome.stage_out.as_ref();
+        outcome.drain = drain
+            .zip(drained)
+            .map(|(drain, status)| drain.drained(status, staged));
         outcome.undelivered = missing;
         outcome.exit_code = exit_code(outcome.job_status, missing);
         if !missing {

@@ -8,6 +8,7 @@ use forebay_host::{clock, files};
 use forebay_mover::{Failure, Options, Plan, Transfer, What, carry_out};
 use forebay_store::Allocation;
 
+use crate::drain::{DrainTo, add_to_plan};
 use crate::placement::{Map, namespace_directory};
 use crate::{Direction, Error, Staged, Watcher};
 
@@ -75,21 +76,21 @@ pub(crate) fn plan_in(
     Ok(plan)
 }
 
-/// What stages out of a namespace of the allocation at `root`. What cannot be staged is among the
-/// plan's failures.
-pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
+/// What stages out of a namespace of the allocation, and what goes `elsewhere`. What cannot be staged is
+/// among the plan's failures.
+pub(crate) fn plan_out(stages: &[Stage], elsewhere: &[DrainTo], allocation: &Allocation) -> Plan {
     let root = allocation.namespace(namespace_directory(AccessMode::Striped));
     let mut plan = Plan::default();
     for asked in stages {
-        let stages = match expanded(asked, directive::Direction::Out, &[]) {
-            Ok(stages) => stages,
+        let expanded = match expanded(asked, directive::Direction::Out, &[]) {
+            Ok(expanded) => expanded,
             Err(reason) => {
                 let path = PathBuf::from(&asked.pfs_path);
                 plan.failures.push(Failure { path, reason });
                 continue;
             }
         };
-        for stage in stages {
+        for stage in expanded {
             let source = root.join(&stage.inner_path);
             let target = PathBuf::from(&stage.pfs_path);
             let added = match lies_in(allocation, &target) {
@@ -104,6 +105,7 @@ pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
             plan.failures.extend(added.err());
         }
     }
+    add_to_plan(&mut plan, elsewhere, stages, allocation);
     plan
 }
 

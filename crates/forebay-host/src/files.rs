@@ -317,6 +317,19 @@ pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
 }
 
+/// Opens a file to write at its end, made if it is not there.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_append(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    on(
+        options.append(true).create(true).open(path),
+        "open to write",
+        path,
+    )
+}
+
 /// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside
 /// it, then renamed. Where that fails nothing new stays.
 ///

@@ -5,11 +5,13 @@
 pub mod clock;
 pub mod closes;
 pub mod disks;
+pub mod door;
 pub mod files;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
 pub mod namespace;
+pub mod priority;
 pub mod probe;
 pub mod process;
 

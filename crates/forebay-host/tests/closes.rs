@@ -1,5 +1,5 @@
 //! When is a file closed? With the real kernel, and each way in which a file can stay open.
-#![allow(clippy::disallowed_methods)] // the test writes the files itself
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // the test writes the files itself
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
