@@ -10,6 +10,7 @@ mod launchers;
 mod lfs;
 mod libraries;
 mod messages;
+mod on_close;
 mod prepared;
 mod preview;
 mod profile;
@@ -54,6 +55,7 @@ fn verb() -> i32 {
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Drain(arguments) => drain::drain(&arguments),
+        Verb::Watch(arguments) => on_close::watch(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),

@@ -77,6 +77,7 @@ impl<'a> Prepared<'a> {
             shims: &self.shims,
             emulation: self.emulation.as_ref().map(Emulation::state_path),
             drain: &[],
+            on_close: &[],
             spectral: Spectral::default(),
             recording,
         }

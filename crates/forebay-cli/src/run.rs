@@ -11,7 +11,7 @@ use crate::libraries;
 use crate::messages::{self, fail};
 use crate::prepared::{Prepared, Refused, refused};
 use crate::progress::Progress;
-use crate::{preview, profile, status};
+use crate::{on_close, preview, profile, status};
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -60,6 +60,8 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     order.keep = arguments.keep;
     let drain = wished(arguments)?;
     order.drain = &drain;
+    let on_close = on_close::words(arguments);
+    order.on_close = &on_close;
     order.spectral = prepared.spectral(arguments.spectral);
     if arguments.dry_run {
         return order
@@ -93,6 +95,9 @@ fn wished(arguments: &RunArguments) -> Result<Vec<DrainWish>, Refused> {
 }
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
+    if let Some(handled) = &outcome.on_close {
+        on_close::tell(handled);
+    }
     if let Some(kept) = &outcome.kept {
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
         let kept = kept.display();

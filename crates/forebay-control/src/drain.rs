@@ -26,7 +26,7 @@ use forebay_host::{clock, priority};
 use forebay_mover::Plan;
 
 use crate::job_directory::JobDirectory;
-use crate::placement::{Space, namespace_directory};
+use crate::placement::Space;
 use crate::record::Recorded;
 use crate::running::Life;
 use crate::{Error, Failure, Watcher};
@@ -83,13 +83,10 @@ impl<'a> Drain<'a> {
             return Ok(None);
         }
         rules.explain(life.watcher);
-        let modes = life.request.job.iter().flat_map(|job| &job.access);
-        let allocation = &space.allocation;
-        let roots = modes.map(|mode| allocation.namespace(namespace_directory(*mode)));
         Ok(Some(Self {
             watcher: life.watcher,
             stages: &life.request.stage_out,
-            roots: roots.collect(),
+            roots: space.roots(&life.request),
             directory: life.directory,
             stops,
             stops_at_the_end: Mutex::new(usize::MAX),

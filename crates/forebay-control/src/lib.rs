@@ -4,6 +4,7 @@ mod command;
 mod drain;
 mod environment;
 mod error;
+mod events;
 mod execution;
 mod fresh;
 mod header;
@@ -29,6 +30,7 @@ pub use drain::{
 };
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE};
 pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED};
+pub use events::{FINISH, Handled, Handler, Handling, OnClose, READY};
 pub use forebay_mover::Failure;
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};

@@ -42,6 +42,8 @@ pub struct Order<'a> {
     pub drain: &'a [DrainWish],
     /// The same in Spectral's way.
     pub spectral: Spectral,
+    /// Words of our own program that watch for closed files beside the job; none if nobody is to.
+    pub on_close: &'a [OsString],
     /// How its I/O is recorded; none if it is not to be.
     pub recording: Option<Recording<'a>>,
 }
@@ -115,6 +117,14 @@ impl Order<'_> {
             if !job.access.contains(&AccessMode::Private) {
                 job.access.push(AccessMode::Private);
             }
+        }
+        if request.job.is_none() && !self.on_close.is_empty() {
+            return Err(Error::Drain {
+                message:
+                    "on close: there is no burst buffer to watch: the script has no #DW jobdw line"
+                        .to_owned(),
+                hint: "add one, or watch another directory with forebay watch DIR --on-close",
+            });
         }
         drain::check(self.drain, &self.spectral, &request)?;
         Ok(request)

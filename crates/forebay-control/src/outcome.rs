@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved};
 use serde::{Serialize, Serializer};
 
-use crate::{Drained, Error, STAGE_OUT_INCOMPLETE};
+use crate::{Drained, Error, Handled, STAGE_OUT_INCOMPLETE};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub job_status: i32,
     /// Run time of the script in seconds, staging not included.
     pub job_s: f64,
+    /// Commands on close; none if there were to be none.
+    pub on_close: Option<Handled>,
     /// What was drained while the job ran; none if nothing was to be.
     pub drain: Option<Drained>,
     /// Stage-out; none if the script asks for none.

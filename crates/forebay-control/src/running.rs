@@ -73,19 +73,20 @@ impl Running<'_> {
             recording: profile.zip(recording),
         };
         // From here on there may be data in the allocation that exist nowhere else.
-        let run = || self.execute(&execution);
+        let run = || self.execute_with_events(&execution);
         let executed = match &drain {
             Some(drain) => drain.around(recorded, run),
             None => run(),
         };
-        let executed = executed.map_err(|error| match error {
+        let (executed, handled) = executed.map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
                 kept: self.space.map(|space| space.allocation.root().to_owned()),
             },
             error => error,
         })?;
-        let outcome = self.outcome(&execution, executed, stage_in);
+        let mut outcome = self.outcome(&execution, executed, stage_in);
+        outcome.on_close = handled;
         Ok(match self.space {
             Some(space) => self.after_the_script(outcome, space, drain.as_ref(), recorded),
             None => outcome,
@@ -108,6 +109,7 @@ impl Running<'_> {
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
+            on_close: None,
             drain: None,
             stage_out: None,
             leftover_processes: executed.leftovers.found,
