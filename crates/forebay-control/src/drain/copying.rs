@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay_directive::{Stage, StageKind};
 use forebay_host::clock;
-use forebay_host::closes::is_closed;
+use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind};
 use forebay_mover::{Failure, Options, Plan, Transfer, What, carry_out};
 
@@ -68,36 +68,39 @@ impl Copying<'_> {
     pub(super) fn copy(&self, item: &Item, ways: Vec<Way>, made: &mut Vec<Made>) -> Copied {
         let closed = &item.closed;
         wait_for_the_next_tick(closed.status.modified);
-        let is_as_closed = |path: &Path| {
-            is_closed(path).is_some_and(|status| status.is_same_content(&closed.status))
-        };
-        if !is_as_closed(&closed.path) {
-            return Copied::Changed;
-        }
         let mut arrived = Vec::new();
         for way in ways {
-            match self.copy_to(&closed.path, &way, made) {
+            match self.copy_to(closed, &way, made) {
                 Ok(()) => arrived.push(way.target),
                 // What is there now will be told of when it is closed.
-                Err(_) if !is_as_closed(&closed.path) => return Copied::Changed,
+                Err(_) if !is_as_closed(closed) => return Copied::Changed,
                 Err(failure) => return Copied::Failed(failure),
             }
         }
         Copied::Done(arrived)
     }
 
-    fn copy_to(&self, source: &Path, way: &Way, made: &mut Vec<Made>) -> Result<(), Failure> {
+    fn copy_to(&self, closed: &Closed, way: &Way, made: &mut Vec<Made>) -> Result<(), Failure> {
+        let source = &closed.path;
         let refused = |error: forebay_host::Error| Failure {
-            path: source.to_owned(),
+            path: source.clone(),
             reason: error.to_string(),
         };
         make_way(way, made).map_err(refused)?;
         let mut plan = Plan::default();
         plan.add(&Transfer {
             what: What::File,
-            source: source.to_owned(),
+            source: source.clone(),
             target: way.target.clone(),
         })?;
+        // The plan looks at it once more, and its copy is whole only if nothing has changed since. So what
+        // it saw must be what was closed.
+        if !is_as_closed(closed) {
+            return Err(Failure {
+                path: source.clone(),
+                reason: "it was opened for writing again".to_owned(),
+            });
+        }
         let options = Options {
             workers: 1,
             piece_bytes: u64::MAX,
@@ -110,6 +113,11 @@ impl Copying<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Does the version still stand, and nobody write?
+fn is_as_closed(closed: &Closed) -> bool {
+    is_closed(&closed.path).is_some_and(|status| status.is_same_content(&closed.status))
 }
 
 /// The same directories as at the source, with their modes; times they get at the end.

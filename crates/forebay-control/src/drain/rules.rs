@@ -13,7 +13,7 @@ use indicatif::HumanBytes;
 use super::copying::{Way, way_to, ways_of_stages};
 use super::pattern::Patterns;
 use super::queue::Item;
-use super::wish::{DrainTo, check_target, namespace};
+use super::wish::{DrainTo, check_target, namespace, target_refused};
 use crate::placement::{Space, namespace_directory};
 use crate::running::Life;
 use crate::staging::lies_in;
@@ -82,6 +82,7 @@ impl Rules {
         for wish in order.drain {
             if let Some(to) = &wish.to {
                 check_outside(allocation, to)?;
+                make_target(to)?;
             }
             rules.rules.push(Rule {
                 name: wish.text.clone(),
@@ -168,7 +169,7 @@ impl Rules {
         if self.rules.iter().any(same) {
             return Ok(None);
         }
-        files::make_directories(pfs, 0o777)?;
+        make_target(pfs)?;
         self.rules.push(rule.clone());
         Ok(Some((self.rules.len() - 1, rule)))
     }
@@ -244,6 +245,12 @@ fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
         });
     }
     Ok(())
+}
+
+/// So that what cannot be is said before the job begins.
+fn make_target(to: &Path) -> Result<(), Error> {
+    let made = files::make_directories(to, 0o777);
+    made.map(drop).map_err(|error| target_refused(to, &error))
 }
 
 /// Ordinary files below a directory; what vanishes meanwhile is not there.

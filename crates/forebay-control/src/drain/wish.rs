@@ -136,10 +136,7 @@ fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
 
 /// Could files be put there, as far as can be told before?
 pub(super) fn check_target(to: &Path) -> Result<(), Error> {
-    let refused = |error: forebay_host::Error| Error::Drain {
-        message: format!("drain to {}: {error}", to.display()),
-        hint: "name a directory that you may write in",
-    };
+    let refused = |error| target_refused(to, &error);
     let nearest = files::nearest_real_path(to).map_err(refused)?;
     let found = files::status(&nearest).map_err(refused)?;
     if found.kind != Kind::Directory {
@@ -153,6 +150,13 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
         });
     }
     probe::may_write_in(&nearest).map_err(refused)
+}
+
+pub(super) fn target_refused(to: &Path, error: &forebay_host::Error) -> Error {
+    Error::Drain {
+        message: format!("drain to {}: {error}", to.display()),
+        hint: "name a directory that you may write in",
+    }
 }
 
 /// The namespace in which patterns are looked for: the one that stage_out takes from, if the job has it.
