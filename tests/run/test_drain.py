@@ -18,7 +18,15 @@ def drained(job, request):
     if request.param == "memory":
         job.in_memory()
     job.body = lambda *lines: job.script(
-        "\n".join(['mkdir -p "$DW_JOB_STRIPED/out"', 'cd "$DW_JOB_STRIPED/out"', f"PFS={job.pfs}", f'FOREBAY="{job.forebay}"', *lines]),
+        "\n".join(
+            [
+                'mkdir -p "$DW_JOB_STRIPED/out"',
+                'cd "$DW_JOB_STRIPED/out"',
+                f"PFS={job.pfs}",
+                f'FOREBAY="{job.forebay}"',
+                *lines,
+            ]
+        ),
         DW,
         OUT.format(job.pfs),
     )
@@ -135,16 +143,24 @@ def test_to_names_a_directory_that_no_line_names(job):
 
 def test_to_where_a_line_goes_too_is_no_quarrel(drained):
     drained.body("echo 1 > a.nc; echo 2 > b.nc")
-    account(drained, "--drain", f"out/a.nc:to={drained.pfs.parent}/x", "--drain", f"out/b.nc:to={drained.pfs}/../pfs")
+    account(
+        drained,
+        "--drain",
+        f"out/a.nc:to={drained.pfs.parent}/x",
+        "--drain",
+        f"out/b.nc:to={drained.pfs}/../pfs",
+    )
     assert sorted(os.listdir(drained.pfs)) == ["a.nc", "b.nc", "out"]
     assert (drained.pfs.parent / "x/out/a.nc").read_text() == "1\n"
 
 
 def test_the_variable_says_the_same_and_is_the_jobs_own_alone(drained):
-    drained.body(f"echo 1 > a.nc; {WAIT} > /dev/null; cat $PFS/a.nc > $PFS.seen; echo ${{FOREBAY_DRAIN-none}} >> $PFS.seen")
+    drained.body(
+        f"echo 1 > a.nc; {WAIT} > /dev/null; cat $PFS/a.nc > $PFS.seen; echo ${{FOREBAY_DRAIN-none}} >> $PFS.seen"
+    )
     done, said = account(drained, "--explain", FOREBAY_DRAIN="*.nc:rate=500MB/s")
     assert drained.pfs.with_suffix(".seen").read_text() == "1\nnone\n"
-    assert "at most 476.84 MiB/s" in said and "drained while the job ran: 1 file, 2 B; 0 wait" in said
+    assert "at most 476.84 MiB/s" in said and "drained before stage-out: 1 file, 2 B; 0 left" in said
     assert done["drain"]["done"] == 1
 
 
@@ -178,7 +194,11 @@ def test_what_cannot_be_drained_is_said_before_the_job(drained, options, environ
 def test_without_a_burst_buffer_there_is_nothing_to_drain(job):
     job.script("touch ran")
     done = job.run("--drain", "*")
-    assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "hint: add one" in done.stderr
+    assert (
+        done.returncode == 125
+        and "there is no burst buffer" in done.stderr
+        and "hint: add one" in done.stderr
+    )
     assert not (job.directory / "ran").exists()
 
 
@@ -219,7 +239,19 @@ def test_a_full_target_does_not_end_the_job(drained):
     mount = f'mount -t tmpfs -o size=1m none "{drained.pfs}" && "{drained.forebay}" run "$@" job.sh && stat -c %s "{drained.pfs}/a.nc" > size'
     real, drained.forebay = drained.forebay, shutil.which("unshare")
     try:
-        words = ["--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", *map(str, drained.where), "--json", "--drain", "*.nc"]
+        words = [
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            mount,
+            "sh",
+            *map(str, drained.where),
+            "--json",
+            "--drain",
+            "*.nc",
+        ]
         done = drained.command(*words)
     finally:
         drained.forebay = real
@@ -260,7 +292,9 @@ def test_killed_during_a_drain_nothing_is_lost_and_nothing_half_stays(drained):
 
 
 def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
-    drained.script('cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW)
+    drained.script(
+        'cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW
+    )
     drained.stop_when(drained.start("--drain", f"{SLOW}:to={drained.pfs}"), half_done(drained), KILL)
     shown = json.loads(drained.command("status", "--json").stdout)
     assert shown[0]["undrained"] is True

@@ -21,7 +21,7 @@ pub struct Drained {
 const SHOWN: usize = 10;
 
 impl Drain<'_> {
-    /// Tells what was done while the job ran.
+    /// Tells what was done by now.
     pub(crate) fn tell(&self) -> DrainStatus {
         let watcher = self.watcher;
         let status = locked(&self.queue).status();
@@ -29,7 +29,7 @@ impl Drain<'_> {
         let plural = if done == 1 { "" } else { "s" };
         let bytes = HumanBytes(status.bytes);
         watcher.note(&format!(
-            "drained while the job ran: {done} file{plural}, {bytes}; {waiting} wait for stage-out"
+            "drained before stage-out: {done} file{plural}, {bytes}; {waiting} left to it"
         ));
         for (path, reason) in status.failures.iter().take(SHOWN) {
             watcher.warning(&format!("drain: {path}: {reason}; stage-out tries again"));
