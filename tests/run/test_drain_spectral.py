@@ -5,7 +5,7 @@ import json
 import pytest
 
 from job import DW, KILL
-from views import started
+from views import anyone, started  # noqa: F401 (a fixture)
 
 SUMMIT = """#!/bin/bash
 #BSUB -nnodes 1
@@ -93,3 +93,17 @@ def test_spectral_without_a_place_for_it(job, option):
     assert (done.returncode, "no burst buffer" in done.stderr) == ((125, True) if option else (0, False)), (
         done.stderr
     )
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_paths_of_summit_are_shown_to_anyone(anyone, around):
+    """`PFS_DIR` exists in the job's view only, whether the script names it or whoever starts it."""
+    variables = {"PERSIST_DIR": "/mnt/bb/ada", "PFS_DIR": "/gpfs/alpine/out"}
+    exports = "" if around else "".join(f"export {name}={value}\n" for name, value in variables.items())
+    text = f"#!/bin/bash\n#BSUB -alloc_flags spectral\n{exports}echo 1 > $PERSIST_DIR/a\nspectral_wait.py\ncat /gpfs/alpine/out/a\n"
+    (anyone.directory / "job.sh").write_text(text)
+    done = anyone.run("--map", f"/gpfs/alpine={anyone.pfs}", **(variables if around else {}))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["All files moved", "1"]
+    assert (anyone.pfs / "out" / "a").read_text() == "1\n"
+    anyone.leaves_nothing()

@@ -126,7 +126,7 @@ impl Order<'_> {
                 hint: "add one, or watch another directory with forebay watch DIR --on-close",
             });
         }
-        drain::check(self.drain, &self.spectral, &request)?;
+        drain::check(self.drain, &self.spectral, &request, self.wishes.maps)?;
         Ok(request)
     }
 

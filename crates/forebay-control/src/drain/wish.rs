@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pattern::Patterns;
 use crate::Error;
+use crate::placement::Map;
 
 const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]";
 
@@ -85,7 +86,7 @@ pub struct DrainTo {
     pub(crate) to: PathBuf,
 }
 
-/// Checks what is asked for against what the script says; nothing is made.
+/// Checks what is asked for against what the script says; nothing is made. `maps` are not in effect yet.
 ///
 /// # Errors
 /// If it cannot be done.
@@ -93,6 +94,7 @@ pub(crate) fn check(
     wishes: &[DrainWish],
     spectral: &Spectral,
     request: &Request,
+    maps: &[Map],
 ) -> Result<(), Error> {
     if wishes.is_empty() && !spectral.wanted {
         return Ok(());
@@ -106,12 +108,12 @@ pub(crate) fn check(
     }
     for wish in wishes {
         match &wish.to {
-            Some(to) => check_target(to)?,
+            Some(to) => check_target(&Map::behind(maps, to))?,
             None => check_covered(wish, request)?,
         }
     }
     if let Some((_, to)) = &spectral.directories {
-        check_target(to)?;
+        check_target(&Map::behind(maps, to))?;
     }
     Ok(())
 }
