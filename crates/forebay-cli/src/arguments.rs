@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use forebay_control::{Map, Wishes, parse_time};
+use forebay_control::{DrainWish, Map, OnClose, Wishes, parse_time};
 use forebay_directive::parse_size;
 use forebay_host::files;
 
@@ -41,6 +41,16 @@ pub enum Verb {
     /// Show jobs that run, and what killed ones have left
     #[command(after_help = "Example:\n  forebay status")]
     Status(StatusArguments),
+    /// In a job: tell what is drained, or wait until all is that was closed by now
+    #[command(after_help = "Example:\n  forebay drain wait\n\n\
+        Exit codes of drain:\n  1  something did not arrive, or nothing of the job is drained")]
+    Drain(DrainArguments),
+    /// Run a command for each file of a directory tree as soon as its last writer has closed it
+    #[command(
+        after_help = "Example:\n  forebay watch out --on-close '*.nc=python3 plot.py {}' --at-most 2\n\n\
+        Exit codes of watch:\n  1  a command failed\n  128 + N  signal N ended it"
+    )]
+    Watch(WatchArguments),
     /// Stage out what killed jobs have left, and remove it
     #[command(
         after_help = "Example:\n  forebay clean\n  forebay clean --discard 1763761234567\n\n\
@@ -141,6 +151,19 @@ pub struct RunArguments {
     /// Write the job's standard output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Stage out each file that matches as soon as it is closed, while the job computes; WHAT is
+    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
+    #[arg(long, value_name = "WHAT", value_parser = DrainWish::parse, conflicts_with = "no_burst_buffer")]
+    pub drain: Vec<DrainWish>,
+    /// The same, for all files below $PERSIST_DIR to $PFS_DIR, as Spectral does it on Summit
+    #[arg(long, conflicts_with = "no_burst_buffer")]
+    pub spectral: bool,
+    /// Run COMMAND in the job for each file in the burst buffer that matches, as soon as its last writer has
+    /// closed it; {} in it is the file; may be repeated
+    #[arg(long, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse, conflicts_with = "no_burst_buffer")]
+    pub on_close: Vec<OnClose>,
+    #[command(flatten)]
+    pub handling: RunHandlingArguments,
     /// Do not record what the job's programs do with their files
     #[arg(long)]
     pub no_profile: bool,
@@ -234,6 +257,66 @@ pub struct StatusArguments {
     /// Print a JSON list
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RunHandlingArguments {
+    /// So many of these commands at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
+    pub on_close_at_most: u32,
+    /// Run one that failed so often again
+    #[arg(long, value_name = "K", default_value_t = 0, requires = "on_close")]
+    pub on_close_retries: u32,
+    /// Write their output to FILE [default: standard error]
+    #[arg(long, value_name = "FILE", requires = "on_close")]
+    pub on_close_log: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct WatchArguments {
+    /// Directories to watch, with all below them
+    #[arg(required = true, value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+    /// The command, run by sh; {} in it is the file; may be repeated
+    #[arg(long, required = true, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse)]
+    pub on_close: Vec<OnClose>,
+    /// So many commands at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub at_most: u32,
+    /// Run a command that failed so often again
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub retries: u32,
+    /// Write the commands' output to FILE [default: standard error]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Print one JSON object on what happened
+    #[arg(long)]
+    pub json: bool,
+    /// Started by forebay run
+    #[arg(long, hide = true)]
+    pub beside_job: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DrainArguments {
+    #[command(subcommand)]
+    pub verb: DrainVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DrainVerb {
+    /// Tell how far it is
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Wait until everything that is closed by now has been copied, and tell
+    Wait {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ use forebay_control::{Flavour, TASKS_VARIABLE};
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
 
+use crate::drain;
 use crate::lfs;
 use crate::messages::fail;
 
@@ -33,6 +34,7 @@ const STAND_INS: &[(&str, Main)] = &[
     ("aprun", |words| step::launch(&aprun::APRUN, words)),
     ("flux", flux::flux),
     ("module", module::module),
+    ("spectral_wait.py", drain::spectral_wait),
     (LFS, lfs::main),
 ];
 /// There is striping to set on the emulated file system only.
@@ -83,6 +85,7 @@ impl Launcher {
 
     /// Becomes it. `prepare` may set directory, environment and output.
     fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
+        drain::announce_from_launcher();
         let mut process = command(&self.path);
         adapt(&mut process, self.flavour);
         process.args(words);

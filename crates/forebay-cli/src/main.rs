@@ -5,12 +5,14 @@ mod clean;
 mod compare;
 mod deadline;
 mod doctor;
+mod drain;
 mod emulation;
 mod gather;
 mod launchers;
 mod lfs;
 mod libraries;
 mod messages;
+mod on_close;
 mod persistent;
 mod prepared;
 mod preview;
@@ -56,6 +58,8 @@ fn verb() -> i32 {
         Verb::Report { words } => python::become_verb("report", &words),
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
+        Verb::Drain(arguments) => drain::drain(&arguments),
+        Verb::Watch(arguments) => on_close::watch(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),

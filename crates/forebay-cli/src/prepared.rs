@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use forebay_control::{
-    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, in_a_schedulers_job,
+    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, Spectral,
+    in_a_schedulers_job,
 };
 use forebay_host::process::Caught;
 
@@ -80,7 +81,23 @@ impl<'a> Prepared<'a> {
             output,
             shims: &self.shims,
             emulation: self.emulation.as_ref().map(Emulation::state_path),
+            drain: &[],
+            on_close: &[],
+            spectral: Spectral::default(),
             recording,
+        }
+    }
+
+    /// What the script's environment and header say of Spectral.
+    pub fn spectral(&self, wanted: bool) -> Spectral {
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let directories = named("PERSIST_DIR").zip(named("PFS_DIR"));
+        if self.arguments.no_burst_buffer {
+            return Spectral::default();
+        }
+        Spectral {
+            wanted: wanted || self.script.header.spectral,
+            directories: directories.map(|(persist, pfs)| (persist.into(), pfs.into())),
         }
     }
 }

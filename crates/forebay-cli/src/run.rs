@@ -1,6 +1,8 @@
 //! `forebay run`.
 
-use forebay_control::{Outcome, Output, Preview, Recording};
+use forebay_control::{
+    DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, Outcome, Output, Preview, Recording,
+};
 use serde::Serialize;
 
 use crate::arguments::RunArguments;
@@ -9,7 +11,7 @@ use crate::libraries;
 use crate::messages::{self, fail};
 use crate::prepared::{Prepared, Refused, refused};
 use crate::progress::Progress;
-use crate::{deadline, preview, profile, status};
+use crate::{deadline, on_close, preview, profile, status};
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -57,6 +59,11 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
     order.deadline = arguments.deadline.wishes();
+    let drain = wished(arguments)?;
+    order.drain = &drain;
+    let on_close = on_close::words(arguments);
+    order.on_close = &on_close;
+    order.spectral = prepared.spectral(arguments.spectral);
     if arguments.dry_run {
         return order
             .preview(progress)
@@ -68,7 +75,30 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     Ok(Done::Ran(Box::new((outcome, prepared.emulation))))
 }
 
+/// What is to be drained: the options, else the variable.
+fn wished(arguments: &RunArguments) -> Result<Vec<DrainWish>, Refused> {
+    let named = std::env::var(DRAIN_VARIABLE).ok();
+    let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
+    match named {
+        Some(text) if arguments.drain.is_empty() => {
+            let wish = DrainWish::parse(&text);
+            let wish = wish.map_err(|error| {
+                (
+                    format!("{DRAIN_VARIABLE}: {error}"),
+                    None,
+                    FAILED_BEFORE_THE_JOB,
+                )
+            });
+            wish.map(|wish| vec![wish])
+        }
+        _ => Ok(arguments.drain.clone()),
+    }
+}
+
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
+    if let Some(handled) = &outcome.on_close {
+        on_close::tell(handled);
+    }
     if let Some(kept) = &outcome.kept {
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
         outcome.not_safe.iter().for_each(deadline::tell);

@@ -192,6 +192,22 @@ pub enum Error {
     /// The command of `forebay profile`.
     #[error(transparent)]
     CommandNotStarted(forebay_host::Error),
+    /// What is asked to be drained while the job runs, or of the drain, cannot be.
+    #[error("{message}")]
+    Drain {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Nobody drains anything here.
+    #[error("{message}")]
+    NoDrain {
+        /// Why.
+        message: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
     /// A signal came before the job was started.
     #[error("stopped by a signal before the job was started")]
     Stopped,
@@ -231,6 +247,7 @@ impl Error {
             ));
         }
         let hint = match self {
+            Self::Drain { hint, .. } | Self::NoDrain { hint, .. } => hint,
             Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
             Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",
             Self::TemporaryRefused(_) => "set TMPDIR to a directory that you may write in",

@@ -12,12 +12,13 @@ use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command,
 use forebay_host::{clock, files, machine};
 
 use crate::deadline::Guard;
+use crate::events::{Beside, Handled};
 use crate::launcher::is_launcher;
 use crate::order::Output;
 use crate::placement::namespace_directory;
 use crate::profile::{Profile, Recording};
 use crate::running::{Life, Running};
-use crate::{Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
+use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
@@ -160,7 +161,7 @@ impl Running<'_> {
     fn start(&self, execution: &Execution) -> Result<Job, Error> {
         let life = self.life;
         let mut process = self.command(execution)?;
-        process.current_dir(execution.works_in).stdin(Stdio::null());
+        process.stdin(Stdio::null());
         match execution.output {
             Output::Inherit => {}
             Output::Error => {
@@ -175,6 +176,20 @@ impl Running<'_> {
                 process.stdout(file);
             }
         }
+        self.set_up(&mut process, execution)?;
+        if let Some((profile, recording)) = execution.recording {
+            let launcher = execution.launcher();
+            process.envs(profile.environment(recording, launcher, life.watcher));
+        }
+        process.envs(execution.environment);
+        life.watcher.running(&life.job_id);
+        Ok(start_job(process)?)
+    }
+
+    /// Directory and environment of whatever is part of the job.
+    fn set_up(&self, process: &mut Command, execution: &Execution) -> Result<(), Error> {
+        let life = self.life;
+        process.current_dir(execution.works_in);
         if !life.under_scheduler {
             let launchers = life.directory.launchers();
             life.directory
@@ -207,15 +222,39 @@ impl Running<'_> {
                 process.env_remove(name);
             }
         }
+        process.env_remove(DRAIN_VARIABLE); // nor drain what is not its own
         process.envs(self.variables());
         process.envs(self.persistents.variables());
-        if let Some((profile, recording)) = execution.recording {
-            let launcher = execution.launcher();
-            process.envs(profile.environment(recording, launcher, life.watcher));
+        Ok(())
+    }
+
+    /// Runs it with commands on close beside it, if there are to be any. They may come to their end unless
+    /// we were asked to stop.
+    ///
+    /// # Errors
+    /// Those of [`Running::execute`], or nothing can be watched: then it was not begun.
+    pub(crate) fn execute_with_events(
+        &self,
+        execution: &Execution,
+    ) -> Result<(Executed, Option<Handled>), Error> {
+        let (words, Some(space)) = (self.life.order.on_close, self.space) else {
+            return Ok((self.execute(execution)?, None));
+        };
+        if words.is_empty() {
+            return Ok((self.execute(execution)?, None));
         }
-        process.envs(execution.environment);
-        life.watcher.running(&life.job_id);
-        Ok(start_job(process)?)
+        let mut process = command(machine::this_program()?);
+        self.set_up(&mut process, execution)?;
+        let roots = space.roots(&self.life.request);
+        let beside = Beside::start(process, words, &roots, &self.events)?;
+        let executed = self.execute(execution)?;
+        let in_order = !executed.over_time_limit && self.events.stops().count() == 0;
+        let handled = beside.end(in_order, &self.events);
+        let handled = handled.unwrap_or_else(|error| {
+            self.life.watcher.warning(&error.to_string());
+            Handled::default()
+        });
+        Ok((executed, Some(handled)))
     }
 
     fn command(&self, execution: &Execution) -> Result<Command, Error> {

@@ -94,6 +94,8 @@ pub struct Header {
     pub bbf: Option<PathBuf>,
     /// Does the job ask for the node's own storage, `/mnt/bb/$USER`?
     pub node_local: bool,
+    /// Does it ask for Spectral, which drains that storage while the job runs?
+    pub spectral: bool,
     /// Options that have no effect here, as written.
     pub without_effect: Vec<String>,
     /// Schedulers whose lines were left alone, because another one's were read.
@@ -119,7 +121,7 @@ enum Meaning {
     Memory,
     Bb,
     Bbf,
-    /// Words among which `nvme` asks for the node's own storage.
+    /// Words among which `nvme` and `spectral` ask for the node's own storage.
     Features,
     /// The resource list of PBS, a language of its own.
     Resources,
@@ -296,12 +298,18 @@ impl Header {
         Ok(())
     }
 
-    /// `nvme` asks for the node's own storage; other words choose nodes or set them up.
+    /// `nvme` asks for the node's own storage, and so does `spectral`, which drains it too; other words
+    /// choose nodes or set them up.
     fn take_features(&mut self, name: &str, value: &str) {
         let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-        let words = value.split(|c| !is_part(c)).filter(|word| !word.is_empty());
-        let (nvme, others): (Vec<_>, Vec<_>) = words.partition(|w| w.eq_ignore_ascii_case("nvme"));
-        self.node_local |= !nvme.is_empty();
+        let mut others = Vec::new();
+        for word in value.split(|c| !is_part(c)).filter(|word| !word.is_empty()) {
+            match word.to_ascii_lowercase().as_str() {
+                "nvme" => self.node_local = true,
+                "spectral" => (self.node_local, self.spectral) = (true, true),
+                _ => others.push(word),
+            }
+        }
         if !others.is_empty() {
             let others = others.join(" ");
             self.without_effect.push(format!("{name} {others}"));

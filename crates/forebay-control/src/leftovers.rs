@@ -137,14 +137,14 @@ impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
-        self.record.phase != Phase::Preparing && !self.record.stage_out.is_empty()
+        self.record.phase != Phase::Preparing && self.record.stages_out()
     }
 
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
     pub fn is_only_the_users(&self) -> bool {
-        let stages_nothing_out = self.record.stage_out.is_empty() && self.record.place.is_some();
+        let stages_nothing_out = !self.record.stages_out() && self.record.place.is_some();
         match self.record.phase {
             Phase::Preparing | Phase::Removing => false,
             Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out,
@@ -254,6 +254,7 @@ impl Recorded {
         let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
         let stage_out = StageOut {
             stages: &self.record.stage_out,
+            elsewhere: self.record.drain_to.clone(),
             roots: Roots::of_record(&self.record, allocation.as_ref()),
             allocation: allocation.as_ref(),
         };

@@ -2,8 +2,10 @@
 
 mod command;
 mod deadline;
+mod drain;
 mod environment;
 mod error;
+mod events;
 mod execution;
 mod fresh;
 mod header;
@@ -27,10 +29,15 @@ pub use command::{Command, Profiled};
 pub use deadline::{
     DeadlineAccount, DeadlineWishes, Measured, NotSafe, SignalBefore, parse_signal,
 };
+pub use drain::{
+    DRAIN_VARIABLE, DrainStatus, DrainTo, DrainWish, Drained, Patterns, Question, Spectral,
+    ask as ask_drain,
+};
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE, in_a_schedulers_job};
 pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
+pub use events::{FINISH, Handled, Handler, Handling, OnClose, READY};
 pub use forebay_mover::{Account, Failure};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};

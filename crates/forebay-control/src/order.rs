@@ -9,9 +9,10 @@ use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
 use crate::deadline::DeadlineWishes;
+use crate::drain;
 use crate::placement::Wishes;
 use crate::profile::Recording;
-use crate::{Error, JobScript, Staged, StoreUsed};
+use crate::{DrainWish, Error, JobScript, Spectral, Staged, StoreUsed};
 
 /// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
 const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
@@ -40,6 +41,12 @@ pub struct Order<'a> {
     pub shims: &'a [&'a str],
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
+    /// What is drained while the job runs.
+    pub drain: &'a [DrainWish],
+    /// The same in Spectral's way.
+    pub spectral: Spectral,
+    /// Words of our own program that watch for closed files beside the job; none if nobody is to.
+    pub on_close: &'a [OsString],
     /// How its I/O is recorded; none if it is not to be.
     pub recording: Option<Recording<'a>>,
 }
@@ -114,6 +121,15 @@ impl Order<'_> {
                 job.access.push(AccessMode::Private);
             }
         }
+        if request.job.is_none() && !self.on_close.is_empty() {
+            return Err(Error::Drain {
+                message:
+                    "on close: there is no burst buffer to watch: the script has no #DW jobdw line"
+                        .to_owned(),
+                hint: "add one, or watch another directory with forebay watch DIR --on-close",
+            });
+        }
+        drain::check(self.drain, &self.spectral, &request, self.wishes.maps)?;
         Ok(request)
     }
 

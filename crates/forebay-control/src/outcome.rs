@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved, Number};
 use serde::{Serialize, Serializer};
 
-use crate::{DeadlineAccount, Error, NotSafe, PersistentUsed, STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
+use crate::{
+    DeadlineAccount, Drained, Error, Handled, NotSafe, PersistentUsed, STAGE_OUT_INCOMPLETE,
+    TIME_RAN_OUT,
+};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -27,6 +30,10 @@ pub struct Outcome {
     pub job_status: i32,
     /// Run time of the script in seconds, staging not included.
     pub job_s: f64,
+    /// Commands on close; none if there were to be none.
+    pub on_close: Option<Handled>,
+    /// What was drained while the job ran; none if nothing was to be.
+    pub drain: Option<Drained>,
     /// Stage-out; none if the script asks for none.
     pub stage_out: Option<Staged>,
     /// Processes the job had left behind, which were ended.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{AccessMode, JobDw};
+use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
 use forebay_host::namespace::{self, Keeper, Mount};
@@ -172,6 +172,15 @@ pub(crate) struct Placement {
 pub(crate) struct Space {
     pub(crate) allocation: Allocation,
     pub(crate) used: StoreUsed,
+}
+
+impl Space {
+    /// Directories of all namespaces.
+    pub(crate) fn roots(&self, request: &Request) -> Vec<PathBuf> {
+        let modes = request.job.iter().flat_map(|job| &job.access);
+        let root = |mode: &AccessMode| self.allocation.namespace(namespace_directory(*mode));
+        modes.map(root).collect()
+    }
 }
 
 /// Who makes a placement, and of what.

@@ -13,7 +13,7 @@ use forebay_host::{clock, files, machine};
 use forebay_mover::Journal;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{DrainTo, Error};
 
 /// Where records of I/O lie, below a state directory (docs/profiles.md).
 pub(crate) const PROFILES: &str = "profiles";
@@ -86,6 +86,9 @@ pub struct Record {
     pub persistent: Vec<PersistentUse>,
     /// What is still to be staged out.
     pub stage_out: Vec<Stage>,
+    /// The same, where no stage_out line says it.
+    #[serde(default)]
+    pub drain_to: Vec<DrainTo>,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
     /// The record of its I/O, which stays.
@@ -120,6 +123,7 @@ impl Record {
             place: None,
             persistent: Vec::new(),
             stage_out: Vec::new(),
+            drain_to: Vec::new(),
             emulation: None,
             profile: None,
         })
@@ -150,14 +154,21 @@ impl Record {
 }
 
 impl Record {
+    /// Is anything to be staged out of the allocation?
+    pub(crate) fn stages_out(&self) -> bool {
+        !(self.stage_out.is_empty() && self.drain_to.is_empty())
+    }
+
     /// All that was to be staged out has arrived.
     pub(crate) fn is_drained(&mut self) {
         self.stage_out.clear();
+        self.drain_to.clear();
     }
 
     /// From here on there is nothing in the allocation that is wanted.
     pub(crate) fn is_removed(&mut self) {
         self.stage_out.clear();
+        self.drain_to.clear();
         self.phase = Phase::Removing;
     }
 

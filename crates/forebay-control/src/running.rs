@@ -11,6 +11,7 @@ use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::deadline::Guard;
+use crate::drain::{Drain, DrainTo};
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::order::{Direction, Order, Watcher};
@@ -57,16 +58,21 @@ impl Running<'_> {
         if let Some(space) = self.space {
             self.check_destinations(space)?;
         }
+        let stops = self.events.stops();
+        let drain = self.space.map(|space| Drain::of(life, space, stops));
+        let drain = drain.transpose()?.flatten();
         let stage_in = self.stage_in(|_| true)?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
         self.persistents.destroy(life)?;
+        let elsewhere = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         recorded.update(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
+            record.drain_to.clone_from(&elsewhere);
         })?;
-        let guard = self.guard(stage_in.as_ref());
+        let guard = self.guard(stage_in.as_ref(), elsewhere);
         let recording = life.order.recording.as_ref();
         let execution = Execution {
             program: Program::Script(life.order.script),
@@ -79,16 +85,22 @@ impl Running<'_> {
             recording: profile.zip(recording),
         };
         // From here on there may be data in the allocation that exist nowhere else.
-        let executed = self.execute(&execution).map_err(|error| match error {
+        let run = || self.execute_with_events(&execution);
+        let executed = match &drain {
+            Some(drain) => drain.around(recorded, run),
+            None => run(),
+        };
+        let (executed, handled) = executed.map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
                 kept: self.kept(),
             },
             error => error,
         })?;
-        let outcome = self.outcome(&execution, executed, stage_in);
+        let mut outcome = self.outcome(&execution, executed, stage_in);
+        outcome.on_close = handled;
         Ok(if self.has_data() {
-            self.after_the_script(outcome, recorded, guard.as_ref())
+            self.after_the_script(outcome, recorded, drain.as_ref(), guard.as_ref())
         } else {
             outcome
         })
@@ -111,6 +123,8 @@ impl Running<'_> {
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
+            on_close: None,
+            drain: None,
             stage_out: None,
             leftover_processes: executed.leftovers.found,
             unended_processes: executed.leftovers.remaining,
@@ -128,6 +142,7 @@ impl Running<'_> {
         &self,
         mut outcome: Outcome,
         recorded: &mut Recorded,
+        drain: Option<&Drain>,
         guard: Option<&Guard>,
     ) -> Outcome {
         let life = self.life;
@@ -136,12 +151,23 @@ impl Running<'_> {
         }
         let mut missing = !outcome.unended_processes.is_empty();
         let before = self.events.stops().count();
-        if !life.request.stage_out.is_empty() {
-            let (staged, not_safe) = self.stage_everything_out(recorded, guard, before, missing);
+        let drained = drain.map(Drain::tell);
+        let elsewhere = drain.map(Drain::elsewhere).unwrap_or_default();
+        if !life.request.stage_out.is_empty() || !elsewhere.is_empty() {
+            let stage_out = self.stage_out(elsewhere);
+            let (staged, not_safe) =
+                self.stage_everything_out(&stage_out, recorded, guard, before, missing);
+            if let Some(drain) = drain {
+                drain.finish(&staged.failures);
+            }
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
         }
+        let staged = outcome.stage_out.as_ref();
+        outcome.drain = drain
+            .zip(drained)
+            .map(|(drain, status)| drain.drained(status, staged));
         outcome.undelivered = missing;
         let ended_job = guard.is_some_and(|guard| guard.account().ended_job);
         let time_ran_out = guard.is_some() && (ended_job || before > 0);
@@ -167,12 +193,13 @@ impl Running<'_> {
     /// The stage-out, and what is not safe after it; `before`: how often we were asked to stop until now.
     fn stage_everything_out(
         &self,
+        stage_out: &StageOut,
         recorded: &Recorded,
         guard: Option<&Guard>,
         before: usize,
         missing: bool,
     ) -> (Staged, Option<NotSafe>) {
-        let journal = match self.stage_out().plan(recorded) {
+        let journal = match stage_out.plan(recorded) {
             Ok(journal) => journal,
             Err(error) => return (Staged::refused(error), None),
         };
@@ -209,22 +236,24 @@ impl Running<'_> {
         self.persistents.roots(self.allocation())
     }
 
-    fn stage_out(&self) -> StageOut<'_> {
+    fn stage_out(&self, elsewhere: Vec<DrainTo>) -> StageOut<'_> {
         StageOut {
             stages: &self.life.request.stage_out,
+            elsewhere,
             roots: self.roots(),
             allocation: self.allocation(),
         }
     }
 
     /// Looks after the end that a scheduler sets, if there is something to be staged out by then.
-    fn guard(&self, stage_in: Option<&Staged>) -> Option<Guard<'_>> {
+    fn guard(&self, stage_in: Option<&Staged>, elsewhere: Vec<DrainTo>) -> Option<Guard<'_>> {
         let life = self.life;
         let wishes = life.order.deadline.as_ref()?;
-        if life.request.stage_out.is_empty() || !self.has_data() {
+        let is_nothing = life.request.stage_out.is_empty() && elsewhere.is_empty();
+        if is_nothing || !self.has_data() {
             return None;
         }
-        let stage_out = self.stage_out();
+        let stage_out = self.stage_out(elsewhere);
         Guard::of(
             wishes,
             life.under_scheduler,

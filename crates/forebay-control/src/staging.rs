@@ -8,6 +8,7 @@ use forebay_host::{clock, files};
 use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
 use forebay_store::Allocation;
 
+use crate::drain::{DrainTo, plan_elsewhere};
 use crate::persistent::Roots;
 use crate::placement::Map;
 use crate::record::Recorded;
@@ -107,6 +108,8 @@ pub(crate) fn plan_in(
 /// What stages out of namespaces.
 pub(crate) struct StageOut<'a> {
     pub(crate) stages: &'a [Stage],
+    /// What goes to directories that no stage_out line names.
+    pub(crate) elsewhere: Vec<DrainTo>,
     pub(crate) roots: Roots,
     /// The job's own, which is removed afterwards.
     pub(crate) allocation: Option<&'a Allocation>,
@@ -163,6 +166,9 @@ impl StageOut<'_> {
                     Err(reason) => journal.refuse(&Failure::new(target, reason))?,
                 }
             }
+        }
+        if let Some(allocation) = self.allocation {
+            plan_elsewhere(&journal, &self.elsewhere, self.stages, allocation)?;
         }
         journal.end_plan()?;
         Ok(journal)

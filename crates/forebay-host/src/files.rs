@@ -79,6 +79,15 @@ pub struct Status {
 /// Unit of `st_blocks`, whatever the file system's own.
 const BLOCK_BYTES: u64 = 512;
 
+impl Status {
+    /// As far as a look can tell: the same file, its size and its time of modification are the same.
+    #[must_use]
+    pub fn is_same_content(&self, other: &Self) -> bool {
+        let told = |status: &Self| (status.inode, status.size_bytes, status.modified);
+        told(self) == told(other)
+    }
+}
+
 impl From<&fs::Metadata> for Status {
     fn from(found: &fs::Metadata) -> Self {
         Self {
@@ -340,6 +349,19 @@ pub fn make_file(path: &Path, mode: u32) -> Result<File> {
 /// As `open(2)`.
 pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
+}
+
+/// Opens a file to write at its end, made if it is not there.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_append(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    on(
+        options.append(true).create(true).open(path),
+        "open to write",
+        path,
+    )
 }
 
 /// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside

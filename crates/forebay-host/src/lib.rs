@@ -3,12 +3,15 @@
 #![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
 
 pub mod clock;
+pub mod closes;
 pub mod disks;
+pub mod door;
 pub mod files;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
 pub mod namespace;
+pub mod priority;
 pub mod probe;
 pub mod process;
 pub mod sharing;

@@ -5,10 +5,12 @@
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
 mod answer;
+mod group;
 mod origin;
 mod stops;
 mod table;
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -24,6 +26,7 @@ use signal_hook::iterator::Signals;
 use crate::{Result, clock, on};
 
 pub use answer::answer_of;
+pub use group::{Group, GroupNumber};
 pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};
@@ -68,9 +71,9 @@ pub struct Events {
     receiver: mpsc::Receiver<i32>,
     bell: Bell,
     /// Children that wait(2) reports although no job of ours started them.
-    others: HashSet<i32>,
+    others: RefCell<HashSet<i32>>,
     /// These, and the keeper of a view, which wait(2) does not report.
-    left_out: HashSet<i32>,
+    left_out: RefCell<HashSet<i32>>,
 }
 
 /// What became of the processes a job had left behind.
@@ -213,8 +216,8 @@ impl Caught {
         Events {
             receiver,
             bell,
-            others,
-            left_out,
+            others: RefCell::new(others),
+            left_out: RefCell::new(left_out),
         }
     }
 }
@@ -230,6 +233,20 @@ impl Events {
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.bell.clone()
+    }
+
+    /// From here on what we have started is none of the job's processes, and nor are its descendants.
+    pub fn leave_out(&self, job: Job) {
+        let pid = job.pid.as_raw_pid();
+        self.others.borrow_mut().insert(pid);
+        self.left_out.borrow_mut().insert(pid);
+    }
+
+    /// From here on they are again.
+    pub fn take_in(&self, job: Job) {
+        let pid = job.pid.as_raw_pid();
+        self.others.borrow_mut().remove(&pid);
+        self.left_out.borrow_mut().remove(&pid);
     }
 
     /// Waits for what `look` finds, which is asked again whenever something happens; none if we are
@@ -355,7 +372,7 @@ impl Events {
             }
             if waited >= grace * 10 {
                 // All of them, also one that only looks ended: the kernel says that it is not.
-                let remaining = children_of(us(), &self.left_out, &processes()?);
+                let remaining = children_of(us(), &self.left_out.borrow(), &processes()?);
                 return Ok(Leftovers { found, remaining });
             }
             // The end of a descendant that is no child of ours makes no event: look again.
@@ -375,10 +392,11 @@ impl Events {
         }
         let processes = processes()?;
         // Keepers of jobs within the job are children of ours by now, and stay.
-        let stays = |child: &i32| self.others.contains(child) || processes.keepers.contains(child);
+        let others = self.others.borrow();
+        let stays = |child: &i32| others.contains(child) || processes.keepers.contains(child);
         let children = processes.children.get(&us());
         if children.into_iter().flatten().any(stays) {
-            return Ok(!children_of(us(), &self.left_out, &processes)
+            return Ok(!children_of(us(), &self.left_out.borrow(), &processes)
                 .iter()
                 .any(|pid| processes.alive.contains(pid)));
         }
@@ -407,7 +425,7 @@ impl Events {
     fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
         let alive = |pid: &i32| processes.alive.contains(pid);
-        let found = children_of(us(), &self.left_out, &processes);
+        let found = children_of(us(), &self.left_out.borrow(), &processes);
         Ok(found
             .into_iter()
             .filter(alive)

@@ -34,6 +34,7 @@ fn options_are_read_in_every_spelling_sbatch_takes() {
         bb: Some("capacity=1GiB type=scratch".into()),
         bbf: Some("bb.conf".into()),
         node_local: true,
+        spectral: false,
         without_effect: ["--mem", "-o", "-e", "--exclusive"]
             .map(String::from)
             .into(),
@@ -60,6 +61,7 @@ fn lsf_as_on_summit() {
         error: Some("e".into()),
         time_limit: minutes(10),
         node_local: true,
+        spectral: false,
         without_effect: [
             "-J [1-4]%2",
             "-o",
@@ -238,6 +240,7 @@ fn sizes_of_memory() {
 fn the_nodes_own_storage() {
     for (sentinel, option, node_local, without_effect) in [
         ("#BSUB", "-alloc_flags nvme", true, ""),
+        ("#BSUB", "-alloc_flags spectral", true, ""),
         (
             "#BSUB",
             "-alloc_flags \"smt4 maximizegpfs\"",
@@ -255,6 +258,7 @@ fn the_nodes_own_storage() {
     ] {
         let header = read(sentinel, option);
         assert_eq!(header.node_local, node_local, "{option}");
+        assert_eq!(header.spectral, option.contains("spectral"), "{option}");
         assert_eq!(header.without_effect.join(" "), without_effect, "{option}");
     }
 }

@@ -1,0 +1,124 @@
+//! `forebay drain`, in a job: how far the drain is; and the stand-in for Spectral's command that waits.
+
+use std::ffi::OsString;
+
+use forebay_control::{DrainStatus, Error, Question, ask_drain};
+use indicatif::HumanBytes;
+
+use crate::arguments::{DrainArguments, DrainVerb};
+use crate::messages::{data, error, fail, hint, json, refusal, warn};
+
+/// Exit code when something did not arrive, or nobody can tell.
+const NOT_ALL_SAFE: i32 = 1;
+/// Failures named one by one; `--json` has all.
+const SHOWN: usize = 10;
+
+pub fn drain(arguments: &DrainArguments) -> i32 {
+    let (question, as_json) = match arguments.verb {
+        DrainVerb::Status { json } => (Question::Status, json),
+        DrainVerb::Wait { json } => (Question::Wait, json),
+    };
+    match ask_drain(&question) {
+        Ok(status) if as_json => json(&status, exit_code(&status)),
+        Ok(status) => {
+            let bytes = HumanBytes(status.bytes);
+            let text = format!("{} ({bytes}){}", counts(&status), leaving_out(&status));
+            data(&text, complain(&status))
+        }
+        Err(error) => {
+            let (message, hint) = (error.to_string(), error.hint());
+            fail(&message, hint.as_deref(), NOT_ALL_SAFE);
+            if as_json {
+                return refusal(&message, hint.as_deref(), None, NOT_ALL_SAFE);
+            }
+            NOT_ALL_SAFE
+        }
+    }
+}
+
+/// As Spectral counts.
+fn counts(status: &DrainStatus) -> String {
+    let DrainStatus {
+        enqueued,
+        dequeued,
+        done,
+        ..
+    } = status;
+    format!("Enqueued:{enqueued} Dequeued:{dequeued} Done:{done}")
+}
+
+/// Why not all that was enqueued is done, where nothing is wrong.
+fn leaving_out(status: &DrainStatus) -> String {
+    let counts = [
+        (status.waiting, "waiting"),
+        (status.superseded, "written anew or removed before"),
+        (status.skipped, "older than the newest"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts
+        .map(|(count, what)| format!("; {count} {what}"))
+        .collect()
+}
+
+fn complain(status: &DrainStatus) -> i32 {
+    for (path, reason) in status.failures.iter().take(SHOWN) {
+        error(&format!("drain: {path}: {reason}"));
+    }
+    if !status.failures.is_empty() {
+        let number = status.failures.len();
+        hint(&format!(
+            "files that did not arrive: {number}; stage-out tries again after the job"
+        ));
+    }
+    exit_code(status)
+}
+
+fn exit_code(status: &DrainStatus) -> i32 {
+    if status.failures.is_empty() {
+        0
+    } else {
+        NOT_ALL_SAFE
+    }
+}
+
+/// Spectral's `spectral_wait.py`.
+pub fn spectral_wait(_words: &[OsString]) -> i32 {
+    let waited = announce().and_then(|_| {
+        let begin = ask_drain(&Question::Status)?;
+        data(&counts(&begin), 0);
+        ask_drain(&Question::Wait)
+    });
+    match waited {
+        Ok(status) => {
+            let code = complain(&status);
+            data(&counts(&status), code);
+            if code == 0 {
+                return data("All files moved", 0);
+            }
+            code
+        }
+        Err(error) => fail(
+            &format!("spectral_wait.py: {error}"),
+            error.hint().as_deref(),
+            NOT_ALL_SAFE,
+        ),
+    }
+}
+
+/// Tells `forebay run` where Spectral's files go, if the script has said so by now.
+fn announce() -> Result<bool, Error> {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (Some(persist), Some(pfs)) = (named("PERSIST_DIR"), named("PFS_DIR")) else {
+        return Ok(false);
+    };
+    ask_drain(&Question::Spectral { persist, pfs }).map(|_| true)
+}
+
+/// The same, from a launcher in any job.
+pub fn announce_from_launcher() {
+    match announce() {
+        // A job that was not started with Spectral has no door, and means nothing by the variables.
+        Ok(_) | Err(Error::NoDrain { .. }) => {}
+        Err(error) => warn(&format!("Spectral: {error}")),
+    }
+}

@@ -1,0 +1,265 @@
+//! Draining while the job computes: each version of a file that its last writer has closed goes at once to
+//! where stage-out would bring it, or to a directory of its own. What has arrived unchanged is not copied
+//! again at stage-out; what has not, stage-out copies. So nothing that goes wrong here loses anything.
+//!
+//! Three threads: one hears of closed files (`forebay_host::closes`), one copies and yields to all others,
+//! one answers the job's own processes (`door`).
+
+mod copying;
+mod door;
+mod pattern;
+mod queue;
+mod report;
+mod rules;
+mod wish;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use forebay_directive::Stage;
+use forebay_host::closes::{Bell, Closes, Told};
+use forebay_host::door::Door;
+use forebay_host::process::Stops;
+use forebay_host::{clock, priority};
+
+use crate::job_directory::JobDirectory;
+use crate::placement::Space;
+use crate::record::Recorded;
+use crate::running::Life;
+use crate::{Error, Failure, Watcher};
+use copying::{Copying, finish_directories};
+use queue::{Copied, Item, Queue};
+use rules::{Rule, Rules};
+
+use door::DOOR;
+pub use door::{Question, ask};
+pub use pattern::Patterns;
+pub use queue::DrainStatus;
+pub use report::Drained;
+pub(crate) use rules::plan_elsewhere;
+pub(crate) use wish::check;
+pub use wish::{DrainTo, DrainWish, Spectral};
+
+/// The text of `--drain`, where no option says it: directives have no room for it.
+pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
+
+/// What is drained of one job.
+pub(crate) struct Drain<'a> {
+    watcher: &'a dyn Watcher,
+    /// The script's stage_out lines.
+    stages: &'a [Stage],
+    /// Directories of the namespaces.
+    roots: Vec<PathBuf>,
+    /// The job's own.
+    directory: &'a JobDirectory,
+    stops: Stops,
+    /// As often we had been asked to stop when the job was over.
+    stops_at_the_end: Mutex<usize>,
+    rules: Mutex<Rules>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    began: Instant,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Drain<'a> {
+    /// What the job's order asks for; none if it is nothing.
+    ///
+    /// # Errors
+    /// If it cannot be done.
+    pub(crate) fn of(
+        life: &'a Life,
+        space: &'a Space,
+        stops: Stops,
+    ) -> Result<Option<Self>, Error> {
+        let rules = Rules::of(life, space)?;
+        if rules.are_none() {
+            return Ok(None);
+        }
+        rules.explain(life.watcher);
+        Ok(Some(Self {
+            watcher: life.watcher,
+            stages: &life.request.stage_out,
+            roots: space.roots(&life.request),
+            directory: life.directory,
+            stops,
+            stops_at_the_end: Mutex::new(usize::MAX),
+            rules: Mutex::new(rules),
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            began: clock::now(),
+        }))
+    }
+
+    /// What goes to directories that no stage_out line names.
+    pub(crate) fn elsewhere(&self) -> Vec<DrainTo> {
+        locked(&self.rules).elsewhere()
+    }
+
+    /// Drains as long as the job runs. What is being copied at its end is copied to the end.
+    ///
+    /// # Errors
+    /// The job's own; or nothing can be watched, and the job was not begun.
+    pub(crate) fn around<T>(
+        &self,
+        recorded: &mut Recorded,
+        job: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let roots: Vec<&Path> = self.roots.iter().map(PathBuf::as_path).collect();
+        let closes = Closes::watch(&roots).map_err(|error| Error::Drain {
+            message: format!("drain: {error}"),
+            hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
+        })?;
+        let bell = closes.bell();
+        let door = Door::open(&self.directory.path().join(DOOR))?;
+        let recorded = Mutex::new(recorded);
+        let answer = |question: &str| self.answer(question, &bell, &recorded);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.listen(closes));
+            let copies = scope.spawn(|| self.copy());
+            scope.spawn(|| door.serve(&answer));
+            let ended = job();
+            // The job's processes are no more, so this is all that they have closed.
+            self.catch_up(&bell);
+            *locked(&self.stops_at_the_end) = self.stops.count();
+            locked(&self.queue).over = true;
+            self.changed.notify_all();
+            copies.join().ok(); // it has no result
+            bell.stop().ok(); // the watch may have ended by itself
+            door.shut();
+            ended
+        })
+    }
+
+    /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
+    fn catch_up(&self, bell: &Bell) -> u64 {
+        let ticket = bell.ask().unwrap_or(0);
+        let behind = |queue: &mut Queue| queue.caught_up < ticket && !queue.over;
+        self.wait_while(behind).number()
+    }
+
+    fn wait_while(&self, condition: impl FnMut(&mut Queue) -> bool) -> MutexGuard<'_, Queue> {
+        let queue = locked(&self.queue);
+        let waited = self.changed.wait_while(queue, condition);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listen(&self, mut closes: Closes) {
+        let watcher = self.watcher;
+        let mut unwatched = false;
+        loop {
+            match closes.wait() {
+                Ok(Told::Closed(closed)) => {
+                    let items = locked(&self.rules).items(&closed);
+                    for item in items {
+                        self.log(item.rule, "ENQUEUE", &item);
+                        locked(&self.queue).add(item);
+                    }
+                }
+                Ok(Told::CaughtUp(ticket)) => locked(&self.queue).caught_up = ticket,
+                Ok(Told::Unwatched(error)) => {
+                    if !std::mem::replace(&mut unwatched, true) {
+                        watcher.warning(&format!("drain: {error}: its files wait for stage-out"));
+                    }
+                }
+                Ok(Told::NoLease(error)) => watcher.explain(&format!(
+                    "drain: {error}: a file counts as closed when one of its writers has closed it"
+                )),
+                Ok(Told::End) => break,
+                Err(error) => {
+                    watcher.warning(&format!("drain: {error}: the rest waits for stage-out"));
+                    break;
+                }
+            }
+            self.changed.notify_all();
+        }
+        locked(&self.queue).caught_up = u64::MAX;
+        self.changed.notify_all();
+    }
+
+    fn copy(&self) {
+        if let Err(error) = priority::yield_to_others() {
+            self.watcher.explain(&format!("drain: {error}"));
+        }
+        while let Some(item) = self.take() {
+            self.log(item.rule, "DEQUEUE", &item);
+            let rule = locked(&self.rules).rule(item.rule);
+            let mut made = Vec::new();
+            let copied = self.copy_one(&item, &rule, &mut made);
+            if matches!(copied, Copied::Done) {
+                self.log(item.rule, "DONE", &item);
+            }
+            let mut queue = locked(&self.queue);
+            queue.made.append(&mut made);
+            queue.put_down(&item, copied, clock::now());
+            drop(queue);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next version, as soon as there is one; none when the job is over.
+    fn take(&self) -> Option<Item> {
+        let rules = || locked(&self.rules);
+        let mut queue = self.wait_while(|queue| !queue.over && queue.waiting().next().is_none());
+        queue.take(|rule| rules().rule(rule).newest)
+    }
+
+    fn copy_one(&self, item: &Item, rule: &Rule, made: &mut Vec<queue::Made>) -> Copied {
+        let on_bytes = |bytes: u64| {
+            if let Some(rate) = rule.rate_bytes_per_s {
+                self.pause(item.rule, bytes, rate);
+            }
+        };
+        let cancelled = || self.stops.count() > *locked(&self.stops_at_the_end);
+        let copying = Copying {
+            tag: self.directory.id(),
+            on_bytes: &on_bytes,
+            cancelled: &cancelled,
+        };
+        let ways = rule.ways(&item.closed.path, self.stages);
+        copying.copy(item, ways, made)
+    }
+
+    /// After the job nobody is there to be yielded to: the copy in hand goes on without a pause.
+    fn pause(&self, rule: usize, bytes: u64, bytes_per_s: u64) {
+        #[allow(clippy::cast_precision_loss)] // of a block and a rate
+        let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
+        let mut queue = locked(&self.queue);
+        let until = queue.pace(rule, time, clock::now());
+        loop {
+            let left = until.saturating_duration_since(clock::now());
+            if left.is_zero() || queue.over {
+                return;
+            }
+            let waited = self.changed.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// After stage-out, with what failed there.
+    pub(crate) fn finish(&self, failures: &[Failure]) {
+        if let Err(error) = finish_directories(&locked(&self.queue).made) {
+            self.watcher.warning(&error.to_string());
+        }
+        let failed: HashSet<_> = failures.iter().map(|failure| &failure.path).collect();
+        let queue = locked(&self.queue);
+        for item in queue
+            .waiting()
+            .filter(|item| !failed.contains(&item.closed.path))
+        {
+            self.log(item.rule, "DONE", item);
+        }
+    }
+
+    fn log(&self, rule: usize, state: &str, item: &Item) {
+        let rules = locked(&self.rules);
+        if let Err(error) = rules.log(rule, state, &item.closed.path) {
+            self.watcher.explain(&error.to_string());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One version on its way to its places.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_directive::{Stage, StageKind};
+use forebay_host::clock;
+use forebay_host::closes::{Closed, is_closed};
+use forebay_host::files::{self, Kind};
+use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
+
+use super::queue::{Copied, Item, Made};
+
+/// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
+/// write after it cannot be missed by comparing them.
+const TICK_MS: u128 = 20;
+
+/// Where a file goes.
+pub(super) struct Way {
+    pub(super) target: PathBuf,
+    /// A directory of the destination, and what it stands for, if directories between are to be made.
+    below: Option<(PathBuf, PathBuf)>,
+}
+
+/// Where the stage_out lines take a file of the namespace at `root`.
+pub(super) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
+    let ways = stages.iter().filter_map(|stage| {
+        let target = Path::new(&stage.pfs_path);
+        match stage.kind {
+            StageKind::File if Path::new(&stage.inner_path) == relative => {
+                let into = stage.pfs_path.ends_with('/')
+                    || files::status(target).is_ok_and(|found| found.kind == Kind::Directory);
+                let name = relative.file_name().filter(|_| into);
+                let target = name.map_or(target.to_owned(), |name| target.join(name));
+                let below = None;
+                Some(Way { target, below })
+            }
+            StageKind::Directory => {
+                let rest = relative.strip_prefix(&stage.inner_path).ok()?;
+                let below = Some((target.to_owned(), root.join(&stage.inner_path)));
+                let target = target.join(rest);
+                Some(Way { target, below })
+            }
+            StageKind::File | StageKind::List => None,
+        }
+    });
+    ways.collect()
+}
+
+/// Where a file of a directory goes that as a whole goes to another one.
+pub(super) fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
+    Way {
+        target: to.join(relative),
+        below: Some((to.to_owned(), directory.to_owned())),
+    }
+}
+
+/// How it is copied.
+pub(super) struct Copying<'a> {
+    pub(super) tag: &'a str,
+    pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
+    pub(super) cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Copying<'_> {
+    /// Copies what was closed, if it is there still. Directories that were made on the way are added to
+    /// `made`, parents first.
+    pub(super) fn copy(&self, item: &Item, ways: Vec<Way>, made: &mut Vec<Made>) -> Copied {
+        let closed = &item.closed;
+        wait_for_the_next_tick(closed.status.modified);
+        for way in ways {
+            match self.copy_to(closed, &way, made) {
+                Ok(()) => {}
+                // What is there now will be told of when it is closed.
+                Err(_) if !is_as_closed(closed) => return Copied::Changed,
+                Err(failure) => return Copied::Failed(failure),
+            }
+        }
+        Copied::Done
+    }
+
+    fn copy_to(&self, closed: &Closed, way: &Way, made: &mut Vec<Made>) -> Result<(), Failure> {
+        let source = &closed.path;
+        let refused = |reason: String| Failure::new(source.clone(), reason);
+        let told = |error: forebay_mover::Error| refused(error.to_string());
+        make_way(way, made).map_err(|error| refused(error.to_string()))?;
+        let journal = Journal::in_memory().map_err(told)?;
+        let transfer = Transfer {
+            what: What::File,
+            source: source.clone(),
+            target: way.target.clone(),
+        };
+        journal.plan(&[transfer]).map_err(told)?;
+        // The plan looks at it once more, and its copy is whole only if nothing has changed since. So what
+        // it saw must be what was closed.
+        if !is_as_closed(closed) {
+            return Err(refused("it was opened for writing again".to_owned()));
+        }
+        let options = Options {
+            workers: 1,
+            piece_bytes: u64::MAX,
+            durable: true,
+            placing: Placing::Renamed,
+            verify: Verify::Copy,
+            checksum: false,
+            bytes_per_s_max: None,
+            tag: self.tag.to_owned(),
+        };
+        let on = |did: Did| {
+            if let Did::Bytes(bytes) = did {
+                (self.on_bytes)(bytes);
+            }
+        };
+        let moved = carry_out(&journal, &options, &on, self.cancelled).map_err(told)?;
+        match moved.failures.into_iter().next() {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Does the version still stand, and nobody write?
+fn is_as_closed(closed: &Closed) -> bool {
+    is_closed(&closed.path).is_some_and(|status| status.is_same_content(&closed.status))
+}
+
+/// The same directories as at the source, with their modes; times they get at the end.
+fn make_way(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
+    const OPEN_TO_US: u32 = 0o700;
+    let Some((target, source)) = &way.below else {
+        return Ok(()); // the mover makes what leads to a single file
+    };
+    let parent = way.target.parent().unwrap_or(Path::new("/"));
+    let fresh = files::make_directories(parent, 0o777)?;
+    for directory in fresh {
+        if let Ok(relative) = directory.strip_prefix(target) {
+            let source = source.join(relative);
+            files::set_mode(&directory, files::status(&source)?.mode | OPEN_TO_US)?;
+            let target = directory.clone();
+            made.push(Made { target, source });
+        }
+        files::sync_directory(directory.parent().unwrap_or(Path::new("/")))?;
+    }
+    Ok(())
+}
+
+/// Gives directories that were made what the job has left theirs with, children before parents.
+pub(super) fn finish_directories(made: &[Made]) -> Result<(), forebay_host::Error> {
+    for Made { target, source } in made.iter().rev() {
+        if let (Ok(status), Ok(_)) = (files::status(source), files::status(target)) {
+            files::set_mode(target, status.mode)?;
+            files::set_times(target, &status)?;
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_the_next_tick((seconds, nanoseconds): (i64, i64)) {
+    let (Ok(seconds), Ok(nanoseconds)) = (u128::try_from(seconds), u128::try_from(nanoseconds))
+    else {
+        return; // before 1970: nobody writes there now
+    };
+    let modified_ms = seconds * 1000 + nanoseconds / 1_000_000;
+    let age_ms = clock::unix_milliseconds().checked_sub(modified_ms);
+    // A time that lies ahead was set, and says nothing.
+    if let Some(left) = age_ms.and_then(|age| TICK_MS.checked_sub(age)) {
+        clock::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
+    }
+}

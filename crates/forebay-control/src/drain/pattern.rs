@@ -1,0 +1,179 @@
+//! Which files of a directory tree are meant.
+
+use std::path::Path;
+
+use forebay_directive::{Stage, StageKind};
+use glob::{MatchOptions, Pattern as Glob};
+
+/// As the shell does it: `*` stops at a slash and takes no dot at the begin.
+const AS_A_SHELL: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+/// A pattern of the shell: for a file's own name, or with a slash in it for its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(Glob);
+
+impl Pattern {
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a pattern is empty".to_owned());
+        }
+        let parts = || text.split('/');
+        if text.starts_with('/') || text.ends_with('/') || parts().any(|part| part == "..") {
+            return Err(format!(
+                "{text}: a pattern names files below the burst buffer's root, such as *.nc or out/*.nc"
+            ));
+        }
+        let glob = Glob::new(text).map_err(|error| format!("{text}: {}", error.msg))?;
+        Ok(Self(glob))
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Does it mean the file at this path below the root?
+    #[must_use]
+    pub fn is_for(&self, relative: &Path) -> bool {
+        let text = if self.is_path() {
+            relative.to_string_lossy()
+        } else {
+            relative.file_name().unwrap_or_default().to_string_lossy()
+        };
+        self.0.matches_with(&text, AS_A_SHELL)
+    }
+
+    fn is_path(&self) -> bool {
+        self.as_str().contains('/')
+    }
+
+    /// Could a file that it means be staged out by this line?
+    pub(super) fn can_be_staged_by(&self, stage: &Stage) -> bool {
+        let inner = Path::new(&stage.inner_path);
+        match stage.kind {
+            StageKind::File => self.is_for(inner),
+            StageKind::Directory if !self.is_path() => true,
+            StageKind::Directory => {
+                let mut parts = self.as_str().split('/');
+                inner.components().all(|directory| {
+                    let name = directory.as_os_str().to_string_lossy();
+                    let part = parts.next().and_then(|part| Glob::new(part).ok());
+                    part.is_some_and(|part| {
+                        part.as_str() == "**" || part.matches_with(&name, AS_A_SHELL)
+                    })
+                }) && parts.next().is_some()
+            }
+            StageKind::List => false, // what it names is known at the end only
+        }
+    }
+}
+
+/// Several; one is enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patterns(pub(super) Vec<Pattern>);
+
+impl Patterns {
+    /// Patterns between commas.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        text.split(',')
+            .map(Pattern::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Does one of them mean the file at this path below the root?
+    #[must_use]
+    pub fn are_for(&self, relative: &Path) -> bool {
+        self.0.iter().any(|pattern| pattern.is_for(relative))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_directive::{Origin, Place};
+
+    fn stage(kind: StageKind, inner_path: &str) -> Stage {
+        Stage {
+            kind,
+            persistent: None,
+            inner_path: inner_path.to_owned(),
+            pfs_path: "/pfs".to_owned(),
+            place: Place {
+                origin: Origin::Script,
+                line: 1,
+                column: 1,
+            },
+        }
+    }
+
+    #[test]
+    fn a_name_is_for_any_directory_and_a_path_for_its_own() {
+        let patterns = Patterns::parse("wrfout*,out/step-?.nc,deep/**/[ab].h5").expect("good");
+        for wanted in [
+            "wrfout_d01",
+            "in/any/wrfout",
+            "out/step-1.nc",
+            "deep/a.h5",
+            "deep/x/y/b.h5",
+        ] {
+            assert!(patterns.are_for(Path::new(wanted)), "{wanted}");
+        }
+        for other in ["xwrfout", "step-1.nc", "out/x/step-1.nc", "deep/c.h5"] {
+            assert!(!patterns.are_for(Path::new(other)), "{other}");
+        }
+        let all = Patterns::parse("*").expect("good");
+        assert!(all.are_for(Path::new("a/b")) && !all.are_for(Path::new("a/.b")));
+    }
+
+    #[test]
+    fn what_no_file_can_match_is_refused() {
+        for (text, part) in [
+            ("", "empty"),
+            ("a,,b", "empty"),
+            ("/abs/*", "below the burst buffer"),
+            ("a/../b", "below the burst buffer"),
+            ("out/", "below the burst buffer"),
+            ("[a", "[a: "),
+            ("a***b", "a***b: "),
+        ] {
+            let error = Patterns::parse(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_stage_out_line_covers_what_lies_in_it() {
+        let covered = |pattern: &str, kind, inner: &str| {
+            let pattern = Pattern::parse(pattern).expect("good");
+            pattern.can_be_staged_by(&stage(kind, inner))
+        };
+        let (file, directory) = (StageKind::File, StageKind::Directory);
+        for (pattern, kind, inner, wanted) in [
+            ("*.nc", directory, "", true),
+            ("*.nc", directory, "deep/er", true),
+            ("out/*.nc", directory, "out/", true),
+            ("o*/*.nc", directory, "out", true),
+            ("**/*.nc", directory, "out", true),
+            ("out", directory, "out", true), // a file of that name in it
+            ("other/*.nc", directory, "out", false),
+            ("out/x", directory, "out/x", false),
+            ("*.nc", file, "out/a.nc", true),
+            ("out/*.nc", file, "out/a.nc", true),
+            ("*.h5", file, "out/a.nc", false),
+            ("*.nc", StageKind::List, "", false),
+        ] {
+            assert_eq!(covered(pattern, kind, inner), wanted, "{pattern} {inner}");
+        }
+    }
+}

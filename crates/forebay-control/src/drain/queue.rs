@@ -1,0 +1,258 @@
+//! What is closed and not safe yet, what is safe, and the counts: what the threads of a drain share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use forebay_host::closes::Closed;
+use forebay_mover::Failure;
+use serde::{Deserialize, Serialize};
+
+/// How far a drain has come. Of all versions that were closed each is in one of the counts behind the first,
+/// or is being copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainStatus {
+    /// Versions that were closed.
+    pub enqueued: u64,
+    /// Those whose copy was begun.
+    pub dequeued: u64,
+    /// Versions that arrived.
+    pub done: u64,
+    /// Versions that did not.
+    pub failed: u64,
+    /// Versions that were written anew or removed before they had arrived.
+    pub superseded: u64,
+    /// Older ones that were left out because only the newest was asked for.
+    pub skipped: u64,
+    /// Versions that wait.
+    pub waiting: u64,
+    /// Bytes of the versions that arrived.
+    pub bytes: u64,
+    /// Files whose last version did not arrive: path and reason.
+    pub failures: Vec<(String, String)>,
+}
+
+/// One version that goes by one rule.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub(super) rule: usize,
+    pub(super) closed: Closed,
+}
+
+/// What became of a version.
+pub(super) enum Copied {
+    /// It is at its destination.
+    Done,
+    /// It is not there any more as it was: when its next version is closed, that counts.
+    Changed,
+    /// It did not arrive.
+    Failed(Failure),
+}
+
+/// A directory that was made at a destination, and the one that it stands for.
+pub(super) struct Made {
+    pub(super) target: PathBuf,
+    pub(super) source: PathBuf,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    next: u64,
+    items: BTreeMap<u64, Item>,
+    places: HashMap<(usize, PathBuf), u64>,
+    in_hand: Option<u64>,
+    status: DrainStatus,
+    failures: BTreeMap<PathBuf, String>,
+    pub(super) made: Vec<Made>,
+    /// When the last version had arrived.
+    pub(super) last_safe: Option<Instant>,
+    /// The watch has told all that was closed before this ticket.
+    pub(super) caught_up: u64,
+    /// The job is over: nothing more is begun.
+    pub(super) over: bool,
+    /// When the disk may have the next bytes, by rule.
+    free_at: HashMap<usize, Instant>,
+}
+
+impl Queue {
+    /// A version was closed. Returns whether an older one of it, which waited, is none any more.
+    pub(super) fn add(&mut self, item: Item) {
+        self.status.enqueued += 1;
+        let key = (item.rule, item.closed.path.clone());
+        if let Some(place) = self.places.insert(key, self.next) {
+            self.items.remove(&place);
+            self.status.superseded += 1;
+        }
+        self.items.insert(self.next, item);
+        self.next += 1;
+    }
+
+    /// The next version to be copied. Of a rule that wants the newest only, the others are left out.
+    pub(super) fn take(&mut self, is_newest_only: impl Fn(usize) -> bool) -> Option<Item> {
+        if self.over {
+            return None;
+        }
+        let (mut place, first) = self.items.first_key_value().map(|(p, i)| (*p, i.rule))?;
+        if is_newest_only(first) {
+            let of_rule = self.items.iter().filter(|(_, item)| item.rule == first);
+            let places: Vec<_> = of_rule.map(|(place, _)| *place).collect();
+            place = places.last().copied().unwrap_or(place);
+            for older in places.into_iter().filter(|older| *older != place) {
+                self.remove(older);
+                self.status.skipped += 1;
+            }
+        }
+        self.status.dequeued += 1;
+        self.in_hand = Some(place);
+        self.remove(place)
+    }
+
+    fn remove(&mut self, place: u64) -> Option<Item> {
+        let item = self.items.remove(&place)?;
+        self.places.remove(&(item.rule, item.closed.path.clone()));
+        Some(item)
+    }
+
+    /// What was taken is in this state now.
+    pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
+        self.in_hand = None;
+        match copied {
+            Copied::Done => {
+                self.status.done += 1;
+                self.status.bytes += item.closed.status.size_bytes;
+                self.last_safe = Some(now);
+                self.failures.remove(&item.closed.path);
+            }
+            Copied::Changed => self.status.superseded += 1,
+            Copied::Failed(failure) => {
+                self.status.failed += 1;
+                self.failures.insert(failure.path, failure.reason);
+            }
+        }
+    }
+
+    /// Is nothing left of what was closed before this number?
+    pub(super) fn is_done_before(&self, number: u64) -> bool {
+        let first = self.items.first_key_value().map(|(place, _)| *place);
+        let first = first.into_iter().chain(self.in_hand).min();
+        first.is_none_or(|first| first >= number)
+    }
+
+    /// The number of what will be closed next.
+    pub(super) fn number(&self) -> u64 {
+        self.next
+    }
+
+    /// After so many bytes of a rule, until when it is to wait.
+    pub(super) fn pace(&mut self, rule: usize, time: Duration, now: Instant) -> Instant {
+        let free_at = self.free_at.entry(rule).or_insert(now);
+        *free_at = (*free_at).max(now) + time;
+        *free_at
+    }
+
+    /// Versions that wait, in order.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Item> {
+        self.items.values()
+    }
+
+    pub(super) fn status(&self) -> DrainStatus {
+        let failures = self.failures.iter();
+        let failures =
+            failures.map(|(path, reason)| (path.to_string_lossy().into_owned(), reason.clone()));
+        DrainStatus {
+            waiting: self.items.len() as u64,
+            failures: failures.collect(),
+            ..self.status.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use forebay_host::clock;
+    use forebay_host::files::{Kind, Status};
+
+    fn item(rule: usize, name: &str, version: u64) -> Item {
+        let time = (0, 0);
+        let status = Status {
+            kind: Kind::File,
+            size_bytes: 10,
+            mode: 0o600,
+            owner: 0,
+            group: 0,
+            device: 1,
+            inode: 1,
+            links: 1,
+            allocated_bytes: 4096,
+            accessed: time,
+            modified: time,
+            changed: time,
+        };
+        Item {
+            rule,
+            closed: Closed {
+                path: name.into(),
+                version,
+                status,
+            },
+        }
+    }
+
+    fn taken(queue: &mut Queue, newest: bool) -> Option<(String, u64)> {
+        let item = queue.take(|_| newest)?;
+        queue.put_down(&item, Copied::Done, clock::now());
+        Some((
+            item.closed.path.to_string_lossy().into_owned(),
+            item.closed.version,
+        ))
+    }
+
+    #[test]
+    fn each_version_that_still_stands_is_taken_once() {
+        let mut queue = Queue::default();
+        for (name, version) in [("a", 1), ("b", 1), ("a", 2)] {
+            queue.add(item(0, name, version));
+        }
+        assert_eq!(taken(&mut queue, false), Some(("b".to_owned(), 1)));
+        assert!(!queue.is_done_before(queue.number()));
+        assert_eq!(taken(&mut queue, false), Some(("a".to_owned(), 2)));
+        assert!(queue.is_done_before(queue.number()));
+        assert_eq!(taken(&mut queue, false), None);
+        let status = queue.status();
+        assert_eq!((status.enqueued, status.done, status.superseded), (3, 2, 1));
+        assert_eq!((status.bytes, status.waiting), (20, 0));
+    }
+
+    #[test]
+    fn of_a_newest_rule_only_the_last_closed_is_taken_and_other_rules_are_left_alone() {
+        let mut queue = Queue::default();
+        for (rule, name) in [(0, "c1"), (1, "log"), (0, "c2"), (0, "c3")] {
+            queue.add(item(rule, name, 1));
+        }
+        let newest = |rule| rule == 0;
+        let first = queue.take(newest).expect("one");
+        assert_eq!(first.closed.path, Path::new("c3"));
+        queue.put_down(&first, Copied::Changed, clock::now());
+        let second = queue.take(newest).expect("another");
+        assert_eq!(second.closed.path, Path::new("log"));
+        let status = queue.status();
+        assert_eq!(
+            (status.enqueued, status.skipped, status.superseded),
+            (4, 2, 1)
+        );
+    }
+
+    #[test]
+    fn a_rate_adds_up_over_the_bytes_and_not_over_the_pauses() {
+        let mut queue = Queue::default();
+        let now = clock::now();
+        let second = Duration::from_secs(1);
+        assert_eq!(queue.pace(0, second, now), now + second);
+        assert_eq!(queue.pace(0, second, now), now + 2 * second);
+        assert_eq!(queue.pace(1, second, now), now + second);
+        assert_eq!(queue.pace(0, second, now + 9 * second), now + 10 * second);
+    }
+}

@@ -1,0 +1,327 @@
+//! Which file goes where, and how fast.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{AccessMode, Stage};
+use forebay_host::closes::{Closed, is_closed};
+use forebay_host::files::{self, Kind};
+use forebay_mover::{Failure, Journal, Transfer, What};
+use forebay_store::Allocation;
+use indicatif::HumanBytes;
+
+use super::copying::{Way, way_to, ways_of_stages};
+use super::pattern::Patterns;
+use super::queue::Item;
+use super::wish::{DrainTo, check_target, namespace, target_refused};
+use crate::placement::{Space, namespace_directory};
+use crate::running::Life;
+use crate::staging::lies_in;
+use crate::{Error, Watcher};
+
+const SPECTRAL_LOG: &str = "spectral.log";
+
+/// What one wish comes down to.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// As the user knows it.
+    name: String,
+    /// Files below this directory of the allocation,
+    directory: PathBuf,
+    /// which these mean; all without.
+    patterns: Option<Patterns>,
+    pub(super) rate_bytes_per_s: Option<u64>,
+    pub(super) newest: bool,
+    /// None: where the stage_out lines say.
+    to: Option<PathBuf>,
+    /// `PERSIST_DIR` as the job knows it, of a rule that is Spectral's.
+    persist: Option<PathBuf>,
+}
+
+impl Rule {
+    fn is_for(&self, path: &Path) -> bool {
+        let below = path.strip_prefix(&self.directory).ok();
+        below.is_some_and(|below| self.patterns.as_ref().is_none_or(|p| p.are_for(below)))
+    }
+
+    /// All places where it goes.
+    pub(super) fn ways(&self, path: &Path, stages: &[Stage]) -> Vec<Way> {
+        let below = path.strip_prefix(&self.directory).unwrap_or(path);
+        match &self.to {
+            Some(to) => vec![way_to(to, &self.directory, below)],
+            None => ways_of_stages(stages, &self.directory, below),
+        }
+    }
+}
+
+/// All rules of a job.
+#[derive(Debug)]
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+    /// Where `PERSIST_DIR` may lie: paths of the job, and where they are in the allocation.
+    namespaces: Vec<(PathBuf, PathBuf)>,
+    /// The script will say where Spectral's files go.
+    awaits_spectral: bool,
+    allocation_root: PathBuf,
+}
+
+impl Rules {
+    pub(super) fn of(life: &Life, space: &Space) -> Result<Self, Error> {
+        let allocation = &space.allocation;
+        let order = life.order;
+        let root = allocation.namespace(namespace_directory(namespace(&life.request)));
+        let private = allocation.namespace(namespace_directory(AccessMode::Private));
+        let local = order.node_local_path().map(|at| (at, private));
+        let own = allocation.root().to_owned();
+        let mut rules = Self {
+            rules: Vec::new(),
+            namespaces: local.into_iter().chain([(own.clone(), own)]).collect(),
+            awaits_spectral: false,
+            allocation_root: allocation.root().to_owned(),
+        };
+        for wish in order.drain {
+            if let Some(to) = &wish.to {
+                check_outside(allocation, to)?;
+                make_target(to)?;
+            }
+            rules.rules.push(Rule {
+                name: wish.text.clone(),
+                directory: root.clone(),
+                patterns: Some(wish.patterns.clone()),
+                rate_bytes_per_s: wish.rate_bytes_per_s,
+                newest: wish.newest,
+                to: wish.to.clone(),
+                persist: None,
+            });
+        }
+        match &order.spectral.directories {
+            Some((persist, pfs)) => match rules.add_spectral(persist, pfs) {
+                Ok(_) => {}
+                Err(error) if order.spectral.wanted => return Err(error),
+                Err(error) => life.watcher.note(&format!("Spectral: {error}")),
+            },
+            None => rules.awaits_spectral = order.spectral.wanted,
+        }
+        Ok(rules)
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.rules.is_empty() && !self.awaits_spectral
+    }
+
+    pub(super) fn explain(&self, watcher: &dyn Watcher) {
+        for rule in &self.rules {
+            let rate = rule
+                .rate_bytes_per_s
+                .map_or("as fast as it goes".to_owned(), |rate| {
+                    format!("at most {}/s", HumanBytes(rate))
+                });
+            let newest = if rule.newest { ", only the newest" } else { "" };
+            let to = rule
+                .to
+                .as_ref()
+                .map_or("where stage_out says".to_owned(), |to| {
+                    format!("to {}", to.display())
+                });
+            let (name, directory) = (&rule.name, rule.directory.display());
+            watcher.explain(&format!(
+                "drain {name}: files closed in {directory} go {to} while the job runs, {rate}{newest}"
+            ));
+        }
+        if self.awaits_spectral {
+            watcher.explain(
+                "Spectral: PERSIST_DIR and PFS_DIR are not set; a launcher or spectral_wait.py in the script \
+                 will tell them",
+            );
+        }
+    }
+
+    /// Takes what Spectral's variables say. Returns the rule and its number, if it is a new one.
+    pub(super) fn add_spectral(
+        &mut self,
+        persist: &Path,
+        pfs: &Path,
+    ) -> Result<Option<(usize, Rule)>, Error> {
+        let places = self.namespaces.iter();
+        let mut places =
+            places.filter_map(|(seen, is)| Some(is.join(persist.strip_prefix(seen).ok()?)));
+        let Some(directory) = places.next() else {
+            return Err(Error::Drain {
+                message: format!(
+                    "PERSIST_DIR={}: it is not in the burst buffer",
+                    persist.display()
+                ),
+                hint: "set it to a directory in /mnt/bb/$USER (#BSUB -alloc_flags spectral) or $DW_JOB_STRIPED",
+            });
+        };
+        check_target(pfs)?;
+        check_outside(&Allocation::found(self.allocation_root.clone(), false), pfs)?;
+        let rule = Rule {
+            name: "of Spectral".to_owned(),
+            directory: directory.components().collect(),
+            patterns: None,
+            rate_bytes_per_s: None,
+            newest: false,
+            to: Some(pfs.to_owned()),
+            persist: Some(persist.to_owned()),
+        };
+        let same = |known: &Rule| (&known.directory, &known.to) == (&rule.directory, &rule.to);
+        if self.rules.iter().any(same) {
+            return Ok(None);
+        }
+        make_target(pfs)?;
+        self.rules.push(rule.clone());
+        Ok(Some((self.rules.len() - 1, rule)))
+    }
+
+    pub(super) fn rule(&self, number: usize) -> Rule {
+        self.rules[number].clone()
+    }
+
+    /// What is to be done with a version.
+    pub(super) fn items(&self, closed: &Closed) -> Vec<Item> {
+        let rules = self.rules.iter().enumerate();
+        let fitting = rules.filter(|(_, rule)| rule.is_for(&closed.path));
+        let items = fitting.map(|(rule, _)| Item {
+            rule,
+            closed: closed.clone(),
+        });
+        items.collect()
+    }
+
+    pub(super) fn elsewhere(&self) -> Vec<DrainTo> {
+        let elsewhere = self.rules.iter().filter_map(|rule| {
+            let patterns = rule.patterns.iter().flat_map(|patterns| &patterns.0);
+            Some(DrainTo {
+                directory: rule.directory.clone(),
+                patterns: patterns
+                    .map(|pattern| pattern.as_str().to_owned())
+                    .collect(),
+                newest: rule.newest,
+                to: rule.to.clone()?,
+            })
+        });
+        elsewhere.collect()
+    }
+
+    /// A line in the log of a rule that is Spectral's.
+    pub(super) fn log(&self, rule: usize, state: &str, path: &Path) -> forebay_host::Result<()> {
+        let rule = &self.rules[rule];
+        let (Some(persist), Some(pfs)) = (&rule.persist, &rule.to) else {
+            return Ok(());
+        };
+        let path = persist.join(path.strip_prefix(&rule.directory).unwrap_or(path));
+        let log = pfs.join(SPECTRAL_LOG);
+        let mut file = files::open_to_append(&log)?;
+        let line = format!("Spectral Work {state} File : {}\n", path.display());
+        files::named(file.write_all(line.as_bytes()), "write", &log)
+    }
+}
+
+impl Rule {
+    /// What was closed in it before there was the rule. A file that is open now is told of later.
+    pub(super) fn closed_by_now(&self) -> Vec<Closed> {
+        let closed = files_below(&self.directory).into_iter().filter_map(|path| {
+            let status = is_closed(&path)?;
+            let version = 0;
+            Some(Closed {
+                path,
+                version,
+                status,
+            })
+        });
+        closed.collect()
+    }
+}
+
+fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
+    if lies_in(allocation, to) {
+        return Err(Error::Drain {
+            message: format!(
+                "drain to {}: it lies in the allocation itself",
+                to.display()
+            ),
+            hint: "choose a destination on the file system",
+        });
+    }
+    Ok(())
+}
+
+/// So that what cannot be is said before the job begins.
+fn make_target(to: &Path) -> Result<(), Error> {
+    let made = files::make_directories(to, 0o777);
+    made.map(drop).map_err(|error| target_refused(to, &error))
+}
+
+/// Ordinary files below a directory; what vanishes meanwhile is not there.
+fn files_below(top: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![top.to_owned()];
+    while let Some(directory) = open.pop() {
+        for (name, kind) in files::kinds_in(&directory).unwrap_or_default() {
+            let path = directory.join(name);
+            match kind {
+                Kind::Directory => open.push(path),
+                Kind::File => found.push(path),
+                Kind::Link | Kind::Other => {}
+            }
+        }
+    }
+    found
+}
+
+/// Adds to a stage-out what goes to directories that none of its lines names.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub(crate) fn plan_elsewhere(
+    journal: &Journal,
+    elsewhere: &[DrainTo],
+    stages: &[Stage],
+    allocation: &Allocation,
+) -> Result<(), forebay_mover::Error> {
+    let striped = allocation.namespace(namespace_directory(AccessMode::Striped));
+    for DrainTo {
+        directory,
+        patterns,
+        newest,
+        to,
+    } in elsewhere
+    {
+        let patterns = (!patterns.is_empty()).then(|| Patterns::parse(&patterns.join(",")));
+        let patterns = match patterns.transpose() {
+            Ok(patterns) => patterns,
+            Err(reason) => {
+                journal.refuse(&Failure::new(to.clone(), reason))?;
+                continue;
+            }
+        };
+        let below = |path: &PathBuf| path.strip_prefix(directory).unwrap_or(path).to_owned();
+        let mut found = files_below(directory);
+        found.retain(|path| {
+            patterns
+                .as_ref()
+                .is_none_or(|patterns| patterns.are_for(&below(path)))
+        });
+        if *newest {
+            let modified = |path: &PathBuf| files::status_of_name(path).ok().map(|s| s.modified);
+            found = found.into_iter().max_by_key(modified).into_iter().collect();
+        }
+        for source in found {
+            let target = to.join(below(&source));
+            let inner = source.strip_prefix(&striped).ok();
+            let staged = inner.map(|inner| ways_of_stages(stages, &striped, inner));
+            if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
+                continue; // a stage_out line brings it to the same place
+            }
+            let what = What::File;
+            let transfer = Transfer {
+                what,
+                source,
+                target,
+            };
+            journal.add_or_note(&transfer, &|_| true)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! What is asked to be drained: the text of `--drain`, checked against the script's stage_out lines.
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{AccessMode, Request, parse_size};
+use forebay_host::files::{self, Kind};
+use forebay_host::probe;
+use serde::{Deserialize, Serialize};
+
+use super::pattern::Patterns;
+use crate::Error;
+use crate::placement::Map;
+
+const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]";
+
+/// One `--drain`: `PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainWish {
+    pub(super) text: String,
+    pub(super) patterns: Patterns,
+    pub(super) rate_bytes_per_s: Option<u64>,
+    pub(super) newest: bool,
+    /// None: to where the stage_out lines say.
+    pub(super) to: Option<PathBuf>,
+}
+
+impl DrainWish {
+    /// Reads it; a relative `to=` is taken from the working directory.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':');
+        let patterns = parts.next().unwrap_or_default();
+        let mut wish = Self {
+            text: text.to_owned(),
+            patterns: Patterns::parse(patterns).map_err(|error| format!("{error}; {FORM}"))?,
+            rate_bytes_per_s: None,
+            newest: false,
+            to: None,
+        };
+        for part in parts {
+            match part.split_once('=') {
+                Some(("rate", rate)) => wish.rate_bytes_per_s = Some(parse_rate(rate)?),
+                Some(("to", to)) if !to.is_empty() => {
+                    let to =
+                        std::path::absolute(to).map_err(|error| format!("to={to}: {error}"))?;
+                    wish.to = Some(to);
+                }
+                None if part == "newest" => wish.newest = true,
+                _ => return Err(format!("{part}: no such setting; {FORM}")),
+            }
+        }
+        Ok(wish)
+    }
+}
+
+fn parse_rate(text: &str) -> Result<u64, String> {
+    let size = text
+        .strip_suffix("/s")
+        .and_then(|size| parse_size(size).ok());
+    size.filter(|rate| *rate > 0)
+        .ok_or_else(|| format!("rate={text}: write bytes per second, for example rate=500MB/s"))
+}
+
+/// Spectral's way: every file below one directory goes to the same place below another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spectral {
+    /// Asked for by option or header: then it is an error if it cannot be.
+    pub wanted: bool,
+    /// `PERSIST_DIR` and `PFS_DIR`, if they are known before the script begins.
+    pub directories: Option<(PathBuf, PathBuf)>,
+}
+
+/// Files that go to a directory that no stage_out line names; also written down in the job's record, so
+/// that they are not forgotten when the job is killed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainTo {
+    /// A directory in the allocation.
+    pub(crate) directory: PathBuf,
+    /// Which of its files; all if there is none.
+    pub(crate) patterns: Vec<String>,
+    /// Only the one that was modified last.
+    pub(crate) newest: bool,
+    /// Where they go, with their paths below the directory.
+    pub(crate) to: PathBuf,
+}
+
+/// Checks what is asked for against what the script says; nothing is made. `maps` are not in effect yet.
+///
+/// # Errors
+/// If it cannot be done.
+pub(crate) fn check(
+    wishes: &[DrainWish],
+    spectral: &Spectral,
+    request: &Request,
+    maps: &[Map],
+) -> Result<(), Error> {
+    if wishes.is_empty() && !spectral.wanted {
+        return Ok(());
+    }
+    if request.job.is_none() {
+        return Err(Error::Drain {
+            message: "there is no burst buffer to drain: the script has no #DW jobdw line"
+                .to_owned(),
+            hint: "add one, or leave out --drain (and FOREBAY_DRAIN, --spectral)",
+        });
+    }
+    for wish in wishes {
+        match &wish.to {
+            Some(to) => check_target(&Map::behind(maps, to))?,
+            None => check_covered(wish, request)?,
+        }
+    }
+    if let Some((_, to)) = &spectral.directories {
+        check_target(&Map::behind(maps, to))?;
+    }
+    Ok(())
+}
+
+fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
+    let is_covered = |pattern: &&super::pattern::Pattern| {
+        let mut stages = request.stage_out.iter();
+        stages.any(|stage| pattern.can_be_staged_by(stage))
+    };
+    match wish.patterns.0.iter().find(|pattern| !is_covered(pattern)) {
+        Some(pattern) => Err(Error::Drain {
+            message: format!(
+                "drain {}: no stage_out line of the script takes a file {} anywhere",
+                wish.text,
+                pattern.as_str()
+            ),
+            hint: "add a #DW stage_out line, or say where it goes: --drain 'PATTERN:to=DIR'",
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Could files be put there, as far as can be told before?
+pub(super) fn check_target(to: &Path) -> Result<(), Error> {
+    let refused = |error| target_refused(to, &error);
+    let nearest = files::nearest_real_path(to).map_err(refused)?;
+    let found = files::status(&nearest).map_err(refused)?;
+    if found.kind != Kind::Directory {
+        return Err(Error::Drain {
+            message: format!(
+                "drain to {}: {} is no directory",
+                to.display(),
+                nearest.display()
+            ),
+            hint: "name a directory that you may write in",
+        });
+    }
+    probe::may_write_in(&nearest).map_err(refused)
+}
+
+pub(super) fn target_refused(to: &Path, error: &forebay_host::Error) -> Error {
+    Error::Drain {
+        message: format!("drain to {}: {error}", to.display()),
+        hint: "name a directory that you may write in",
+    }
+}
+
+/// The namespace in which patterns are looked for: the one that stage_out takes from, if the job has it.
+pub(super) fn namespace(request: &Request) -> AccessMode {
+    let modes = request.job.iter().flat_map(|job| &job.access);
+    let striped = |mode: &&AccessMode| **mode == AccessMode::Striped;
+    modes
+        .clone()
+        .find(striped)
+        .or(modes.clone().next())
+        .copied()
+        .unwrap_or(AccessMode::Striped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_patterns_and_settings() {
+        let wish = DrainWish::parse("wrfout*,*.h5:rate=500MB/s:newest:to=/pfs/x").expect("good");
+        assert_eq!(wish.rate_bytes_per_s, Some(500_000_000));
+        assert!(wish.newest && wish.patterns.are_for(Path::new("a/b.h5")));
+        assert_eq!(wish.to.as_deref(), Some(Path::new("/pfs/x")));
+        let plain = DrainWish::parse("*").expect("good");
+        assert_eq!(
+            (plain.rate_bytes_per_s, plain.newest, plain.to),
+            (None, false, None)
+        );
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_name() {
+        for (text, part) in [
+            ("*:rate=fast", "rate=fast: "),
+            ("*:rate=500MB", "rate=500MB: "),
+            ("*:rate=0/s", "rate=0/s: "),
+            ("*:rate=-1/s", "rate=-1/s: "),
+            ("*:latest", "latest: no such setting"),
+            ("*:to=", "to=: no such setting"),
+            (":newest", "empty"),
+        ] {
+            let error = DrainWish::parse(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Events on close: a command for each version of a matching file, as soon as its last writer has closed it.
+
+mod beside;
+mod queue;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forebay_host::closes::{self, Closes, Told};
+use forebay_host::process::{Bell, Ended, Events, Group, command};
+use forebay_host::{clock, files};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Patterns};
+pub(crate) use beside::Beside;
+pub use beside::{FINISH, READY};
+use queue::{Item, Queue};
+
+/// Names the file for the command.
+const FILE_VARIABLE: &str = "FOREBAY_FILE";
+/// Counts its versions from 1.
+const VERSION_VARIABLE: &str = "FOREBAY_VERSION";
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(10);
+/// Before the first retry; twice that before the next one, up to the other.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// One `--on-close`: `PATTERN[,PATTERN...]=COMMAND`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnClose {
+    /// As it was written.
+    pub text: String,
+    patterns: Patterns,
+    command: String,
+}
+
+impl OnClose {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let form = "write 'PATTERN[,PATTERN...]=COMMAND'";
+        let (patterns, command) = text.split_once('=').ok_or(form)?;
+        if command.trim().is_empty() {
+            return Err(format!("there is no command; {form}"));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            patterns: Patterns::parse(patterns).map_err(|error| format!("{error}; {form}"))?,
+            command: command.to_owned(),
+        })
+    }
+
+    /// The command for a file: `{}` is its path, quoted for the shell.
+    fn command_for(&self, path: &Path) -> Result<String, String> {
+        if !self.command.contains("{}") {
+            return Ok(self.command.clone());
+        }
+        let text = path.to_str();
+        let text = text
+            .ok_or("its name is not UTF-8: let the command use \"$FOREBAY_FILE\" instead of {}")?;
+        let quoted = shlex::try_quote(text).map_err(|error| error.to_string())?;
+        Ok(self.command.replace("{}", &quoted))
+    }
+}
+
+/// How commands are run.
+#[derive(Debug, Clone)]
+pub struct Handling {
+    /// So many at a time, at least 1.
+    pub at_most: usize,
+    /// One that failed is run so often again.
+    pub retries: u32,
+    /// Where their output goes; none: to our standard error.
+    pub log: Option<PathBuf>,
+}
+
+/// What became of the commands. Of all versions that were closed, each is in one of the counts behind the
+/// first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handled {
+    /// Versions that were closed and match.
+    pub closed: u64,
+    /// Commands that succeeded.
+    pub done: u64,
+    /// Commands that failed, after all retries.
+    pub failed: u64,
+    /// Versions that were written anew or removed before their command began.
+    pub superseded: u64,
+    /// Versions whose command was not begun, because we were to stop.
+    pub not_run: u64,
+    /// Path and version, and why.
+    pub failures: Vec<(String, u64, String)>,
+}
+
+/// How a watch goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Watching,
+    /// All that is closed by the time of this ticket, and what its commands make, is to be handled.
+    Finishing {
+        ticket: u64,
+        closed: u64,
+    },
+    /// A last look through the trees.
+    Last,
+}
+
+/// Commands on close over some directory trees.
+pub struct Handler<'a> {
+    on_close: &'a [OnClose],
+    roots: &'a [PathBuf],
+    how: &'a Handling,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    say: &'a (dyn Fn(&str) + Sync),
+}
+
+impl<'a> Handler<'a> {
+    /// Nothing runs yet. `say` is told what goes wrong.
+    #[must_use]
+    pub fn new(
+        on_close: &'a [OnClose],
+        roots: &'a [PathBuf],
+        how: &'a Handling,
+        say: &'a (dyn Fn(&str) + Sync),
+    ) -> Self {
+        Self {
+            on_close,
+            roots,
+            how,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            say,
+        }
+    }
+
+    /// Watches until we are asked to stop or `is_to_finish` says that nothing new comes, which is asked
+    /// whenever the bell of the events is rung. Stopped, it begins no more commands and ends those that run;
+    /// finished, it lets all come to their end.
+    ///
+    /// # Errors
+    /// If a directory cannot be watched, or the log not be written.
+    pub fn watch(
+        &self,
+        events: &Events,
+        ready: impl FnOnce(),
+        is_to_finish: impl Fn() -> bool,
+    ) -> Result<Handled, Error> {
+        if let Some(log) = &self.how.log {
+            files::open_to_append(log)?;
+        }
+        let roots: Vec<_> = self.roots.iter().map(PathBuf::as_path).collect();
+        let closes = Closes::watch(&roots)?;
+        let closing = closes.bell();
+        let bell = &events.bell();
+        ready();
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.listen(closes, bell));
+            for _ in 0..self.how.at_most.max(1) {
+                scope.spawn(|| self.work(bell));
+            }
+            let mut phase = Phase::Watching;
+            let finished = events.wait_until(|| self.step(&mut phase, &closing, is_to_finish()));
+            self.locked().stopped = true;
+            self.changed.notify_all();
+            if finished.is_none() {
+                self.end_commands();
+            }
+            closing.stop().ok(); // the watch may have ended by itself
+        });
+        // What a command has left behind is none of the user's.
+        events.end_leftovers(GRACE)?;
+        Ok(self.locked().handled())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Is all done?
+    fn step(&self, phase: &mut Phase, closing: &closes::Bell, finish: bool) -> Option<()> {
+        let queue = self.locked();
+        if queue.watch_ended && queue.is_idle() {
+            return Some(());
+        }
+        let ask = || {
+            let ticket = closing.ask().unwrap_or(0);
+            let closed = queue.closed();
+            Phase::Finishing { ticket, closed }
+        };
+        match *phase {
+            Phase::Watching if finish => *phase = ask(),
+            Phase::Finishing { ticket, closed } if queue.caught_up >= ticket && queue.is_idle() => {
+                if queue.closed() == closed {
+                    *phase = Phase::Last;
+                    closing.finish().ok(); // it may have ended by itself
+                } else {
+                    *phase = ask();
+                }
+            }
+            Phase::Watching | Phase::Finishing { .. } | Phase::Last => {}
+        }
+        None
+    }
+
+    fn listen(&self, mut closes: Closes, bell: &Bell) {
+        loop {
+            match closes.wait() {
+                Ok(Told::Closed(closed)) => {
+                    let root = self.roots.iter().find(|root| closed.path.starts_with(root));
+                    let below = root.and_then(|root| closed.path.strip_prefix(root).ok());
+                    let below = below.unwrap_or(&closed.path);
+                    let rules = self.on_close.iter().enumerate();
+                    for (rule, _) in rules.filter(|(_, on_close)| on_close.patterns.are_for(below))
+                    {
+                        let (path, version) = (closed.path.clone(), closed.version);
+                        self.locked().add(Item {
+                            rule,
+                            path,
+                            version,
+                        });
+                    }
+                }
+                Ok(Told::CaughtUp(ticket)) => self.locked().caught_up = ticket,
+                Ok(Told::Unwatched(error)) => {
+                    (self.say)(&format!("{error}: what is closed there is seen at the end"));
+                }
+                Ok(Told::NoLease(error)) => (self.say)(&format!(
+                    "{error}: a file counts as closed when one of its writers has closed it"
+                )),
+                Ok(Told::End) => break,
+                Err(error) => {
+                    (self.say)(&error.to_string());
+                    break;
+                }
+            }
+            self.changed.notify_all();
+            bell.ring();
+        }
+        self.locked().watch_ended = true;
+        bell.ring();
+    }
+
+    fn work(&self, bell: &Bell) {
+        while let Some(item) = self.take() {
+            let outcome = match files::status_of_name(&item.path) {
+                Err(error) if error.is_not_found() => None,
+                _ => Some(self.run_with_retries(&item)),
+            };
+            self.locked().put_down(&item, outcome);
+            self.changed.notify_all();
+            bell.ring();
+        }
+    }
+
+    fn take(&self) -> Option<Item> {
+        let mut queue = self.locked();
+        loop {
+            if queue.stopped {
+                return None;
+            }
+            if let Some(item) = queue.take() {
+                return Some(item);
+            }
+            let waited = self.changed.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn run_with_retries(&self, item: &Item) -> Result<(), String> {
+        let mut pause = FIRST_PAUSE;
+        let mut tries_left = self.how.retries;
+        loop {
+            let reason = match self.run(item) {
+                Ok(Ended::Exit(0)) => return Ok(()),
+                Ok(Ended::Exit(status)) => format!("the command ended with status {status}"),
+                Ok(Ended::Signal(signal)) => format!("the command was ended by signal {signal}"),
+                Err(error) => error,
+            };
+            if tries_left == 0 {
+                return Err(reason);
+            }
+            tries_left -= 1;
+            let queue = self.locked();
+            let stopped = self
+                .changed
+                .wait_timeout_while(queue, pause, |queue| !queue.stopped);
+            if stopped.unwrap_or_else(PoisonError::into_inner).0.stopped {
+                return Err(reason);
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn run(&self, item: &Item) -> Result<Ended, String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        let shell_text = self.on_close[item.rule].command_for(&item.path)?;
+        let mut shell = command("/bin/sh");
+        shell.args(["-c", &shell_text]).stdin(Stdio::null());
+        shell.env(FILE_VARIABLE, &item.path);
+        shell.env(VERSION_VARIABLE, item.version.to_string());
+        let (path, version) = (item.path.display(), item.version);
+        self.log(&format!("{path}, version {version}: {shell_text}"))
+            .map_err(text)?;
+        match &self.how.log {
+            Some(log) => {
+                let file = files::open_to_append(log).map_err(text)?;
+                shell.stderr(file.try_clone().map_err(|error| error.to_string())?);
+                shell.stdout(file);
+            }
+            None => {
+                shell.stdout(std::io::stderr());
+            }
+        }
+        let group = {
+            let mut queue = self.locked();
+            if queue.stopped {
+                return Err("it was not begun: we were to stop".to_owned());
+            }
+            let group = Group::start(shell).map_err(text)?;
+            queue.running.push(group.number());
+            group
+        };
+        let waited = group.wait();
+        let number = group.number();
+        self.locked().running.retain(|running| *running != number);
+        let ended = waited.and_then(|()| group.reap()).map_err(text)?;
+        self.log(&format!(
+            "{path}, version {version}: status {}",
+            ended.shell_status()
+        ))
+        .map_err(text)?;
+        Ok(ended)
+    }
+
+    /// A line of ours in the log, if there is one.
+    fn log(&self, line: &str) -> forebay_host::Result<()> {
+        let Some(path) = &self.how.log else {
+            return Ok(());
+        };
+        let mut file = files::open_to_append(path)?;
+        files::named(
+            file.write_all(format!("== {line}\n").as_bytes()),
+            "write",
+            path,
+        )
+    }
+
+    fn end_commands(&self) {
+        let began = clock::now();
+        self.locked()
+            .running
+            .iter()
+            .for_each(|group| group.end(false));
+        let mut queue = self.locked();
+        while !queue.running.is_empty() {
+            let left = GRACE.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                queue.running.iter().for_each(|group| group.end(true));
+            }
+            let step = left.max(Duration::from_millis(100));
+            let waited = self.changed.wait_timeout(queue, step);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

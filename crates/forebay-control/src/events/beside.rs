@@ -1,0 +1,83 @@
+//! The process that runs commands on close beside a job: `forebay watch`, in the job's view and environment.
+//!
+//! A process of its own, because `forebay run` reaps whatever ends below it. It tells on its standard output
+//! that it watches, and at the end what became of the commands; a line on its standard input lets it come
+//! to its end, the end of the input ends it at once. So it does not outlive us.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::path::PathBuf;
+use std::process::Command;
+
+use forebay_host::process::{Events, Job, Step, start_job};
+
+use super::Handled;
+use crate::Error;
+use crate::execution::JOB_GRACE;
+
+/// What the process says when it watches.
+pub const READY: &str = "ready";
+/// What it is told when nothing new will be closed.
+pub const FINISH: &str = "finish";
+
+pub(crate) struct Beside {
+    job: Job,
+    input: PipeWriter,
+    output: BufReader<PipeReader>,
+}
+
+fn failed(why: impl std::fmt::Display) -> Error {
+    Error::Drain {
+        message: format!("on close: {why}"),
+        hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
+    }
+}
+
+impl Beside {
+    /// Starts it, and waits until it watches.
+    ///
+    /// # Errors
+    /// If it does not: it has said why on our standard error.
+    pub(crate) fn start(
+        mut process: Command,
+        words: &[OsString],
+        roots: &[PathBuf],
+        events: &Events,
+    ) -> Result<Self, Error> {
+        let (theirs, input) = std::io::pipe().map_err(failed)?;
+        let (output, their_output) = std::io::pipe().map_err(failed)?;
+        process.args(words).arg("--").args(roots);
+        process.stdin(theirs).stdout(their_output);
+        let job = start_job(process)?;
+        events.leave_out(job);
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        output.read_line(&mut line).map_err(failed)?;
+        if line.trim_end() != READY {
+            return Err(failed("nothing can be watched"));
+        }
+        Ok(Self { job, input, output })
+    }
+
+    /// Lets the commands come to their end, or ends them, and waits for it.
+    ///
+    /// # Errors
+    /// If the process was lost.
+    pub(crate) fn end(mut self, in_order: bool, events: &Events) -> Result<Handled, Error> {
+        events.take_in(self.job);
+        if in_order {
+            // Who is gone hears nothing; that is seen below.
+            writeln!(self.input, "{FINISH}").ok();
+        } else {
+            drop(self.input);
+        }
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            self.output.read_to_string(&mut text).map(|_| text)
+        });
+        events.wait(self.job, |_| JOB_GRACE, |_| Ok(Step::GoOn(None)))?;
+        let text = reader.join().map_err(|_| failed("no account came"))?;
+        let text = text.map_err(failed)?;
+        serde_json::from_str(&text).map_err(|_| failed("the watching process was killed"))
+    }
+}

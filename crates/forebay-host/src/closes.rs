@@ -1,0 +1,395 @@
+//! Files in a directory tree that their last writer has closed, as the kernel tells of them.
+//!
+//! inotify says that *somebody* who wrote has closed a file. Whether he was the last one, a read lease
+//! tells: the kernel grants none while anybody has the file open for writing, be it through a duplicated
+//! or inherited descriptor or through a shared mapping. The lease is given back at once. Under it all
+//! close events of the file's earlier writers are in the queue already, so they are dropped there, and
+//! each version is told of once: a version is what the last writer leaves when he closes, whether he
+//! changed anything or not.
+//!
+//! Not told of as it happens, but by [`Bell::finish`]: a truncation by path and a new hard link, which
+//! nobody closes.
+
+mod kernel;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::files::{self, Kind, Status};
+use crate::{Error, Result, clock};
+use kernel::{Look, Raw};
+
+pub use kernel::is_closed;
+
+/// The kernel queues the event just before it takes the writer off the file: then the lease is tried again
+/// after this time, and after twice that.
+const FIRST_RETRY: Duration = Duration::from_millis(1);
+/// So often. Who still has the file open then has really got it open, and will close it.
+const TRIES: u32 = 7;
+
+/// A version of a file that its last writer has closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// The file, below a directory that is watched.
+    pub path: PathBuf,
+    /// 1 for the first version under this name since the watch began, then 2, and so on.
+    pub version: u64,
+    /// As it was found closed.
+    pub status: Status,
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub enum Told {
+    /// A version is there.
+    Closed(Closed),
+    /// Everything that was closed before [`Bell::ask`] returned this number has been told.
+    CaughtUp(u64),
+    /// A new directory cannot be watched: what is closed in it is told of at the end only.
+    Unwatched(Error),
+    /// The file system gives us no lease on this file: from here on an event alone counts there. Told once.
+    NoLease(Error),
+    /// [`Bell::finish`] or [`Bell::stop`] was called, or the watched directories were removed.
+    End,
+}
+
+/// A watch over directory trees.
+pub struct Closes {
+    roots: Vec<PathBuf>,
+    inotify: OwnedFd,
+    bell: Bell,
+    answered: u64,
+    directories: HashMap<i32, PathBuf>,
+    seen: HashMap<PathBuf, Seen>,
+    pending: Pending,
+    /// Somebody had these open for writing when we looked.
+    held: HashMap<PathBuf, Held>,
+    troubles: Vec<Told>,
+    no_lease_told: bool,
+    looked_through_at_the_end: bool,
+}
+
+/// By which other threads speak to whoever waits in [`Closes::wait`].
+#[derive(Clone)]
+pub struct Bell(Arc<Rung>);
+
+struct Rung {
+    event: OwnedFd,
+    asked: AtomicU64,
+    end: AtomicU8,
+}
+
+const GO_ON: u8 = 0;
+const FINISH: u8 = 1;
+const STOP: u8 = 2;
+
+struct Seen {
+    version: u64,
+    status: Status,
+}
+
+struct Held {
+    tries: u32,
+    again: Option<Instant>,
+}
+
+/// Paths to be looked at, in the order of their last event.
+#[derive(Default)]
+struct Pending {
+    next: u64,
+    in_order: BTreeMap<u64, PathBuf>,
+    places: HashMap<PathBuf, u64>,
+}
+
+impl Pending {
+    fn add(&mut self, path: PathBuf) {
+        if let Some(place) = self.places.insert(path.clone(), self.next) {
+            self.in_order.remove(&place);
+        }
+        self.in_order.insert(self.next, path);
+        self.next += 1;
+    }
+
+    fn take(&mut self) -> Option<PathBuf> {
+        let (_, path) = self.in_order.pop_first()?;
+        self.places.remove(&path);
+        Some(path)
+    }
+
+    fn remove(&mut self, path: &Path) {
+        if let Some(place) = self.places.remove(path) {
+            self.in_order.remove(&place);
+        }
+    }
+}
+
+impl Bell {
+    /// Asks to be told when all is told that was closed by now.
+    ///
+    /// # Errors
+    /// Never, but for a kernel that takes no event.
+    pub fn ask(&self) -> Result<u64> {
+        let ticket = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        kernel::ring(&self.0.event)?;
+        Ok(ticket)
+    }
+
+    /// Ends the watch after everything has been told, also what only a look through the trees finds.
+    ///
+    /// # Errors
+    /// As [`Bell::ask`].
+    pub fn finish(&self) -> Result<()> {
+        self.0.end.fetch_max(FINISH, Ordering::SeqCst);
+        kernel::ring(&self.0.event)
+    }
+
+    /// Ends the watch at once.
+    ///
+    /// # Errors
+    /// As [`Bell::ask`].
+    pub fn stop(&self) -> Result<()> {
+        self.0.end.fetch_max(STOP, Ordering::SeqCst);
+        kernel::ring(&self.0.event)
+    }
+}
+
+impl Closes {
+    /// Watches these directories and all below them. The files that are there now are known.
+    ///
+    /// # Errors
+    /// If one of them cannot be watched; ENOSPC and EMFILE are limits of fs.inotify.
+    pub fn watch(roots: &[&Path]) -> Result<Self> {
+        let bell = Bell(Arc::new(Rung {
+            event: kernel::event()?,
+            asked: AtomicU64::new(0),
+            end: AtomicU8::new(GO_ON),
+        }));
+        let mut closes = Self {
+            roots: roots.iter().map(|root| (*root).to_owned()).collect(),
+            inotify: kernel::inotify()?,
+            bell,
+            answered: 0,
+            directories: HashMap::new(),
+            seen: HashMap::new(),
+            pending: Pending::default(),
+            held: HashMap::new(),
+            troubles: Vec::new(),
+            no_lease_told: false,
+            looked_through_at_the_end: false,
+        };
+        for root in roots {
+            files::status(root)?;
+            closes.look_through(root);
+        }
+        if let Some(Told::Unwatched(error)) = closes.troubles.pop() {
+            return Err(error);
+        }
+        for path in std::mem::take(&mut closes.pending).in_order.into_values() {
+            if let Ok(status) = files::status_of_name(&path) {
+                closes.seen.insert(path, Seen { version: 0, status });
+            }
+        }
+        Ok(closes)
+    }
+
+    /// For other threads.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Waits for what comes next.
+    ///
+    /// # Errors
+    /// If the kernel tells us nothing any more.
+    pub fn wait(&mut self) -> Result<Told> {
+        loop {
+            let rung = &self.bell.0;
+            let (asked, end) = (
+                rung.asked.load(Ordering::SeqCst),
+                rung.end.load(Ordering::SeqCst),
+            );
+            for raw in kernel::read(&self.inotify)? {
+                self.apply(raw, None);
+            }
+            if let Some(trouble) = self.troubles.pop() {
+                return Ok(trouble);
+            }
+            if end == STOP {
+                return Ok(Told::End);
+            }
+            if let Some(path) = self.pending.take() {
+                match self.look(path)? {
+                    Some(told) => return Ok(told),
+                    None => continue,
+                }
+            }
+            let again = self.retry_what_is_due();
+            if !self.pending.in_order.is_empty() {
+                continue;
+            }
+            if again.is_none() {
+                if asked > self.answered {
+                    self.answered = asked;
+                    return Ok(Told::CaughtUp(asked));
+                }
+                if end == FINISH && !self.looked_through_at_the_end {
+                    self.looked_through_at_the_end = true;
+                    self.look_through_all();
+                    continue;
+                }
+                if end == FINISH || self.directories.is_empty() {
+                    return Ok(Told::End);
+                }
+            }
+            kernel::wait(&self.inotify, &self.bell.0.event, again)?;
+        }
+    }
+
+    /// Has the last writer gone?
+    fn look(&mut self, path: PathBuf) -> Result<Option<Told>> {
+        let status = match kernel::look(&path) {
+            Look::Gone => {
+                self.held.remove(&path);
+                return Ok(None);
+            }
+            Look::Open => {
+                self.hold(path);
+                return Ok(None);
+            }
+            Look::Unleased(status, error) => {
+                if !std::mem::replace(&mut self.no_lease_told, true) {
+                    self.troubles.push(Told::NoLease(error));
+                }
+                status
+            }
+            Look::Closed(lease) => {
+                // Those that closed it before us are all in the queue now, and tell of this version.
+                let events = kernel::read(&self.inotify);
+                let status = lease.status;
+                drop(lease);
+                self.pending.remove(&path);
+                for raw in events? {
+                    self.apply(raw, Some(&path));
+                }
+                status
+            }
+        };
+        self.held.remove(&path);
+        let version = self.seen.get(&path).map_or(0, |seen| seen.version) + 1;
+        self.seen.insert(path.clone(), Seen { version, status });
+        Ok(Some(Told::Closed(Closed {
+            path,
+            version,
+            status,
+        })))
+    }
+
+    fn hold(&mut self, path: PathBuf) {
+        let held = self.held.entry(path).or_insert(Held {
+            tries: 0,
+            again: None,
+        });
+        held.again = (held.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << held.tries));
+        held.tries += 1;
+    }
+
+    /// Returns when the next one is due.
+    fn retry_what_is_due(&mut self) -> Option<Instant> {
+        let now = clock::now();
+        let mut first: Option<Instant> = None;
+        for (path, held) in &mut self.held {
+            match held.again {
+                Some(again) if again <= now => {
+                    held.again = None;
+                    self.pending.add(path.clone());
+                }
+                Some(again) => first = Some(first.map_or(again, |first| first.min(again))),
+                None => {}
+            }
+        }
+        first
+    }
+
+    fn apply(&mut self, raw: Raw, told: Option<&Path>) {
+        match raw {
+            Raw::Lost => self.look_through_all(),
+            Raw::Unwatched(watch) => {
+                self.directories.remove(&watch);
+            }
+            Raw::Directory(watch, name) => {
+                if let Some(parent) = self.directories.get(&watch) {
+                    let path = parent.join(name);
+                    self.look_through(&path);
+                }
+            }
+            Raw::DirectoryGone(watch, name) => {
+                if let Some(parent) = self.directories.get(&watch) {
+                    let gone = parent.join(name);
+                    let moved = self.directories.iter();
+                    let moved = moved.filter(|(_, path)| path.starts_with(&gone));
+                    let moved: Vec<_> = moved.map(|(watch, _)| *watch).collect();
+                    for watch in moved {
+                        self.directories.remove(&watch);
+                        kernel::unwatch(&self.inotify, watch);
+                    }
+                }
+            }
+            Raw::Closed(watch, name) => self.file(watch, &name, told),
+            Raw::Arrived(watch, name) => self.file(watch, &name, None),
+        }
+    }
+
+    fn file(&mut self, watch: i32, name: &std::ffi::OsStr, told: Option<&Path>) {
+        let Some(path) = self.directories.get(&watch).map(|path| path.join(name)) else {
+            return;
+        };
+        if told != Some(&path) {
+            self.held.remove(&path); // the tries begin anew
+            self.pending.add(path);
+        }
+    }
+
+    fn look_through_all(&mut self) {
+        for root in self.roots.clone() {
+            self.look_through(&root);
+        }
+    }
+
+    /// Watches a directory and all below it, and has files looked at that are not as they were seen.
+    /// Watched first and listed then, so that nothing falls between; what has gone meanwhile is no harm.
+    fn look_through(&mut self, top: &Path) {
+        let mut open = vec![top.to_owned()];
+        let mut done = HashSet::new();
+        while let Some(directory) = open.pop() {
+            match kernel::watch(&self.inotify, &directory) {
+                Ok(Some(watch)) if done.insert(watch) => {
+                    self.directories.insert(watch, directory.clone());
+                }
+                Ok(_) => continue,
+                Err(error) => {
+                    self.troubles.push(Told::Unwatched(error));
+                }
+            }
+            for (name, kind) in files::kinds_in(&directory).unwrap_or_default() {
+                let path = directory.join(name);
+                match kind {
+                    Kind::Directory => open.push(path),
+                    Kind::File if !self.is_as_seen(&path) => self.pending.add(path),
+                    Kind::File | Kind::Link | Kind::Other => {}
+                }
+            }
+        }
+    }
+
+    fn is_as_seen(&self, path: &Path) -> bool {
+        let seen = self.seen.get(path).map(|seen| seen.status);
+        seen.is_some_and(|seen| {
+            files::status_of_name(path).is_ok_and(|now| now.is_same_content(&seen))
+        })
+    }
+}

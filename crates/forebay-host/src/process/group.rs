@@ -1,0 +1,76 @@
+//! A command in a process group of its own, waited for by the thread that started it.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use super::Ended;
+use crate::{Result, on};
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Group {
+    child: Child,
+    pid: Pid,
+}
+
+/// By which it can be ended, as long as it has not been reaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupNumber(Pid);
+
+impl Group {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(mut command: Command) -> Result<Self> {
+        let path = Path::new(command.get_program()).to_owned();
+        let child = on(command.process_group(0).spawn(), "run", &path)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let no_pid = || std::io::Error::other("no pid");
+        let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
+        Ok(Self { child, pid })
+    }
+
+    /// For whoever wants to end it.
+    #[must_use]
+    pub fn number(&self) -> GroupNumber {
+        GroupNumber(self.pid)
+    }
+
+    /// Waits for the command to end. Its number stays its own.
+    ///
+    /// # Errors
+    /// As `waitid(2)`.
+    pub fn wait(&self) -> Result<()> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        loop {
+            match rustix::process::waitid(WaitId::Pid(self.pid), options) {
+                Err(Errno::INTR) => {}
+                waited => return on(waited, "wait for", Path::new("a command")).map(drop),
+            }
+        }
+    }
+
+    /// How it ended. From here on its number may be another's.
+    ///
+    /// # Errors
+    /// As `waitpid(2)`.
+    pub fn reap(mut self) -> Result<Ended> {
+        use std::os::unix::process::ExitStatusExt;
+        let status = on(self.child.wait(), "wait for", Path::new("a command"))?;
+        let signal = || Ended::Signal(status.signal().unwrap_or_default());
+        Ok(status.code().map_or_else(signal, Ended::Exit))
+    }
+}
+
+impl GroupNumber {
+    /// Asks all processes of the group to end, or ends them.
+    pub fn end(self, at_once: bool) {
+        let signal = if at_once { Signal::KILL } else { Signal::TERM };
+        rustix::process::kill_process_group(self.0, signal).ok(); // it may have ended just now
+    }
+}

@@ -1,0 +1,303 @@
+//! When is a file closed? With the real kernel, and each way in which a file can stay open.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // the test writes the files itself
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use forebay_host::closes::{Closes, Told};
+
+/// Names and versions of all that was closed by now.
+fn told(closes: &mut Closes, top: &Path) -> Vec<(String, u64)> {
+    let ticket = closes.bell().ask().expect("ask");
+    let mut found = Vec::new();
+    loop {
+        match closes.wait().expect("wait") {
+            Told::Closed(closed) => {
+                let path = closed.path.strip_prefix(top).expect("below the top");
+                found.push((path.to_str().expect("text").to_owned(), closed.version));
+            }
+            Told::CaughtUp(reached) if reached == ticket => return found,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn watched() -> (tempfile::TempDir, Closes) {
+    let top = tempfile::tempdir().expect("tempdir");
+    fs::write(top.path().join("before"), "known").expect("write");
+    let closes = Closes::watch(&[top.path()]).expect("watch");
+    (top, closes)
+}
+
+fn once(name: &str) -> Vec<(String, u64)> {
+    vec![(name.to_owned(), 1)]
+}
+
+#[test]
+fn each_version_is_told_once_and_what_was_there_is_known() {
+    let (top, mut closes) = watched();
+    assert_eq!(told(&mut closes, top.path()), []);
+    let path = top.path().join("a");
+    fs::write(&path, "1").expect("write");
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+    assert_eq!(told(&mut closes, top.path()), []);
+    let mut file = OpenOptions::new().append(true).open(&path).expect("open");
+    file.write_all(b"2").expect("write");
+    assert_eq!(told(&mut closes, top.path()), []);
+    drop(file);
+    assert_eq!(told(&mut closes, top.path()), [("a".to_owned(), 2)]);
+    fs::read(&path).expect("read");
+    assert_eq!(told(&mut closes, top.path()), []);
+    fs::write(top.path().join("before"), "now").expect("write");
+    assert_eq!(told(&mut closes, top.path()), once("before"));
+}
+
+#[test]
+fn a_duplicate_keeps_it_open() {
+    let (top, mut closes) = watched();
+    let file = File::create(top.path().join("a")).expect("create");
+    let second = file.try_clone().expect("dup");
+    drop(file);
+    assert_eq!(told(&mut closes, top.path()), []);
+    drop(second);
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+}
+
+#[test]
+fn a_child_that_inherited_it_keeps_it_open_until_it_is_killed() {
+    let (top, mut closes) = watched();
+    let file = File::create(top.path().join("a")).expect("create");
+    let output = Stdio::from(file.try_clone().expect("dup"));
+    let sleep = || Command::new("sleep").arg("600").stdout(output).spawn();
+    let mut child = sleep().expect("spawn");
+    drop(file);
+    assert_eq!(told(&mut closes, top.path()), []);
+    child.kill().expect("kill -9");
+    child.wait().expect("wait");
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+}
+
+#[test]
+fn the_last_of_two_writers_counts() {
+    let (top, mut closes) = watched();
+    let path = top.path().join("a");
+    let first = File::create(&path).expect("create");
+    let second = OpenOptions::new().append(true).open(&path).expect("open");
+    drop(first);
+    assert_eq!(told(&mut closes, top.path()), []);
+    drop(second);
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+}
+
+#[test]
+fn writers_that_close_at_the_same_time_make_one_version() {
+    let (top, mut closes) = watched();
+    for round in 0..200 {
+        let name = format!("shared-{round}");
+        let path = top.path().join(&name);
+        File::create(&path).expect("create");
+        let open = || OpenOptions::new().write(true).open(&path).expect("open");
+        let writers: Vec<_> = (0..4).map(|_| open()).collect();
+        let mut found = std::thread::scope(|scope| {
+            for mut writer in writers {
+                scope.spawn(move || writer.write_all(b"rank").expect("write"));
+            }
+            told(&mut closes, top.path()) // while they close
+        });
+        found.extend(told(&mut closes, top.path()));
+        assert_eq!(found, once(&name));
+    }
+    closes.bell().finish().expect("finish");
+    assert!(matches!(closes.wait().expect("wait"), Told::End));
+}
+
+#[test]
+fn a_shared_mapping_keeps_it_open_after_close() {
+    const BYTES: usize = 4096;
+    let (top, mut closes) = watched();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    let file = options.open(top.path().join("a")).expect("open");
+    file.set_len(BYTES as u64).expect("size");
+    // SAFETY: a new mapping of an open file of that size, at no place of ours.
+    let mapped = unsafe {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        libc::mmap(
+            std::ptr::null_mut(),
+            BYTES,
+            access,
+            kind,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    assert_ne!(mapped, libc::MAP_FAILED);
+    drop(file);
+    assert_eq!(told(&mut closes, top.path()), []);
+    // SAFETY: the mapping is writable, and nobody else has it.
+    unsafe { mapped.cast::<u8>().write(b'x') };
+    assert_eq!(told(&mut closes, top.path()), []);
+    // SAFETY: it is the mapping from above, and nothing refers to it any more.
+    assert_eq!(unsafe { libc::munmap(mapped, BYTES) }, 0);
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+    assert_eq!(fs::read(top.path().join("a")).expect("read")[0], b'x');
+}
+
+#[test]
+fn a_static_binary_is_seen_as_any_other() {
+    let (top, mut closes) = watched();
+    let tools = tempfile::tempdir().expect("tempdir");
+    let (source, program) = (tools.path().join("w.c"), tools.path().join("w"));
+    let text = "#include <stdio.h>\nint main(int n, char **w) { FILE *f = fopen(w[n - 1], \"w\"); \
+                return !f || fputs(\"x\", f) < 0 || fclose(f); }\n";
+    fs::write(&source, text).expect("write");
+    let mut cc = Command::new("cc");
+    let made = cc
+        .arg("-static")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(made.expect("cc").success());
+    let ran = Command::new(&program).arg(top.path().join("a")).status();
+    assert!(ran.expect("run").success());
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+}
+
+#[test]
+fn a_file_renamed_into_place_is_told_under_that_name_only() {
+    let (top, mut closes) = watched();
+    let (temporary, path) = (top.path().join(".a"), top.path().join("a"));
+    fs::write(&temporary, "1").expect("write");
+    fs::rename(&temporary, &path).expect("rename");
+    assert_eq!(told(&mut closes, top.path()), once("a"));
+    // From outside, over what was there; and with a writer who goes on.
+    let outside = tempfile::tempdir().expect("tempdir");
+    let mut file = File::create(outside.path().join("b")).expect("create");
+    fs::rename(outside.path().join("b"), &path).expect("rename");
+    assert_eq!(told(&mut closes, top.path()), []);
+    file.write_all(b"2").expect("write");
+    drop(file);
+    assert_eq!(told(&mut closes, top.path()), [("a".to_owned(), 2)]);
+}
+
+#[test]
+fn a_file_that_is_gone_and_what_is_no_file_are_not_told() {
+    let (top, mut closes) = watched();
+    let path = top.path().join("a");
+    fs::write(&path, "1").expect("write");
+    fs::remove_file(&path).expect("remove");
+    std::os::unix::fs::symlink("before", top.path().join("link")).expect("symlink");
+    let made = Command::new("mkfifo").arg(top.path().join("fifo")).status();
+    assert!(made.expect("mkfifo").success());
+    assert_eq!(told(&mut closes, top.path()), []);
+}
+
+#[test]
+fn directories_are_followed_where_they_are_made_and_moved() {
+    let (top, mut closes) = watched();
+    let outside = tempfile::tempdir_in(top.path().parent().expect("parent")).expect("tempdir");
+    fs::create_dir_all(outside.path().join("in/deep")).expect("mkdir");
+    fs::write(outside.path().join("in/deep/a"), "1").expect("write");
+    fs::rename(outside.path().join("in"), top.path().join("in")).expect("rename");
+    fs::create_dir_all(top.path().join("new/er")).expect("mkdir");
+    fs::write(top.path().join("new/er/b"), "1").expect("write");
+    let mut found = told(&mut closes, top.path());
+    found.sort();
+    assert_eq!(
+        found,
+        [("in/deep/a".to_owned(), 1), ("new/er/b".to_owned(), 1)]
+    );
+    // Renamed within: the new name counts. Moved away: it is no business of ours.
+    fs::rename(top.path().join("new"), top.path().join("other")).expect("rename");
+    assert_eq!(told(&mut closes, top.path()), once("other/er/b"));
+    fs::write(top.path().join("other/er/c"), "1").expect("write");
+    assert_eq!(told(&mut closes, top.path()), once("other/er/c"));
+    fs::rename(top.path().join("in"), outside.path().join("out")).expect("rename");
+    fs::write(outside.path().join("out/deep/a"), "2").expect("write");
+    assert_eq!(told(&mut closes, top.path()), []);
+}
+
+#[test]
+fn more_files_than_the_kernel_queues_are_all_told_once() {
+    let (top, mut closes) = watched();
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
+    let limit: usize = limit.trim().parse().expect("number");
+    assert!(
+        limit <= 1 << 20,
+        "this kernel queues {limit} events: too many to go beyond in a test"
+    );
+    let files = limit / 2 + 1000; // two events each: made, closed
+    for number in 0..files {
+        fs::write(top.path().join(number.to_string()), "x").expect("write");
+    }
+    let mut found = told(&mut closes, top.path());
+    found.sort();
+    let mut wanted: Vec<_> = (0..files).map(|number| (number.to_string(), 1)).collect();
+    wanted.sort();
+    assert!(found == wanted, "{} of {files} were told", found.len());
+}
+
+#[test]
+fn a_truncation_by_path_is_told_at_the_end() {
+    let (top, mut closes) = watched();
+    let cut = Command::new("perl")
+        .args(["-e", "truncate($ARGV[0], 2) or die"])
+        .arg(top.path().join("before"))
+        .status();
+    assert!(cut.expect("perl").success());
+    fs::hard_link(top.path().join("before"), top.path().join("linked")).expect("link");
+    let mut found = told(&mut closes, top.path());
+    assert_eq!(found, []);
+    closes.bell().finish().expect("finish");
+    while let Told::Closed(closed) = closes.wait().expect("wait") {
+        found.push((
+            closed
+                .path
+                .file_name()
+                .expect("name")
+                .to_str()
+                .expect("text")
+                .to_owned(),
+            closed.version,
+        ));
+    }
+    found.sort();
+    assert_eq!(found, [("before".to_owned(), 1), ("linked".to_owned(), 1)]);
+}
+
+#[test]
+fn a_writer_who_comes_while_we_look_is_not_harmed_and_nor_are_we() {
+    let (top, mut closes) = watched();
+    let path = top.path().join("a");
+    let writer = {
+        let path = path.clone();
+        std::thread::spawn(move || {
+            for round in 0..3000_u32 {
+                fs::write(&path, round.to_string()).expect("write");
+            }
+        })
+    };
+    let mut last = 0;
+    while !writer.is_finished() {
+        for (name, version) in told(&mut closes, top.path()) {
+            assert_eq!((name.as_str(), version), ("a", last + 1));
+            last = version;
+        }
+    }
+    writer.join().expect("join");
+    told(&mut closes, top.path());
+    assert_eq!(fs::read_to_string(&path).expect("read"), "2999");
+}
+
+#[test]
+fn the_watch_ends_with_what_is_watched() {
+    let (top, mut closes) = watched();
+    fs::remove_dir_all(top.path()).expect("remove");
+    assert!(matches!(closes.wait().expect("wait"), Told::End));
+    let missing = Closes::watch(&[top.path()]).err().expect("missing");
+    assert!(missing.is_not_found(), "{missing}");
+}
