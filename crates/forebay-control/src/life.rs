@@ -174,7 +174,7 @@ impl Held {
         }
         freed.transpose()?;
         self.directory.remove()?;
-        Ok(self.recorded.remove()?)
+        self.recorded.remove()
     }
 }
 
