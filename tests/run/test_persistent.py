@@ -19,6 +19,9 @@ from persistent import (
 )
 from views import reachable
 
+# It ends with the directories of its test, whatever becomes of that.
+WAIT = 'until [ -e go ] || ! [ -d "$PWD" ]; do sleep 0.02; done'
+
 
 @pytest.fixture
 def shared(build):
@@ -356,7 +359,7 @@ def begun(job: Job, name: str, *directives: str, body: str = "") -> tuple:
         f"echo {name} > {STRIPED}/{name}",
         f"touch {name}-runs",
         body,
-        "until [ -e go ]; do sleep 0.02; done",
+        WAIT,
         "",
     ]
     script.write_text("\n".join(lines))
@@ -556,9 +559,7 @@ echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
     assert (written.stat().st_uid, written.stat().st_gid) == (bob, guest)
     # What one makes the others may change, whatever his umask; the owner sees whose job it is.
     waiting = job.directory / "waiting.sh"
-    waiting.write_text(
-        team_script.replace("mkdir", "#") + "touch runs; until [ -e go ]; do sleep 0.02; done\n"
-    )
+    waiting.write_text(team_script.replace("mkdir", "#") + f"touch runs; {WAIT}\n")
     process = starts_as(job, bob, *run, "waiting.sh", groups=(guest,))
     wait_until((job.directory / "runs").exists)
     done = as_user(job, ada, *run, "team.sh")

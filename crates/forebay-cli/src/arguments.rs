@@ -386,7 +386,7 @@ pub struct FoundArguments {
 
 #[derive(Debug, Args)]
 pub struct CreateArguments {
-    /// Its name: a letter, then letters, digits, _ - and .
+    /// Its name: a letter, then letters, digits, dots, _ and -
     pub name: String,
     /// Least size, for example 10GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
