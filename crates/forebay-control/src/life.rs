@@ -1,5 +1,6 @@
 //! The steps of a job, in order, and what is undone when one of them fails.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
@@ -78,15 +79,15 @@ impl Held {
     fn written_down(order: &Order, is_profiled: bool) -> Result<Self, Error> {
         // The nodes of a job begin in the same millisecond, and each has a directory for temporary files of
         // its own: where they share the state directory, an id that another one has too is given back.
+        let mut tries = 0;
         loop {
             let held = Self::with_any_id(order, is_profiled)?;
             if held.recorded.is_alone()? {
                 return Ok(held);
             }
             held.take_down()?;
-            clock::sleep(Duration::from_millis(
-                1 + u64::from(machine::process_id()) % 50,
-            ));
+            tries += 1;
+            clock::sleep(Duration::from_millis(1 + apart(tries) % 50));
         }
     }
 
@@ -176,6 +177,13 @@ impl Held {
         self.directory.remove()?;
         self.recorded.remove()
     }
+}
+
+/// A number that two nodes hardly have in common, nor one node twice.
+fn apart(tries: u32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (machine::hostname(), machine::process_id(), tries).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Can a job work there?
