@@ -9,6 +9,7 @@ use std::time::Duration;
 use forebay_directive::AccessMode;
 use forebay_host::process::{Asked, Ended, Job, Leftovers, command, start_job};
 use forebay_host::{clock, files, machine};
+use forebay_requests::SOCKET_VARIABLE;
 
 use crate::launcher::is_launcher;
 use crate::order::Output;
@@ -154,6 +155,7 @@ impl Running<'_> {
         for mode in [AccessMode::Striped, AccessMode::Private] {
             process.env_remove(mode.variable());
         }
+        process.env_remove(SOCKET_VARIABLE);
         process.envs(self.variables());
         if let Some((profile, recording)) = execution.recording {
             let launcher = execution.launcher();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_mover::{Failure, Moved};
 use serde::{Serialize, Serializer};
 
-use crate::{Error, STAGE_OUT_INCOMPLETE};
+use crate::{Error, Requested, STAGE_OUT_INCOMPLETE};
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -27,6 +27,8 @@ pub struct Outcome {
     pub job_s: f64,
     /// Stage-out; none if the script asks for none.
     pub stage_out: Option<Staged>,
+    /// What the job's programs asked to be staged; none if they had nothing to ask for.
+    pub requested: Option<Requested>,
     /// Processes the job had left behind, which were ended.
     pub leftover_processes: usize,
     /// Processes that could not be ended: stage-out may have missed what they wrote later.

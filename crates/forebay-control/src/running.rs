@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
+use forebay_requests::SOCKET_VARIABLE;
 use indicatif::HumanBytes;
 
 use crate::execution::{Executed, Execution, Program};
@@ -15,8 +16,9 @@ use crate::outcome::exit_code;
 use crate::placement::{Space, namespace_directory};
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
+use crate::requests::{Requests, none_is_open, plan_of_open};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
-use crate::{Error, Outcome, Staged};
+use crate::{Error, Outcome, Requested, Staged};
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
@@ -58,11 +60,16 @@ impl Running<'_> {
             record.stage_out.clone_from(&life.request.stage_out);
         })?;
         let recording = life.order.recording.as_ref();
+        let requests = self.requests()?;
+        let mut environment = BTreeMap::new();
+        if let Some(requests) = &requests {
+            environment.insert(SOCKET_VARIABLE.to_owned(), requests.socket());
+        }
         let execution = Execution {
             program: Program::Script(life.order.script),
             submitted_in: &life.submitted_in,
             works_in: &life.works_in,
-            environment: &BTreeMap::new(),
+            environment: &environment,
             output: life.order.output,
             time_limit: life.order.time_limit,
             recording: profile.zip(recording),
@@ -77,7 +84,7 @@ impl Running<'_> {
         })?;
         let outcome = self.outcome(&execution, executed, stage_in);
         Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, recorded),
+            Some(space) => self.after_the_script(outcome, space, requests.as_ref(), recorded),
             None => outcome,
         })
     }
@@ -99,6 +106,7 @@ impl Running<'_> {
             job_status: executed.status,
             job_s: executed.seconds,
             stage_out: None,
+            requested: None,
             leftover_processes: executed.leftovers.found,
             unended_processes: executed.leftovers.remaining,
             undelivered: false,
@@ -113,13 +121,17 @@ impl Running<'_> {
         &self,
         mut outcome: Outcome,
         space: &Space,
+        requests: Option<&Requests>,
         recorded: &mut Recorded,
     ) -> Outcome {
         let life = self.life;
         self.check_capacity(space);
         let mut missing = !outcome.unended_processes.is_empty();
+        let before = self.events.stops().count();
+        if let Some(requests) = requests {
+            missing |= self.end_requests(requests, space, before, &mut outcome);
+        }
         if !life.request.stage_out.is_empty() {
-            let before = self.events.stops().count();
             let plan = plan_out(&life.request.stage_out, &space.allocation);
             let staged = self.staging(Direction::Out).carry_out(&plan, before);
             missing |= !staged.failures.is_empty();
@@ -142,6 +154,45 @@ impl Running<'_> {
             outcome.kept = Some(recorded.record.reachable_root(space.allocation.root()));
         }
         outcome
+    }
+
+    /// Listens to what the job's programs ask.
+    fn requests(&self) -> Result<Option<Requests>, Error> {
+        let asked = self.life.request.job.as_ref();
+        match asked.zip(self.space) {
+            Some((job, space)) => Requests::listen(space, &job.access, self.life.directory.id()),
+            None => Ok(None),
+        }
+    }
+
+    /// Brings what programs asked for to its end. Is something missing?
+    fn end_requests(
+        &self,
+        requests: &Requests,
+        space: &Space,
+        before: usize,
+        outcome: &mut Outcome,
+    ) -> bool {
+        let (mut requested, trouble) = requests.end(&self.events.stops(), before);
+        let root = space.allocation.root();
+        let staged = plan_of_open(root).and_then(|plan| {
+            if plan.is_empty() {
+                return Ok(None);
+            }
+            let staged = self.staging(Direction::Out).carry_out(&plan, before);
+            if staged.failures.is_empty() {
+                none_is_open(root)?;
+            }
+            Ok(Some(staged))
+        });
+        for error in trouble.iter().chain(staged.as_ref().err()) {
+            self.life.watcher.warning(&error.to_string());
+        }
+        requested.at_job_end = staged.as_ref().ok().cloned().flatten();
+        let is_missing = |staged: &Staged| !staged.failures.is_empty();
+        let missing = staged.is_err() || requested.at_job_end.as_ref().is_some_and(is_missing);
+        outcome.requested = (requested != Requested::default()).then_some(requested);
+        missing
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.

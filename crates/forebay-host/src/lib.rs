@@ -11,6 +11,7 @@ pub mod mounts;
 pub mod namespace;
 pub mod probe;
 pub mod process;
+pub mod socket;
 
 use std::io;
 use std::path::{Path, PathBuf};
