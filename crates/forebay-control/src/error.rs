@@ -25,6 +25,9 @@ pub enum Error {
     /// The machine refused.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
+    /// Staging cannot go on.
+    #[error(transparent)]
+    Staging(#[from] forebay_mover::Error),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
@@ -265,6 +268,7 @@ impl Error {
                 "nothing was changed on the file system; mend the cause and run again"
             }
             Self::Store(error) => return Some(hint_of_store(error)),
+            Self::Staging(error) => return error.hint(),
             Self::IsRunning(_)
             | Self::Elsewhere(_)
             | Self::Unreachable(_)

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
+use forebay_mover::{Account, Failure};
 use forebay_store::Allocation;
 
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
-use crate::staging::{Staging, plan_out};
+use crate::requests::{are_open_in, remove_parts};
+use crate::staging::{Staging, begun_out, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -115,20 +117,44 @@ impl Recorded {
         Some(self.record.reachable_root(&place.root))
     }
 
+    /// How far its stage-out has come, and at most so many failures; none if none was begun.
+    ///
+    /// # Errors
+    /// If its journal cannot be read.
+    pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
+        let Some(root) = self.data() else {
+            return Ok(None);
+        };
+        let Some(journal) = begun_out(&root, self)? else {
+            return Ok(None);
+        };
+        Ok(Some((journal.account()?, journal.failures(failures)?)))
+    }
+
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
-        self.record.phase != Phase::Preparing && !self.record.stage_out.is_empty()
+        match self.record.phase {
+            Phase::Preparing => false,
+            Phase::Removing => !self.record.stage_out.is_empty(),
+            Phase::Running | Phase::Kept => !self.stages_nothing_out(),
+        }
+    }
+
+    /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
+    fn stages_nothing_out(&self) -> bool {
+        let is_asked = || self.data().is_some_and(|root| are_open_in(&root));
+        self.record.stage_out.is_empty() && !is_asked()
     }
 
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
     pub fn is_only_the_users(&self) -> bool {
-        let stages_nothing_out = self.record.stage_out.is_empty() && self.record.place.is_some();
+        let stages_nothing_out = || self.stages_nothing_out() && self.record.place.is_some();
         match self.record.phase {
             Phase::Preparing | Phase::Removing => false,
-            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out,
+            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out(),
         }
     }
 
@@ -223,6 +249,8 @@ impl Recorded {
         let Some(place) = &self.record.place else {
             return Ok(Staged::default());
         };
+        // If it is damaged, that is better said with a path that can be reached.
+        drop(begun_out(&self.record.reachable_root(&place.root), self)?);
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
@@ -231,15 +259,15 @@ impl Recorded {
         }
         let events = caught.watch(self.record.keeper);
         let allocation = Allocation::found(place.root.clone(), place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
-        plan.remove_parts(&self.record.id)?;
+        remove_parts(allocation.root(), &self.record.id)?;
+        let journal = plan_out(&self.record.stage_out, &allocation, self)?;
         let staging = Staging {
             direction: Direction::Out,
             tag: &self.record.id,
             stops: events.stops(),
             watcher,
         };
-        Ok(staging.carry_out(&plan, 0))
+        Ok(staging.carry_out(&journal, 0))
     }
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
@@ -249,9 +277,11 @@ impl Recorded {
             return Ok(());
         };
         let reachable = self.record.reachable_root(&place.root);
-        let allocation = Allocation::found(reachable, place.mounted);
-        let plan = plan_out(&self.record.stage_out, &allocation);
-        Ok(plan.remove_parts(&self.record.id).map(drop)?)
+        if let Some(journal) = begun_out(&reachable, self)? {
+            journal.remove_parts(&self.record.id)?;
+        }
+        remove_parts(&reachable, &self.record.id)?;
+        Ok(())
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {
@@ -277,7 +307,10 @@ impl Recorded {
         if let Some(state) = &record.emulation {
             gone(files::remove_file(state))?;
         }
-        gone(self.remove())
+        match self.remove() {
+            Err(Error::Host(error)) => gone(Err(error)),
+            removed => removed,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ mod staging;
 pub use command::{Command, Profiled};
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE};
 pub use error::{Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED};
-pub use forebay_mover::Failure;
+pub use forebay_mover::{Account, Failure};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use launcher::Flavour;

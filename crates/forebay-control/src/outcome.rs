@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_mover::{Failure, Moved};
+use forebay_mover::{Failure, Moved, Number};
 use serde::{Serialize, Serializer};
 
 use crate::{Error, Requested, STAGE_OUT_INCOMPLETE};
@@ -81,16 +81,42 @@ pub struct Staged {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of the files that were there already, as they should be.
+    pub unchanged_files: u64,
+    /// Files and links that have not arrived.
+    pub missing_files: u64,
+    /// Their bytes.
+    pub missing_bytes: u64,
     /// How long it took.
     pub seconds: f64,
+    /// What arrived without all of its attributes: what is missing, and how often.
+    pub notes: Vec<(String, u64)>,
     /// What did not arrive: path and reason.
     #[serde(serialize_with = "pairs")]
     pub failures: Vec<Failure>,
 }
 
 impl Staged {
-    pub(crate) fn new(moved: &Moved, seconds: f64) -> Self {
+    /// None of it could begin.
+    pub(crate) fn refused(error: &Error) -> Self {
+        let mut failure = Failure::new(PathBuf::new(), error.to_string());
+        failure.remedy = error.hint();
         Self {
+            failures: vec![failure],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
+        let Number { files, bytes } = moved.counts.missing();
+        Self {
+            unchanged_files: moved.unchanged_files,
+            missing_files: files,
+            missing_bytes: bytes,
+            notes: notes
+                .into_iter()
+                .map(|(text, count, _)| (text, count))
+                .collect(),
             files: moved.files,
             bytes: moved.bytes,
             seconds,

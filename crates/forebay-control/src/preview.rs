@@ -3,9 +3,11 @@
 use forebay_directive::{AccessMode, Origin, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
+use forebay_mover::Journal;
 use serde::Serialize;
 
 use crate::placement::Map;
+use crate::running::FAILURES_MAX;
 use crate::staging::plan_in;
 use crate::{Error, Order, StoreUsed, Watcher, environment};
 
@@ -83,20 +85,22 @@ impl Order<'_> {
         let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
         let variable = format!("${}", AccessMode::Striped.variable());
         let plan_of = |stages: &[Stage]| {
-            let root = variable.as_ref();
-            plan_in(stages, root, &self.script.path, wishes.maps)
+            let journal = Journal::in_memory()?;
+            let (root, script) = (variable.as_ref(), &self.script.path);
+            plan_in(&journal, stages, root, script, wishes.maps, &|_| true)?;
+            Ok::<_, Error>((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
         };
-        let plan = plan_of(&request.stage_in)?;
+        let (all, failures) = plan_of(&request.stage_in)?;
         if let Some(chosen) = &chosen {
-            chosen.used.must_hold(plan.bytes())?;
+            chosen.used.must_hold(all.bytes)?;
         }
-        if !plan.failures.is_empty() {
-            return Err(Error::StageIn(plan.failures));
+        if !failures.is_empty() {
+            return Err(Error::StageIn(failures));
         }
         let into = |stage: &Stage| {
-            let alone = plan_of(std::slice::from_ref(stage))?;
+            let (alone, _) = plan_of(std::slice::from_ref(stage))?;
             let (source, destination) = (stage.pfs_path.clone(), inner(&variable, stage));
-            let counts = (Some(alone.files()), Some(alone.bytes()));
+            let counts = (Some(alone.files), Some(alone.bytes));
             Ok(planned(stage, source, destination, counts))
         };
         let out_of = |stage: &Stage| {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::Stage;
 use forebay_host::process::Identity;
 use forebay_host::{clock, files, machine};
+use forebay_mover::Journal;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -201,13 +202,19 @@ impl Recorded {
     }
 
     /// Takes it off the disk: nothing of the job is left.
-    pub(crate) fn remove(self) -> forebay_host::Result<()> {
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        Journal::remove(&self.journal())?;
         // There is one if we were killed while we wrote it.
         match files::remove_file(&self.fresh()) {
-            Err(error) if !error.is_not_found() => return Err(error),
+            Err(error) if !error.is_not_found() => return Err(error.into()),
             _ => {}
         }
-        files::remove_file(&self.path)
+        Ok(files::remove_file(&self.path)?)
+    }
+
+    /// Where the journal of the stage-out lies if the allocation has no room for it.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.with_extension(JOURNAL)
     }
 
     fn fresh(&self) -> PathBuf {
@@ -222,6 +229,7 @@ impl Recorded {
     }
 }
 
+const JOURNAL: &str = "journal";
 /// Ending of a record that is being written.
 const FRESH: &str = "fresh";
 

@@ -13,20 +13,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forebay_directive::AccessMode;
-use forebay_host::files;
+use forebay_host::files::{self, Kind};
 use forebay_host::process::Stops;
 use forebay_host::socket::Listener;
-use forebay_mover::{Failure, Plan, Transfer, What};
-use forebay_requests::SOCKET_NAME;
+use forebay_mover::{Failure, Journal};
+use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
-use crate::outcome::Staged;
 use crate::placement::{Space, namespace_directory};
 use crate::{Direction, Error};
-use book::{Book, Errno, Task, Tree};
-use open::OpenRequests;
-use open::Open;
-pub(crate) use open::{none_is_open, open_in};
+use book::{Book, Copy, Errno, Task};
+use copy::{Became, transfer};
+pub(crate) use open::none_is_open;
+use open::{Open, OpenRequests, open_in};
 
 /// Threads that answer. Waiting takes none of them.
 const ANSWERERS: usize = 3;
@@ -45,10 +44,10 @@ pub struct Requested {
     pub files_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Stages that failed while the job ran; those out of the burst buffer were tried again at its end.
+    /// Failures while the job ran; what did not get out of the burst buffer was tried again at its end.
     pub failed: u64,
-    /// What was staged out when the job had ended; none if nothing was left to be.
-    pub at_job_end: Option<Staged>,
+    /// Files and directories that were left to be staged out at its end, with what its script stages out.
+    pub left_to_stage_out: usize,
 }
 
 /// All that is known, for one thread at a time.
@@ -133,9 +132,10 @@ impl Requests {
         }))
     }
 
-    /// Where programs ask.
-    pub(crate) fn socket(&self) -> String {
-        self.socket.to_string_lossy().into_owned() // paths of stores are UTF-8
+    /// What tells programs where to ask.
+    pub(crate) fn variable(&self) -> (String, String) {
+        let socket = self.socket.to_string_lossy().into_owned(); // paths of stores are UTF-8
+        (SOCKET_VARIABLE.to_owned(), socket)
     }
 
     /// The job has ended: nobody asks any more. What is being staged out, or waits for it, is brought to its
@@ -154,7 +154,8 @@ impl Requests {
             let waited = self.shared.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let requested = state.requested.clone();
+        let mut requested = state.requested.clone();
+        requested.left_to_stage_out = open_in(&self.shared.allocation).map_or(0, |open| open.len());
         let trouble = state.trouble.map(|number| Error::RequestsNotKept {
             allocation: self.shared.allocation.clone(),
             error: std::io::Error::from_raw_os_error(number),
@@ -170,31 +171,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker's task has ended, and perhaps the directory it belongs to is finished.
-    fn ended(
-        &self,
-        task: &Task,
-        became: Result<u64, Errno>,
-        finished: Option<(Option<Errno>, Tree)>,
-    ) {
+    /// A worker's task has ended.
+    fn ended(&self, task: &Task, became: Became) {
         let mut state = self.state();
         let requested = &mut state.requested;
-        match (became, task.copy.direction) {
-            (Ok(bytes), Direction::In) => {
-                requested.files_in += 1;
-                requested.bytes_in += bytes;
-            }
-            (Ok(bytes), Direction::Out) => {
-                requested.files_out += 1;
-                requested.bytes_out += bytes;
-            }
-            (Err(_), _) => requested.failed += 1,
-        }
-        if let Some((failed, tree)) = finished {
-            state.book.tree_finished(&tree, failed);
-        }
-        for (inner, is_directory) in state.book.ended(task, became.map(drop)) {
-            state.closed(&inner, is_directory);
+        let (files, bytes) = match task.copy.direction {
+            Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
+            Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
+        };
+        *files += became.files;
+        *bytes += became.bytes;
+        requested.failed += became.failed.len() as u64;
+        if state.book.ended(task, became.failed) {
+            state.closed(&task.copy.inner, task.copy.is_directory);
         }
         self.changed.notify_all();
     }
@@ -209,30 +198,67 @@ impl State {
     }
 }
 
-/// What is open in the allocation at `root`, to be staged out. A file that was removed has taken its
-/// request with it.
+/// Is something open in the allocation at `root`? Yes, if nobody can tell.
+pub(crate) fn are_open_in(root: &Path) -> bool {
+    open_in(root).map_or(true, |open| !open.is_empty())
+}
+
+/// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
+/// its request with it.
 ///
 /// # Errors
-/// If it is damaged.
-pub(crate) fn plan_of_open(root: &Path) -> Result<Plan, Error> {
-    let open = open_in(root)?;
-    let mut plan = Plan::default();
+/// If the journal cannot be written.
+pub(crate) fn plan_requests(journal: &Journal, root: &Path) -> Result<(), forebay_mover::Error> {
+    let open = match open_in(root) {
+        Ok(open) => open,
+        Err(error) => {
+            let mut failure = Failure::new(root.to_owned(), error.to_string());
+            failure.remedy = error.hint();
+            return journal.refuse(&failure);
+        }
+    };
     for request in &open {
         if is_covered(request, &open) || files::status(&request.inner).is_err_and(is_gone) {
             continue;
         }
-        let what = match request.is_directory {
-            true => What::Directory,
-            false => What::File,
+        let copy = Copy {
+            direction: Direction::Out,
+            inner: request.inner.clone(),
+            outer: request.outer.clone(),
+            is_directory: request.is_directory,
         };
-        let added = plan.add(&Transfer {
-            what,
-            source: request.inner.clone(),
-            target: request.outer.clone(),
-        });
-        plan.failures.extend(added.err().map(Failure::from));
+        journal.add_or_note(&transfer(&copy), &|_| true)?;
     }
-    Ok(plan)
+    Ok(())
+}
+
+/// Removes what was half staged out for programs of a job that was killed.
+///
+/// # Errors
+/// If one cannot be removed, or the list is damaged.
+pub(crate) fn remove_parts(root: &Path, tag: &str) -> Result<(), Error> {
+    let begin = format!(".forebay-{tag}-");
+    for request in open_in(root)? {
+        let mut directories = vec![request.outer.clone()];
+        if !request.is_directory {
+            directories = request.outer.parent().map(Path::to_owned).into_iter().collect();
+        }
+        while let Some(directory) = directories.pop() {
+            // What is not there holds none; what cannot be listed, staging itself will complain of.
+            let Ok(found) = files::kinds_in(&directory) else {
+                continue;
+            };
+            for (name, kind) in found {
+                let text = name.to_string_lossy();
+                if text.starts_with(&begin) && text.ends_with(".part") {
+                    files::remove_file(&directory.join(&name))?;
+                } else if kind == Kind::Directory && request.is_directory {
+                    directories.push(directory.join(&name));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 #[allow(clippy::needless_pass_by_value)] // for is_err_and

@@ -1,12 +1,11 @@
 //! A job that has its allocation: stage in, run, stage out.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, Request, StageKind};
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
-use forebay_requests::SOCKET_VARIABLE;
+use forebay_mover::Journal;
 use indicatif::HumanBytes;
 
 use crate::execution::{Executed, Execution, Program};
@@ -16,9 +15,12 @@ use crate::outcome::exit_code;
 use crate::placement::{Space, namespace_directory};
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
-use crate::requests::{Requests, none_is_open, plan_of_open};
+use crate::requests::{Requests, are_open_in, none_is_open};
 use crate::staging::{Staging, lies_in, plan_in, plan_out};
 use crate::{Error, Outcome, Requested, Staged};
+
+/// Reasons that are told of a stage-in that cannot begin.
+pub(crate) const FAILURES_MAX: usize = 1000;
 
 /// A job whose script was read and understood.
 pub(crate) struct Life<'a> {
@@ -61,10 +63,8 @@ impl Running<'_> {
         })?;
         let recording = life.order.recording.as_ref();
         let requests = self.requests()?;
-        let mut environment = BTreeMap::new();
-        if let Some(requests) = &requests {
-            environment.insert(SOCKET_VARIABLE.to_owned(), requests.socket());
-        }
+        let socket = requests.iter().map(Requests::variable);
+        let environment = socket.collect();
         let execution = Execution {
             program: Program::Script(life.order.script),
             submitted_in: &life.submitted_in,
@@ -82,9 +82,11 @@ impl Running<'_> {
             },
             error => error,
         })?;
-        let outcome = self.outcome(&execution, executed, stage_in);
+        let mut outcome = self.outcome(&execution, executed, stage_in);
+        let before = self.events.stops().count();
+        outcome.requested = requests.and_then(|requests| self.end(&requests, before));
         Ok(match self.space {
-            Some(space) => self.after_the_script(outcome, space, requests.as_ref(), recorded),
+            Some(space) => self.after_the_script(outcome, space, before, recorded),
             None => outcome,
         })
     }
@@ -121,19 +123,19 @@ impl Running<'_> {
         &self,
         mut outcome: Outcome,
         space: &Space,
-        requests: Option<&Requests>,
+        before: usize,
         recorded: &mut Recorded,
     ) -> Outcome {
         let life = self.life;
         self.check_capacity(space);
         let mut missing = !outcome.unended_processes.is_empty();
-        let before = self.events.stops().count();
-        if let Some(requests) = requests {
-            missing |= self.end_requests(requests, space, before, &mut outcome);
-        }
-        if !life.request.stage_out.is_empty() {
-            let plan = plan_out(&life.request.stage_out, &space.allocation);
-            let staged = self.staging(Direction::Out).carry_out(&plan, before);
+        if !life.request.stage_out.is_empty() || are_open_in(space.allocation.root()) {
+            let staging = self.staging(Direction::Out);
+            let journal = plan_out(&life.request.stage_out, &space.allocation, recorded);
+            let staged = match journal {
+                Ok(journal) => staging.carry_out(&journal, before),
+                Err(error) => Staged::refused(&error),
+            };
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
         }
@@ -146,7 +148,8 @@ impl Running<'_> {
             } else {
                 Record::is_removed
             };
-            if let Err(error) = recorded.update(change) {
+            let written = none_is_open(space.allocation.root()).and_then(|()| recorded.update(change));
+            if let Err(error) = written {
                 life.watcher.warning(&error.to_string());
             }
         }
@@ -165,34 +168,13 @@ impl Running<'_> {
         }
     }
 
-    /// Brings what programs asked for to its end. Is something missing?
-    fn end_requests(
-        &self,
-        requests: &Requests,
-        space: &Space,
-        before: usize,
-        outcome: &mut Outcome,
-    ) -> bool {
-        let (mut requested, trouble) = requests.end(&self.events.stops(), before);
-        let root = space.allocation.root();
-        let staged = plan_of_open(root).and_then(|plan| {
-            if plan.is_empty() {
-                return Ok(None);
-            }
-            let staged = self.staging(Direction::Out).carry_out(&plan, before);
-            if staged.failures.is_empty() {
-                none_is_open(root)?;
-            }
-            Ok(Some(staged))
-        });
-        for error in trouble.iter().chain(staged.as_ref().err()) {
+    /// Brings to its end what the job's programs asked for, but for what is to be staged out now.
+    fn end(&self, requests: &Requests, before: usize) -> Option<Requested> {
+        let (requested, trouble) = requests.end(&self.events.stops(), before);
+        if let Some(error) = trouble {
             self.life.watcher.warning(&error.to_string());
         }
-        requested.at_job_end = staged.as_ref().ok().cloned().flatten();
-        let is_missing = |staged: &Staged| !staged.failures.is_empty();
-        let missing = staged.is_err() || requested.at_job_end.as_ref().is_some_and(is_missing);
-        outcome.requested = (requested != Requested::default()).then_some(requested);
-        missing
+        Some(requested).filter(|requested| *requested != Requested::default())
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.
@@ -237,13 +219,20 @@ impl Running<'_> {
         let root = space
             .allocation
             .namespace(namespace_directory(AccessMode::Striped));
-        let mut plan = plan_in(&life.request.stage_in, &root, &life.order.script.path, &[])?;
-        plan.keep_only(is_wanted);
-        space.used.must_hold(plan.bytes())?;
-        if !plan.failures.is_empty() {
-            return Err(Error::StageIn(plan.failures));
+        // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
+        let path = life.directory.path().join("stage-in.journal");
+        let journal = Journal::open(&path)?;
+        let script = &life.order.script.path;
+        let stages = &life.request.stage_in;
+        plan_in(&journal, stages, &root, script, &[], &is_wanted)?;
+        space.used.must_hold(journal.counts()?.open().bytes)?;
+        let failures = journal.failures(FAILURES_MAX)?;
+        if !failures.is_empty() {
+            return Err(Error::StageIn(failures));
         }
-        let staged = self.staging(Direction::In).carry_out(&plan, 0);
+        let staged = self.staging(Direction::In).carry_out(&journal, 0);
+        drop(journal);
+        Journal::remove(&path)?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{self as directive, AccessMode, Stage, StageKind};
 use forebay_host::process::Stops;
-use forebay_host::{clock, files};
-use forebay_mover::{Failure, Options, Plan, Transfer, What, carry_out};
+use forebay_host::{clock, files, machine};
+use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
 use forebay_store::Allocation;
 
 use crate::placement::{Map, namespace_directory};
+use crate::record::Recorded;
+use crate::requests::plan_requests;
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
@@ -25,40 +27,70 @@ pub(crate) struct Staging<'a> {
     pub(crate) watcher: &'a dyn Watcher,
 }
 
+/// Name of the journal of a job's stage-out, in its allocation, outside of the namespaces: where the data
+/// survive, it does.
+const STAGE_OUT: &str = "stage-out.journal";
+/// An allocation with less room than this keeps none: it would take the last of it.
+const ROOM_BYTES: u64 = 64 << 20;
+
 impl Staging<'_> {
-    /// Copies what is planned, until it is done or we are asked to stop once more than `before`.
-    pub(crate) fn carry_out(&self, plan: &Plan, before: usize) -> Staged {
+    /// Copies what the journal has, until it is done or we are asked to stop once more than `before`.
+    pub(crate) fn carry_out(&self, journal: &Journal, before: usize) -> Staged {
         let started = clock::now();
+        let is_out = self.direction == Direction::Out;
         let options = Options {
             workers: WORKERS,
             piece_bytes: PIECE_BYTES,
-            durable: self.direction == Direction::Out,
+            durable: is_out,
+            placing: if is_out {
+                Placing::Renamed
+            } else {
+                Placing::Direct
+            },
+            verify: Verify::Copy,
+            checksum: false,
+            bytes_per_s_max: None,
             tag: self.tag.to_owned(),
         };
-        self.watcher
-            .staging(self.direction, plan.files(), plan.bytes());
-        let on_bytes = |bytes| self.watcher.moved(bytes);
-        let moved = carry_out(plan, &options, &on_bytes, &|| self.stops.count() > before);
-        let staged = Staged::new(&moved, started.elapsed().as_secs_f64());
+        let moved = journal.counts().and_then(|counts| {
+            let open = counts.open();
+            self.watcher.staging(self.direction, open.files, open.bytes);
+            let on = |did| match did {
+                Did::Bytes(bytes) | Did::Passed(bytes) => self.watcher.moved(bytes),
+                Did::File => {}
+            };
+            carry_out(journal, &options, &on, &|| self.stops.count() > before)
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        let staged = match moved {
+            Ok(moved) => Staged::new(&moved, journal.notes().unwrap_or_default(), seconds),
+            Err(error) => Staged {
+                seconds,
+                failures: vec![Failure::from(error)],
+                ..Staged::default()
+            },
+        };
         self.watcher.staged(self.direction, &staged);
         staged
     }
 }
 
-/// What stages into a namespace.
+/// Plans what stages into a namespace and has a wanted target.
 ///
 /// # Errors
 /// If a list cannot be read, or a source is missing or of the wrong kind. What is wrong further down
-/// is among the plan's failures.
+/// is among the journal's failures.
 ///
 /// `maps` are those that are not in effect yet.
 pub(crate) fn plan_in(
+    journal: &Journal,
     stages: &[Stage],
     root: &Path,
     script: &Path,
     maps: &[Map],
-) -> Result<Plan, Error> {
-    let mut plan = Plan::default();
+    is_wanted: &dyn Fn(&Path) -> bool,
+) -> Result<(), Error> {
+    journal.begin_plan()?;
     for asked in stages {
         let refused = |message: String| Error::StageInSource {
             script: script.to_owned(),
@@ -68,43 +100,84 @@ pub(crate) fn plan_in(
         for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
             let target = root.join(&stage.inner_path);
             let source = Map::behind(maps, Path::new(&stage.pfs_path));
-            let added = plan.add(&transfer(&stage, source, target));
-            added.map_err(|error| refused(error.to_string()))?;
+            let added = journal.add_only(&transfer(&stage, source, target), is_wanted);
+            added.map_err(|error| match error {
+                error @ forebay_mover::Error::Journal { .. } => error.into(),
+                error => refused(error.to_string()),
+            })?;
         }
     }
-    Ok(plan)
+    Ok(journal.end_plan()?)
 }
 
-/// What stages out of a namespace of the allocation at `root`. What cannot be staged is among the
-/// plan's failures.
-pub(crate) fn plan_out(stages: &[Stage], allocation: &Allocation) -> Plan {
+/// Plans what stages out of a namespace of the allocation, in its journal or a new one. What has arrived
+/// and did not change since is not staged out again; what cannot be staged is among the journal's failures.
+///
+/// # Errors
+/// If no journal can be used.
+pub(crate) fn plan_out(
+    stages: &[Stage],
+    allocation: &Allocation,
+    recorded: &Recorded,
+) -> Result<Journal, Error> {
+    let inside = allocation.root().join(STAGE_OUT);
+    let beside = recorded.journal();
+    let has_room =
+        machine::space(allocation.root()).is_ok_and(|space| space.available_bytes >= ROOM_BYTES);
+    let is_there = |path: &Path| files::status(path).is_ok();
+    if is_there(&inside) || (has_room && !is_there(&beside)) {
+        match planned_out(stages, allocation, &inside) {
+            // The journal outgrows what the job has left of its allocation.
+            Err(error) if error.is_journal_full() => Journal::remove(&inside)?,
+            planned => return Ok(planned?),
+        }
+    }
+    Ok(planned_out(stages, allocation, &beside)?)
+}
+
+/// The journal of a stage-out that was begun, if there is one; `root` is where the allocation can be reached.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn begun_out(root: &Path, recorded: &Recorded) -> Result<Option<Journal>, Error> {
+    for path in [root.join(STAGE_OUT), recorded.journal()] {
+        match Journal::open_existing(&path) {
+            Err(forebay_mover::Error::Host(error)) if error.is_not_found() => {}
+            opened => return Ok(Some(opened?)),
+        }
+    }
+    Ok(None)
+}
+
+fn planned_out(
+    stages: &[Stage],
+    allocation: &Allocation,
+    path: &Path,
+) -> Result<Journal, forebay_mover::Error> {
     let root = allocation.namespace(namespace_directory(AccessMode::Striped));
-    let mut plan = Plan::default();
+    let journal = Journal::open(path)?;
+    journal.begin_plan()?;
     for asked in stages {
         let stages = match expanded(asked, directive::Direction::Out, &[]) {
             Ok(stages) => stages,
             Err(reason) => {
-                let path = PathBuf::from(&asked.pfs_path);
-                plan.failures.push(Failure { path, reason });
+                journal.refuse(&Failure::new(PathBuf::from(&asked.pfs_path), reason))?;
                 continue;
             }
         };
         for stage in stages {
             let source = root.join(&stage.inner_path);
             let target = PathBuf::from(&stage.pfs_path);
-            let added = match lies_in(allocation, &target) {
-                true => Err(Failure {
-                    path: target,
-                    reason: INSIDE.to_owned(),
-                }),
-                false => plan
-                    .add(&transfer(&stage, source, target))
-                    .map_err(Failure::from),
-            };
-            plan.failures.extend(added.err());
+            if lies_in(allocation, &target) {
+                journal.refuse(&Failure::new(target, INSIDE.to_owned()))?;
+            } else {
+                journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
+            }
         }
     }
-    plan
+    plan_requests(&journal, allocation.root())?;
+    journal.end_plan()?;
+    Ok(journal)
 }
 
 const INSIDE: &str = "it lies in the allocation itself";

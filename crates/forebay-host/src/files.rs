@@ -1,12 +1,24 @@
 //! Files and directories.
 
+mod attributes;
+mod content;
+
+pub use attributes::{
+    ExtendedAttribute, extended_attributes, set_extended_attribute, set_mode_of, set_owner_of,
+    set_owner_of_name, set_times, set_times_of,
+};
+pub use content::{
+    data_from, forget, is_full, is_local, is_loop, lock_made, make_hard_link, open_source,
+    open_to_go_on, sync_file_system,
+};
+
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::{Result, on};
@@ -46,8 +58,16 @@ pub struct Status {
     pub mode: u32,
     /// Number of the user whose it is.
     pub owner: u32,
+    /// Number of the group whose it is.
+    pub group: u32,
+    /// Number of its file system on this machine.
+    pub device: u64,
     /// Its number in its file system.
     pub inode: u64,
+    /// How many names it has.
+    pub links: u64,
+    /// Bytes that it takes on its file system; fewer than its size if it has holes.
+    pub allocated_bytes: u64,
     /// Time of last access: seconds, nanoseconds.
     pub accessed: (i64, i64),
     /// Time of last modification: seconds, nanoseconds.
@@ -56,6 +76,9 @@ pub struct Status {
     pub changed: (i64, i64),
 }
 
+/// Unit of `st_blocks`, whatever the file system's own.
+const BLOCK_BYTES: u64 = 512;
+
 impl From<&fs::Metadata> for Status {
     fn from(found: &fs::Metadata) -> Self {
         Self {
@@ -63,7 +86,11 @@ impl From<&fs::Metadata> for Status {
             size_bytes: found.len(),
             mode: found.mode() & 0o7777,
             owner: found.uid(),
+            group: found.gid(),
+            device: found.dev(),
             inode: found.ino(),
+            links: found.nlink(),
+            allocated_bytes: found.blocks() * BLOCK_BYTES,
             accessed: (found.atime(), found.atime_nsec()),
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),
@@ -242,7 +269,6 @@ pub fn empty_directory(path: &Path) -> Result<()> {
 /// closed to us meanwhile is not counted; hard links count once for each name.
 #[must_use]
 pub fn tree_bytes(path: &Path) -> u64 {
-    const BLOCK_BYTES: u64 = 512; // of stat(2), whatever the file system's own
     let own = fs::symlink_metadata(path);
     let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
     let is_directory = status_of_name(path).is_ok_and(|status| status.kind == Kind::Directory);
@@ -360,20 +386,6 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
     on(rustix::fs::chmod(path, mode), "set the mode of", path)
-}
-
-/// Sets access and modification time of a name itself; a link is not followed.
-///
-/// # Errors
-/// As `utimensat(2)`.
-pub fn set_times(path: &Path, status: &Status) -> Result<()> {
-    let time = |(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec };
-    let times = Timestamps {
-        last_access: time(status.accessed),
-        last_modification: time(status.modified),
-    };
-    let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
-    on(set, "set the times of", path)
 }
 
 /// Makes the names in a directory survive a power cut. A directory that we may write but not read

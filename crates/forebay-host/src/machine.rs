@@ -93,6 +93,20 @@ pub fn pid_namespace() -> Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// May we give files to everybody, as root may?
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Groups that we may give our files to.
+#[must_use]
+pub fn groups() -> Vec<u32> {
+    let mut groups = rustix::process::getgroups().unwrap_or_default();
+    groups.push(rustix::process::getegid());
+    groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
+}
+
 /// Number of the user.
 #[must_use]
 pub fn user_id() -> u32 {

@@ -1,20 +1,51 @@
-//! The copy engine: workers that take whole small files, or pieces of large ones.
+//! The copy engine: workers that take small files by the batch, and large ones by the piece.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
-use forebay_host::files::{self, Kind};
+use forebay_host::files::{self, Status};
+use forebay_host::machine;
 
-use crate::parts::temporary;
-use crate::plan::{Entry, Plan};
-use crate::{Error, Failure};
+use crate::content::BLOCK_BYTES;
+use crate::item::{Item, Reason};
+use crate::journal::State;
+use crate::large::Copying;
+use crate::rate::Rate;
+use crate::steps::Step;
+use crate::{Counts, Error, Failure, Journal, Number, directories};
 
-/// Bytes of one read and one write: what parallel file systems like to get at once.
-const BLOCK_BYTES: usize = 4 << 20;
+/// How often we look whether somebody has cancelled the journal.
+const LOOK: Duration = Duration::from_millis(100);
+/// Limits of a batch of small files, which are synced together.
+const BATCH_FILES_MIN: u64 = 32;
+const BATCH_FILES_MAX: u64 = 2048;
+const BATCH_BYTES_MAX: u64 = 64 << 20;
+/// Failures that are handed over; the journal has all.
+const FAILURES_MAX: usize = 1000;
+
+/// Where bytes are written first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// Under the final name, in directories that this staging has made: nobody looks into them yet.
+    Direct,
+    /// Under a temporary name, which becomes the final one when the file is whole.
+    Renamed,
+}
+
+/// Whether checksums are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verify {
+    /// None.
+    Off,
+    /// Of what is read, and kept in the journal.
+    Copy,
+    /// Also of what was written: it is read again, from the disk as far as the kernel lets us.
+    End,
+}
 
 /// How to copy.
 #[derive(Debug, Clone)]
@@ -23,383 +54,372 @@ pub struct Options {
     pub workers: usize,
     /// A file larger than this is copied in pieces of this size by several threads.
     pub piece_bytes: u64,
-    /// Sync each file before it is renamed, and each directory at the end.
+    /// Sync files before they are renamed, and their directories after it.
     pub durable: bool,
-    /// Part of the temporary names, so that two jobs never meet.
+    /// Where bytes are written first.
+    pub placing: Placing,
+    /// Whether checksums are taken.
+    pub verify: Verify,
+    /// A file as long and as old as its source counts as the same only if its content is, too.
+    pub checksum: bool,
+    /// All threads together write no more than this; none: as fast as it goes.
+    pub bytes_per_s_max: Option<u64>,
+    /// Part of the temporary names, so that two stagings never meet.
     pub tag: String,
 }
 
 /// What was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Files that arrived.
+    /// Files and links that arrived.
     pub files: u64,
     /// Bytes of the files that arrived.
     pub bytes: u64,
-    /// What did not arrive, the plan's own failures included.
+    /// Those of them that were there already.
+    pub unchanged_files: u64,
+    /// What is in the journal and has not arrived, the first thousand, the plan's own failures included.
     pub failures: Vec<Failure>,
+    /// All of the journal.
+    pub counts: Counts,
+    /// It was stopped before it was done.
+    pub is_stopped: bool,
 }
 
-/// Called with the number of bytes each time some were copied.
-type OnBytes<'a> = &'a (dyn Fn(u64) + Sync);
-/// Asked before each block whether to stop.
-type Cancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+/// What just happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// So many bytes were copied.
+    Bytes(u64),
+    /// So many bytes need not be copied: holes, and what was there already.
+    Passed(u64),
+    /// A file arrived.
+    File,
+}
 
-/// Copies all that is planned.
-///
-/// # Errors
-/// Never as a whole: each thing that fails is in [`Moved::failures`].
-pub fn carry_out(plan: &Plan, options: &Options, on_bytes: OnBytes, cancelled: Cancelled) -> Moved {
-    let run = Run {
-        plan,
-        options,
-        on_bytes,
-        cancelled,
-        queue: Mutex::new(Queue {
-            tasks: (0..plan.files.len()).map(Task::Begin).collect(),
-            busy: 0,
-        }),
-        queued: Condvar::new(),
-        failures: Mutex::new(plan.failures.clone()),
-        files: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        changed: Mutex::new(BTreeSet::new()),
-    };
-    let made = run.make_directories();
-    std::thread::scope(|scope| {
-        for _ in 0..options.workers.max(1) {
-            scope.spawn(|| run.work());
-        }
-    });
-    run.make_links();
-    run.finish_directories(&made);
-    let mut failures = run
-        .failures
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    failures.sort_by(|a, b| a.path.cmp(&b.path));
-    Moved {
-        files: run.files.into_inner(),
-        bytes: run.bytes.into_inner(),
-        failures,
+type On<'a> = &'a (dyn Fn(Did) + Sync);
+
+/// Whether to stop: asked of the caller, and of the journal now and then.
+pub(crate) struct Stop<'a> {
+    cancelled: &'a (dyn Fn() -> bool + Sync),
+    is_asked: AtomicBool,
+}
+
+impl Stop<'_> {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed) || (self.cancelled)()
     }
 }
 
-enum Task {
-    /// Open the file with this index in the plan.
-    Begin(usize),
-    /// Copy this range of an open file.
-    Piece(Arc<Copying>, u64, u64),
+/// Whom we may give files to.
+pub(crate) struct Owner {
+    is_root: bool,
+    groups: Vec<u32>,
 }
 
+impl Owner {
+    /// Owner and group to be set; none if we may set neither.
+    pub(crate) fn given(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
+        if self.is_root {
+            return Some((Some(status.owner), Some(status.group)));
+        }
+        self.groups
+            .contains(&status.group)
+            .then_some((None, Some(status.group)))
+    }
+}
+
+pub(crate) enum Task {
+    /// Small files and links.
+    Batch(Vec<Item>),
+    /// A large file, and how often it was tried.
+    Begin(Item, u32),
+    /// A piece of an open file.
+    Piece(Arc<Copying>, u64),
+}
+
+#[derive(Default)]
 struct Queue {
     tasks: VecDeque<Task>,
     /// Workers with a task in hand, which may still add tasks.
     busy: usize,
+    /// The last entry of the journal that was taken.
+    last: i64,
+    is_exhausted: bool,
 }
 
-/// A file between its first and its last byte.
-struct Copying {
-    index: usize,
-    source: File,
-    target: File,
-    temporary: PathBuf,
-    pieces_left: AtomicUsize,
-    failure: Mutex<Option<String>>,
-}
-
-struct Run<'a> {
-    plan: &'a Plan,
-    options: &'a Options,
-    on_bytes: OnBytes<'a>,
-    cancelled: Cancelled<'a>,
+pub(crate) struct Run<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) options: &'a Options,
+    pub(crate) on: On<'a>,
+    stop: &'a Stop<'a>,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) owner: Owner,
+    /// Directories that were made now: nothing stands in them.
+    pub(crate) fresh: HashSet<i64>,
+    batch_files: u64,
     queue: Mutex<Queue>,
     queued: Condvar,
-    failures: Mutex<Vec<Failure>>,
+    notes: Mutex<BTreeMap<String, (u64, PathBuf)>>,
+    /// The first error of the journal itself.
+    broken: Mutex<Option<Error>>,
+    is_broken: AtomicBool,
     files: AtomicU64,
     bytes: AtomicU64,
-    /// Directories in which a name appeared, to be synced at the end.
-    changed: Mutex<BTreeSet<PathBuf>>,
+    unchanged_files: AtomicU64,
+}
+
+/// Moves all that the journal has and that has not arrived.
+///
+/// # Errors
+/// If the journal cannot be used, or another process is at it. Each thing that fails is in
+/// [`Moved::failures`].
+pub fn carry_out(
+    journal: &Journal,
+    options: &Options,
+    on: &(dyn Fn(Did) + Sync),
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Moved, Error> {
+    let _running = journal.take_in_hand()?;
+    if !journal.is_planned()? {
+        return Err(Error::PlanInterrupted);
+    }
+    let cut = format!("{} {}", machine::boot_id()?, options.piece_bytes);
+    journal.keep_pieces_of(&cut)?;
+    let stop = Stop {
+        cancelled,
+        is_asked: AtomicBool::new(journal.is_cancelled()?),
+    };
+    let (until, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let ended = ended;
+            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if journal.is_cancelled().unwrap_or(false) {
+                    stop.is_asked.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        let moved = move_all(journal, options, on, &stop);
+        drop(until);
+        moved
+    })
+}
+
+fn move_all(journal: &Journal, options: &Options, on: On, stop: &Stop) -> Result<Moved, Error> {
+    let workers = options.workers.max(1);
+    let open = journal.counts()?.open();
+    let run = Run {
+        journal,
+        options,
+        on,
+        stop,
+        rate: options.bytes_per_s_max.map(Rate::new),
+        owner: Owner {
+            is_root: machine::is_root(),
+            groups: machine::groups(),
+        },
+        fresh: directories::make(journal, stop)?,
+        batch_files: (open.files / (2 * workers as u64)).clamp(BATCH_FILES_MIN, BATCH_FILES_MAX),
+        queue: Mutex::default(),
+        queued: Condvar::new(),
+        notes: Mutex::default(),
+        broken: Mutex::default(),
+        is_broken: AtomicBool::new(false),
+        files: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        unchanged_files: AtomicU64::new(0),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| run.work());
+        }
+    });
+    run.end()
 }
 
 impl Run<'_> {
+    fn end(self) -> Result<Moved, Error> {
+        if let Some(error) = self
+            .broken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            return Err(error);
+        }
+        if !self.is_stopped() {
+            self.make_hard_links(&mut vec![0; BLOCK_BYTES])?;
+        }
+        let is_stopped = self.is_stopped();
+        if is_stopped {
+            self.journal.remove_parts(&self.options.tag)?;
+            self.journal.put_down()?;
+        } else {
+            self.finish_directories()?;
+        }
+        let notes = self
+            .notes
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (text, (count, example)) in notes {
+            self.journal.add_note(&text, count, &example)?;
+        }
+        let counts = self.journal.counts()?;
+        let mut failures = self.journal.failures(FAILURES_MAX)?;
+        let left = counts.open();
+        let is_stopped = is_stopped && left.files > 0;
+        if is_stopped {
+            let Number { files, bytes } = left;
+            let reason =
+                format!("staging was stopped: {files} files of {bytes} bytes have not arrived");
+            let mut stopped = Failure::new(self.journal.path().to_owned(), reason);
+            stopped.remedy = Some("run it again: it goes on where it was".to_owned());
+            failures.push(stopped);
+        }
+        Ok(Moved {
+            files: self.files.into_inner(),
+            bytes: self.bytes.into_inner(),
+            unchanged_files: self.unchanged_files.into_inner(),
+            failures,
+            counts,
+            is_stopped,
+        })
+    }
+
     fn work(&self) {
         let mut block = vec![0; BLOCK_BYTES];
-        while let Some(task) = self.take() {
-            match task {
-                Task::Begin(index) => self.begin(index, &mut block),
-                Task::Piece(copying, from, to) => self.piece(&copying, from, to, &mut block),
+        loop {
+            let done = match self.take() {
+                Ok(None) => return,
+                Ok(Some(task)) => {
+                    let done = match task {
+                        Task::Batch(items) => self.batch(items, &mut block),
+                        Task::Begin(item, tries) => self.begin(&item, tries, &mut block),
+                        Task::Piece(copying, piece) => self.piece(&copying, piece, &mut block),
+                    };
+                    self.queue().busy -= 1;
+                    self.queued.notify_all();
+                    done
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+                broken.get_or_insert(error);
+                self.is_broken.store(true, Ordering::Relaxed);
             }
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.busy -= 1;
-            self.queued.notify_all();
         }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next task; `None` when there is none and nobody can add one.
-    fn take(&self) -> Option<Task> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take(&self) -> Result<Option<Task>, Error> {
+        let mut queue = self.queue();
         loop {
             if let Some(task) = queue.tasks.pop_front() {
                 queue.busy += 1;
-                return Some(task);
+                return Ok(Some(task));
             }
-            if queue.busy == 0 {
-                return None;
+            if !queue.is_exhausted && !self.is_stopped() {
+                self.fetch(&mut queue)?;
+            } else if queue.busy == 0 {
+                return Ok(None);
+            } else {
+                let waited = self.queued.wait(queue);
+                queue = waited.unwrap_or_else(PoisonError::into_inner);
             }
-            queue = self
-                .queued
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn begin(&self, index: usize, block: &mut [u8]) {
-        let size = self.plan.files[index].status.size_bytes;
-        let piece = self.options.piece_bytes.max(1);
-        let pieces = size.div_ceil(piece).max(1);
-        let copying = match self.open(index, usize::try_from(pieces).unwrap_or(usize::MAX)) {
-            Ok(copying) => Arc::new(copying),
-            Err(reason) => return self.fail(&self.plan.files[index].source, reason),
-        };
-        {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            for number in (1..pieces).rev() {
-                let from = number * piece;
-                let to = size.min(from + piece);
-                queue
-                    .tasks
-                    .push_front(Task::Piece(Arc::clone(&copying), from, to));
+    /// Takes the next files from the journal: one batch of small ones, and the large ones among them.
+    fn fetch(&self, queue: &mut Queue) -> Result<(), Error> {
+        let limit = usize::try_from(self.batch_files).unwrap_or(usize::MAX);
+        let items = self.journal.items_after(queue.last, limit)?;
+        queue.is_exhausted = items.len() < limit;
+        let mut small = Vec::new();
+        let mut small_bytes = 0;
+        let mut begun = Vec::new();
+        for item in items {
+            let is_large = item.size_bytes > self.options.piece_bytes;
+            if !is_large && small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX {
+                queue.is_exhausted = false;
+                break;
             }
-            self.queued.notify_all();
+            queue.last = item.id;
+            if is_large {
+                queue.tasks.push_back(Task::Begin(item, 0));
+                continue;
+            }
+            small_bytes += item.size_bytes;
+            if item.state == State::Planned {
+                begun.push(Step {
+                    id: item.id,
+                    state: State::Copying,
+                    checksum: None,
+                });
+            }
+            small.push(item);
         }
-        self.piece(&copying, 0, size.min(piece), block);
+        self.journal.done(&begun)?;
+        if !small.is_empty() {
+            queue.tasks.push_back(Task::Batch(small));
+        }
+        self.queued.notify_all();
+        Ok(())
     }
 
-    fn open(&self, index: usize, pieces: usize) -> Result<Copying, String> {
-        self.check_cancelled()?;
-        self.open_both(index, pieces)
-            .map_err(|error| error.to_string())
+    /// In front of all others: what was begun is to be ended first.
+    pub(crate) fn add_tasks(&self, tasks: impl DoubleEndedIterator<Item = Task>) {
+        let mut queue = self.queue();
+        tasks.rev().for_each(|task| queue.tasks.push_front(task));
+        self.queued.notify_all();
     }
 
-    fn check_cancelled(&self) -> Result<(), String> {
-        if (self.cancelled)() {
-            return Err("staging was stopped".into());
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_asked() || self.is_broken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<(), Reason> {
+        if self.is_stopped() {
+            return Err(Reason::stopped());
         }
         Ok(())
     }
 
-    fn open_both(&self, index: usize, pieces: usize) -> forebay_host::Result<Copying> {
-        let entry = &self.plan.files[index];
-        let source = files::open_to_read(&entry.source)?;
-        let directory = entry.target.parent().unwrap_or(Path::new("/"));
-        let temporary = temporary(&entry.target, &self.options.tag, &index.to_string());
-        let target = match files::make_file(&temporary, 0o600) {
-            Err(error) if error.is_not_found() => {
-                self.make_directory(directory)?;
-                files::make_file(&temporary, 0o600)?
-            }
-            made => made?,
-        };
-        Ok(Copying {
-            index,
-            source,
-            target,
-            temporary,
-            pieces_left: AtomicUsize::new(pieces),
-            failure: Mutex::new(None),
-        })
+    pub(crate) fn has_arrived(&self, bytes: u64, was_there: bool) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.unchanged_files
+            .fetch_add(u64::from(was_there), Ordering::Relaxed);
+        (self.on)(Did::File);
     }
 
-    fn piece(&self, copying: &Copying, from: u64, to: u64, block: &mut [u8]) {
-        if let Err(reason) = self.copy_range(copying, from, to, block) {
-            let mut failure = copying
-                .failure
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            failure.get_or_insert(reason);
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn has_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
+        if reason.is_stop {
+            return Ok(()); // it is as it was
         }
-        if copying.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.finish(copying);
+        self.journal.has_failed(item.id, &reason)
+    }
+
+    /// Removes a file that did not become whole.
+    pub(crate) fn take_away(&self, path: &Path) {
+        if let Err(error) = files::remove_file(path) {
+            self.note(
+                &format!("what was half done could not be removed: {error}"),
+                path,
+            );
         }
     }
 
-    fn copy_range(
-        &self,
-        copying: &Copying,
-        from: u64,
-        to: u64,
-        block: &mut [u8],
-    ) -> Result<(), String> {
-        let entry = &self.plan.files[copying.index];
-        let mut at = from;
-        while at < to {
-            self.check_cancelled()?;
-            let wanted = usize::try_from(to - at).map_or(block.len(), |left| left.min(block.len()));
-            let read = files::named(
-                copying.source.read_at(&mut block[..wanted], at),
-                "read",
-                &entry.source,
-            )
-            .map_err(|error| error.to_string())?;
-            if read == 0 {
-                return Err("it became shorter while it was copied".into());
-            }
-            let written = copying.target.write_all_at(&block[..read], at);
-            files::named(written, "write", &entry.target).map_err(|error| error.to_string())?;
-            at += read as u64;
-            (self.on_bytes)(read as u64);
-        }
-        Ok(())
-    }
-
-    /// After the last piece: puts the file in its place, or takes the half of it away.
-    fn finish(&self, copying: &Copying) {
-        let entry = &self.plan.files[copying.index];
-        let failure = copying
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let placed = match failure {
-            Some(reason) => Err(reason),
-            None => self.place(copying, entry),
-        };
-        match placed {
-            Ok(()) => {
-                self.files.fetch_add(1, Ordering::Relaxed);
-                self.bytes
-                    .fetch_add(entry.status.size_bytes, Ordering::Relaxed);
-            }
-            Err(reason) => {
-                self.fail(&entry.source, reason);
-                if let Err(error) = files::remove_file(&copying.temporary) {
-                    self.fail(&copying.temporary, error.to_string());
-                }
-            }
-        }
-    }
-
-    fn place(&self, copying: &Copying, entry: &Entry) -> Result<(), String> {
-        let text = |error: forebay_host::Error| error.to_string();
-        let now = files::status_of(&copying.source, &entry.source).map_err(text)?;
-        if (now.size_bytes, now.modified) != (entry.status.size_bytes, entry.status.modified) {
-            return Err("it was changed while it was copied".into());
-        }
-        // Files of /proc and /sys say that they are empty, and are not.
-        if now.size_bytes == 0 && copying.source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
-            return Err("it holds more than its size says".into());
-        }
-        files::set_mode(&copying.temporary, entry.status.mode).map_err(text)?;
-        files::set_times(&copying.temporary, &entry.status).map_err(text)?;
-        if self.options.durable {
-            files::named(copying.target.sync_all(), "sync", &entry.target).map_err(text)?;
-        }
-        files::rename(&copying.temporary, &entry.target).map_err(text)?;
-        self.note_change(&entry.target);
-        Ok(())
-    }
-
-    /// A name appeared: its directory has to be synced.
-    fn note_change(&self, path: &Path) {
-        if let Some(parent) = path.parent() {
-            let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-            changed.insert(parent.to_owned());
-        }
-    }
-
-    fn make_directory(&self, path: &Path) -> forebay_host::Result<()> {
-        for made in files::make_directories(path, 0o777)? {
-            self.note_change(&made);
-        }
-        Ok(())
-    }
-
-    /// Makes the directories that are missing, open to us while they are filled. Returns their
-    /// indices. One that was there keeps its mode: if we may not write in it, that is a failure.
-    fn make_directories(&self) -> Vec<usize> {
-        let mut made = Vec::new();
-        for (index, entry) in self.plan.directories.iter().enumerate() {
-            match files::status(&entry.target) {
-                Ok(status) if status.kind == Kind::Directory => {}
-                Ok(_) => self.fail(&entry.target, "it is in the way: not a directory".into()),
-                Err(_) => match self.make_directory(&entry.target) {
-                    Ok(()) => made.push(index),
-                    Err(error) => self.fail(&entry.target, error.to_string()),
-                },
-            }
-        }
-        made
-    }
-
-    /// Gives the directories that were made their modes and times, children before parents, and
-    /// syncs every directory in which a name appeared.
-    fn finish_directories(&self, made: &[usize]) {
-        for &index in made.iter().rev() {
-            let entry = &self.plan.directories[index];
-            let done = files::set_mode(&entry.target, entry.status.mode)
-                .and_then(|()| files::set_times(&entry.target, &entry.status));
-            if let Err(error) = done {
-                self.fail(&entry.target, error.to_string());
-            }
-        }
-        if !self.options.durable {
-            return;
-        }
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        for directory in changed.iter() {
-            if let Err(error) = files::sync_directory(directory) {
-                self.fail(directory, error.to_string());
-            }
-        }
-    }
-
-    fn make_links(&self) {
-        for (index, entry) in self.plan.links.iter().enumerate() {
-            let made = self
-                .check_cancelled()
-                .and_then(|()| self.make_link(index, entry));
-            match made {
-                Ok(()) => {
-                    self.files.fetch_add(1, Ordering::Relaxed);
-                    self.note_change(&entry.target);
-                }
-                Err(reason) => self.fail(&entry.source, reason),
-            }
-        }
-    }
-
-    fn make_link(&self, index: usize, entry: &Entry) -> Result<(), String> {
-        let text = |error: forebay_host::Error| error.to_string();
-        let temporary = temporary(&entry.target, &self.options.tag, &format!("l{index}"));
-        let leads_to = files::read_link(&entry.source).map_err(text)?;
-        files::make_link(&leads_to, &temporary).map_err(text)?;
-        let placed = files::set_times(&temporary, &entry.status)
-            .and_then(|()| files::rename(&temporary, &entry.target));
-        placed.map_err(|error| match files::remove_file(&temporary) {
-            Ok(()) => error.to_string(),
-            Err(second) => format!("{error}; {second}"),
-        })
-    }
-
-    fn fail(&self, path: &Path, reason: String) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.push(Failure {
-            path: path.to_owned(),
-            reason,
-        });
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let path = match &error {
-            Error::Host(error) => error.path.clone(),
-            Error::NoSource(path) | Error::NotAFile(path) | Error::NotADirectory(path) => {
-                path.clone()
-            }
-        };
-        let reason = error.to_string();
-        Self { path, reason }
+    /// Something arrived, but not with all that belongs to it.
+    pub(crate) fn note(&self, text: &str, example: &Path) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || (0, example.to_owned());
+        notes.entry(text.to_owned()).or_insert_with(first).0 += 1;
     }
 }

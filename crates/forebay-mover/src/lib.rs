@@ -1,17 +1,51 @@
-//! Staging: what is to be copied ([`Plan`]), and copying it ([`carry_out`]).
+//! Staging: what is to be copied and how far it is ([`Journal`]), and copying it ([`carry_out`]).
 //!
-//! A file appears under its name only when it is whole: it is written beside its place under a
-//! temporary name, given mode and times, synced if asked, and renamed. What stood there before is
-//! replaced in that one step. A file that fails does not stop the others; it is listed.
+//! Each file is a small state machine in the journal. Whatever ends the process, the next one goes on
+//! where it was: every step can be done twice. A file appears under its name only when it is whole: it is
+//! written beside its place under a temporary name, given its attributes, synced if asked, and renamed.
+//! What stood there before is replaced in that one step. A file that fails does not stop the others; it is
+//! listed.
 
+mod batch;
+mod content;
+mod directories;
 mod engine;
+mod error;
+mod hard_links;
+mod item;
+mod journal;
+mod large;
 mod parts;
-mod plan;
+mod planning;
+mod rate;
+mod steps;
 
-pub use engine::{Moved, Options, carry_out};
-pub use plan::{Error, Plan, Transfer, What};
+pub use engine::{Did, Moved, Options, Placing, Verify, carry_out};
+pub use error::Error;
+pub use journal::{Account, Counts, Journal, Number, Running, State};
+pub use planning::Planned;
 
 use std::path::PathBuf;
+
+/// What the user says the source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// One file. A target that is a directory receives it under its own name.
+    File,
+    /// The contents of a directory, which become the contents of the target.
+    Directory,
+}
+
+/// One source to be moved to one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// File or directory.
+    pub what: What,
+    /// From where. A link named here is followed.
+    pub source: PathBuf,
+    /// To where. A trailing slash says that it is a directory.
+    pub target: PathBuf,
+}
 
 /// One thing that could not be moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,4 +54,18 @@ pub struct Failure {
     pub path: PathBuf,
     /// Why.
     pub reason: String,
+    /// What to do about it, where that can be said.
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    /// A failure that speaks for itself.
+    #[must_use]
+    pub fn new(path: PathBuf, reason: String) -> Self {
+        Self {
+            path,
+            reason,
+            remedy: None,
+        }
+    }
 }

@@ -1,43 +1,30 @@
 //! Files between their first and their last byte.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 
-use crate::Plan;
+use crate::{Error, Journal};
 
-/// Temporary name of a file on its way to `target`; `tag` keeps two jobs apart, `number` two files.
-pub(crate) fn temporary(target: &Path, tag: &str, number: &str) -> PathBuf {
+/// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
+pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
     let directory = target.parent().unwrap_or(Path::new("/"));
-    directory.join(format!("{}{number}{END}", begin(tag)))
+    directory.join(format!(".forebay-{tag}-{id}.part"))
 }
 
-const END: &str = ".part";
-
-fn begin(tag: &str) -> String {
-    format!(".forebay-{tag}-")
-}
-
-impl Plan {
-    /// Removes what an earlier staging with this tag, which was killed, left half done beside the
-    /// places of this plan. Returns how many files it were.
+impl Journal {
+    /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
+    /// many files it were.
     ///
     /// # Errors
-    /// If one cannot be removed.
-    pub fn remove_parts(&self, tag: &str) -> forebay_host::Result<usize> {
-        let entries = self.files.iter().chain(&self.links);
-        let directories: BTreeSet<_> = entries.filter_map(|e| e.target.parent()).collect();
+    /// If one cannot be removed, or the journal not be used.
+    pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
         let mut removed = 0;
-        for directory in directories {
-            // What is not there holds none; what cannot be listed, staging itself will complain of.
-            let Ok(names) = files::names_in(directory) else {
-                continue;
-            };
-            for name in names {
-                let text = name.to_string_lossy();
-                if text.starts_with(&begin(tag)) && text.ends_with(END) {
-                    files::remove_file(&directory.join(&name))?;
+        for (id, target) in self.targets_in_hand()? {
+            match files::remove_file(&temporary(&target, tag, id)) {
+                Err(error) if error.is_not_found() => {}
+                done => {
+                    done?;
                     removed += 1;
                 }
             }

@@ -6,34 +6,58 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{Moved, Options, Plan, Transfer, What, carry_out};
+use forebay_mover::{
+    Did, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
+};
 
 fn options() -> Options {
     Options {
         workers: 3,
         piece_bytes: 1 << 20,
         durable: true,
+        placing: Placing::Renamed,
+        verify: Verify::End,
+        checksum: false,
+        bytes_per_s_max: None,
         tag: "7".into(),
     }
 }
 
-/// A plan of transfers, each what, from where and to where.
-fn plan_of(transfers: &[(What, &Path, &Path)]) -> Plan {
-    let mut plan = Plan::default();
-    for &(what, source, target) in transfers {
-        let (source, target) = (source.to_owned(), target.to_owned());
-        let transfer = Transfer {
-            what,
-            source,
-            target,
-        };
-        plan.add(&transfer).expect("planned");
+fn transfer(what: What, source: &Path, target: &Path) -> Transfer {
+    Transfer {
+        what,
+        source: source.to_owned(),
+        target: target.to_owned(),
     }
-    plan
 }
 
-fn done(plan: &Plan) -> Moved {
-    carry_out(plan, &options(), &|_| {}, &|| false)
+/// A journal in a directory of its own, which goes with it.
+struct Kept {
+    journal: Journal,
+    _directory: tempfile::TempDir,
+}
+
+/// A journal of transfers, each what, from where and to where.
+fn plan_of(transfers: &[(What, &Path, &Path)]) -> Kept {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let journal = Journal::open(&directory.path().join("journal")).expect("made");
+    let transfers: Vec<_> = transfers
+        .iter()
+        .map(|&(w, s, t)| transfer(w, s, t))
+        .collect();
+    journal.plan(&transfers).expect("planned");
+    Kept {
+        journal,
+        _directory: directory,
+    }
+}
+
+fn done(kept: &Kept) -> Moved {
+    done_with(&kept.journal, &options())
+}
+
+fn done_with(journal: &Journal, options: &Options) -> Moved {
+    carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 
 fn stage(what: What, source: &Path, target: &Path) -> Moved {
@@ -146,7 +170,7 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
 
 #[test]
 fn what_is_not_as_said_is_refused() {
-    let mut plan = Plan::default();
+    let kept = plan_of(&[]);
     for (what, source, expected) in [
         (What::File, "/no/such", "the source /no/such does not exist"),
         (
@@ -161,18 +185,12 @@ fn what_is_not_as_said_is_refused() {
             "the source /etc/passwd is not a directory",
         ),
     ] {
-        let (source, target) = (source.into(), "/tmp/never".into());
-        let transfer = Transfer {
-            what,
-            source,
-            target,
-        };
-        assert_eq!(
-            plan.add(&transfer).expect_err(expected).to_string(),
-            expected
-        );
+        let refused = kept
+            .journal
+            .add(&transfer(what, Path::new(source), Path::new("/tmp/never")));
+        assert_eq!(refused.expect_err(expected).to_string(), expected);
     }
-    assert_eq!((plan.files(), plan.bytes()), (0, 0));
+    assert_eq!(kept.journal.counts().expect("counted").all().files, 0);
 }
 
 #[test]
@@ -211,13 +229,13 @@ fn a_stopped_copy_leaves_nothing_behind() {
     let plan = plan_of(&[(What::Directory, &source, &target)]);
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 3;
-    let moved = carry_out(&plan, &options(), &|_| {}, &stop);
-    assert_eq!(moved.failures.len() as u64 + moved.files, 2);
+    let moved = carry_out(&plan.journal, &options(), &|_| {}, &stop).expect("carried out");
+    assert!(moved.is_stopped && moved.counts.open().files + moved.files == 2);
+    let [stopped] = &moved.failures[..] else {
+        panic!("{moved:?}");
+    };
     assert!(
-        moved
-            .failures
-            .iter()
-            .all(|f| f.reason == "staging was stopped"),
+        stopped.reason.starts_with("staging was stopped: "),
         "{moved:?}"
     );
     assert_eq!(names(&target).len() as u64, moved.files);
@@ -226,7 +244,7 @@ fn a_stopped_copy_leaves_nothing_behind() {
 #[test]
 fn a_file_that_changes_under_the_copy_is_not_called_good() {
     let scratch = tempfile::tempdir().expect("tempdir");
-    for (name, length_after) in [("touched", 4 << 20), ("cut", 100)] {
+    for (name, length_after) in [("touched", 4 << 20), ("cut", 1000)] {
         let (source, target) = (scratch.path().join(name), scratch.path().join("out"));
         fs::write(&source, bytes(4 << 20)).expect("write");
         // Long ago, so that the change shows however coarse the clock of the file system is.
@@ -234,12 +252,18 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
         let file = fs::File::options().write(true).open(&source).expect("open");
         file.set_modified(old).expect("aged");
         let plan = plan_of(&[(What::File, &source, &target)]);
-        let meddle = |_| {
+        let changes = AtomicU64::new(0);
+        let meddle = |did| {
+            if !matches!(did, Did::Bytes(_)) {
+                return;
+            }
+            // Each time another size or time, or the second copy would be the good one.
+            let change = changes.fetch_add(1, Ordering::Relaxed);
             let file = fs::File::options().write(true).open(&source).expect("open");
-            file.set_len(length_after).expect("cut");
+            file.set_len(length_after - change).expect("cut");
             file.write_at(b"!", 0).expect("write");
         };
-        let moved = carry_out(&plan, &options(), &meddle, &|| false);
+        let moved = carry_out(&plan.journal, &options(), &meddle, &|| false).expect("carried out");
         assert_eq!(moved.failures.len(), 1, "{name}");
         assert!(
             moved.failures[0].reason.contains("while it was copied"),
@@ -256,10 +280,12 @@ fn progress_adds_up_to_the_bytes() {
     fs::write(&source, bytes(3 * (1 << 20) + 1)).expect("write");
     let plan = plan_of(&[(What::File, &source, &scratch.path().join("out"))]);
     let seen = AtomicU64::new(0);
-    let count = |bytes| {
-        seen.fetch_add(bytes, Ordering::Relaxed);
+    let count = |did| {
+        if let Did::Bytes(bytes) = did {
+            seen.fetch_add(bytes, Ordering::Relaxed);
+        }
     };
-    let moved = carry_out(&plan, &options(), &count, &|| false);
+    let moved = carry_out(&plan.journal, &options(), &count, &|| false).expect("carried out");
     assert_eq!((moved.files, moved.bytes), (1, 3 * (1 << 20) + 1));
     assert_eq!(seen.load(Ordering::Relaxed), moved.bytes);
 }
@@ -357,6 +383,7 @@ fn two_names_of_one_directory_are_one_target() {
     }
     let [real, link] = ["real/deep", "link/deep"].map(|name| scratch.path().join(name));
     let plan = plan_of(&[(What::Directory, &a, &real), (What::Directory, &b, &link)]);
-    assert_eq!(plan.failures.len(), 1);
-    assert!(plan.failures[0].reason.contains("goes already"));
+    let failures = plan.journal.failures(10).expect("listed");
+    assert_eq!(failures.len(), 1);
+    assert!(failures[0].reason.contains("goes already"));
 }

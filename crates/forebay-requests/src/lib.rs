@@ -116,6 +116,15 @@ pub struct Counts {
     pub failed: u32,
 }
 
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.complete += other.complete;
+        self.pending += other.pending;
+        self.deferred += other.deferred;
+        self.failed += other.failed;
+    }
+}
+
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {

@@ -1,9 +1,9 @@
 //! What was asked for and how far it is. Touches nothing of the machine.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use forebay_requests::Counts;
 
@@ -12,7 +12,7 @@ use crate::Direction;
 /// The number of an error, as in errno(3).
 pub(super) type Errno = i32;
 
-/// A file to be copied, or one that a directory holds.
+/// A file or a directory to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Copy {
     pub(super) direction: Direction,
@@ -20,16 +20,7 @@ pub(super) struct Copy {
     pub(super) inner: PathBuf,
     /// On the file system.
     pub(super) outer: PathBuf,
-}
-
-impl Copy {
-    /// What is made.
-    pub(super) fn target(&self) -> &Path {
-        match self.direction {
-            Direction::In => &self.inner,
-            Direction::Out => &self.outer,
-        }
-    }
+    pub(super) is_directory: bool,
 }
 
 /// A copy that a worker has in hand.
@@ -39,378 +30,286 @@ pub(super) struct Task {
     /// No two tasks have the same.
     pub(super) serial: u64,
     pub(super) cancelled: Arc<AtomicBool>,
-    /// The directory that was asked for and holds it.
-    of: Option<PathBuf>,
+    /// Files that have arrived.
+    pub(super) arrived: Arc<AtomicU32>,
 }
 
-#[derive(Debug, Clone)]
+/// Files that did not arrive, as they are called in the burst buffer.
+pub(super) type Failed = BTreeMap<PathBuf, Errno>;
+
+#[derive(Debug)]
 enum State {
     Deferred,
     Queued,
-    Copying(Arc<AtomicBool>),
+    Copying(Arc<AtomicBool>, Arc<AtomicU32>),
     /// As before, but to be forgotten.
     Terminating,
-    Complete,
-    Failed(Errno),
+    Ended(Failed),
 }
 
+/// Something that was asked for.
 #[derive(Debug)]
-struct Item {
+struct Unit {
     copy: Copy,
+    /// What a directory held when it was asked for: files by their names in the burst buffer.
+    files: BTreeSet<PathBuf>,
     state: State,
     serial: u64,
-    of: Option<PathBuf>,
-}
-
-/// A directory that was asked for as a whole.
-#[derive(Debug, Clone)]
-pub(super) struct Tree {
-    pub(super) copy: Copy,
-    /// Directories at the target that are made for it: each with the one whose mode and times it gets,
-    /// parents first.
-    pub(super) made: Vec<(PathBuf, PathBuf)>,
-    counts: Counts,
-    /// Files that are not copied yet, whatever becomes of them.
-    uncopied: usize,
-    is_deferred: bool,
-    is_finished: bool,
-}
-
-/// What a directory was found to hold.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) files: Vec<Copy>,
-    /// What cannot be staged.
-    pub(super) refused: Vec<(Copy, Errno)>,
-    pub(super) made: Vec<(PathBuf, PathBuf)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    items: BTreeMap<PathBuf, Item>,
-    trees: BTreeMap<PathBuf, Tree>,
+    /// By name in the burst buffer. What is below a directory follows it at once.
+    units: BTreeMap<PathBuf, Unit>,
     queue: VecDeque<(PathBuf, u64)>,
     serial: u64,
 }
 
+impl Copy {
+    /// What is read, what is made.
+    pub(super) fn ends(&self) -> (&Path, &Path) {
+        match self.direction {
+            Direction::In => (&self.outer, &self.inner),
+            Direction::Out => (&self.inner, &self.outer),
+        }
+    }
+}
+
 impl Book {
-    /// Notes a file to be copied now, or at the job's end.
-    pub(super) fn add(&mut self, copy: Copy, is_deferred: bool) {
+    /// Notes what is to be copied, now or at the job's end. `files` are those that a directory holds.
+    pub(super) fn add(&mut self, copy: Copy, files: BTreeSet<PathBuf>, is_deferred: bool) {
+        let name = copy.inner.clone();
+        // What became of it before is of interest no more.
+        self.forget(&name);
+        if copy.is_directory {
+            let ended = |unit: &Unit| matches!(unit.state, State::Ended(_));
+            let below = self.below(&name).filter(|unit| ended(unit));
+            let names: Vec<_> = below.map(|unit| unit.copy.inner.clone()).collect();
+            for name in names {
+                self.units.remove(&name);
+            }
+        }
+        self.serial += 1;
         let state = if is_deferred {
             State::Deferred
         } else {
+            self.queue.push_back((name.clone(), self.serial));
             State::Queued
         };
-        self.put(copy, state, None);
-    }
-
-    /// Notes a directory and all that was found in it. Returned is one of which nothing is to be copied, so
-    /// that it is to be finished at once.
-    pub(super) fn add_tree(&mut self, copy: Copy, found: Found, is_deferred: bool) -> Option<Tree> {
-        let uncopied = found.files.len();
-        let name = copy.inner.clone();
-        self.drop_tree(&name);
-        let tree = Tree {
+        let unit = Unit {
             copy,
-            made: found.made,
-            counts: Counts::default(),
-            uncopied,
-            is_deferred,
-            is_finished: is_deferred,
+            files,
+            state,
+            serial: self.serial,
         };
-        self.trees.insert(name.clone(), tree);
-        for copy in found.files {
-            let state = if is_deferred {
-                State::Deferred
-            } else {
-                State::Queued
-            };
-            self.put(copy, state, Some(name.clone()));
-        }
-        for (copy, errno) in found.refused {
-            self.put(copy, State::Failed(errno), Some(name.clone()));
-        }
-        let tree = self.trees.get(&name);
-        tree.filter(|_| uncopied == 0 && !is_deferred).cloned()
+        self.units.insert(name, unit);
     }
 
-    /// Is a file of this name being staged, or waiting for it?
-    pub(super) fn is_busy(&self, inner: &Path) -> bool {
-        self.items.get(inner).is_some_and(|item| item.is_pending())
-    }
-
-    /// Is anything of this directory being staged?
-    pub(super) fn is_tree_busy(&self, inner: &Path) -> bool {
-        self.trees.get(inner).is_some_and(|tree| !tree.is_finished)
-            || self.below(inner).any(|(_, item)| item.is_pending())
+    /// Is something of it being copied, or waiting for it?
+    pub(super) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
+        if is_directory {
+            let above = inner.ancestors().filter_map(|above| self.units.get(above));
+            let mut trees = above.filter(|unit| unit.copy.is_directory);
+            return trees.any(Unit::is_pending) || self.below(inner).any(Unit::is_pending);
+        }
+        self.holding(inner).is_some_and(Unit::is_pending)
     }
 
     /// What is to be copied next; the worker says [`Book::ended`] of it.
     pub(super) fn take(&mut self) -> Option<Task> {
         while let Some((inner, serial)) = self.queue.pop_front() {
-            let Some(item) = self.items.get_mut(&inner) else {
+            let Some(unit) = self.units.get_mut(&inner) else {
                 continue; // terminated
             };
-            if item.serial != serial || !matches!(item.state, State::Queued) {
+            if unit.serial != serial || !matches!(unit.state, State::Queued) {
                 continue; // asked for anew
             }
-            let cancelled = Arc::new(AtomicBool::new(false));
-            item.state = State::Copying(Arc::clone(&cancelled));
-            return Some(Task {
-                copy: item.copy.clone(),
+            let task = Task {
+                copy: unit.copy.clone(),
                 serial,
-                cancelled,
-                of: item.of.clone(),
-            });
+                cancelled: Arc::default(),
+                arrived: Arc::default(),
+            };
+            unit.state = State::Copying(Arc::clone(&task.cancelled), Arc::clone(&task.arrived));
+            return Some(task);
         }
         None
     }
 
-    /// How many copies wait for a worker, at most.
+    /// How many wait for a worker, at most.
     pub(super) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The copy has ended. Was it the last of its directory, so that this one is to be finished before
-    /// [`Book::ended`] is said?
-    pub(super) fn copied(&mut self, task: &Task) -> Option<Tree> {
-        let tree = self.trees.get_mut(task.of.as_deref()?)?;
-        tree.uncopied = tree.uncopied.saturating_sub(1);
-        (tree.uncopied == 0 && !tree.is_finished).then(|| tree.clone())
-    }
-
-    /// Nothing of the directory is in progress any more.
-    pub(super) fn tree_finished(&mut self, tree: &Tree, failed: Option<Errno>) {
-        let inner = &tree.copy.inner;
-        if let Some(errno) = failed {
-            self.put(
-                tree.copy.clone(),
-                State::Failed(errno),
-                Some(inner.to_owned()),
-            );
-        }
-        if let Some(tree) = self.trees.get_mut(inner) {
-            tree.is_finished = true;
-        }
-    }
-
-    /// What became of a task. Returns what was asked for and is complete with it.
-    pub(super) fn ended(&mut self, task: &Task, became: Result<(), Errno>) -> Vec<PathBuf> {
+    /// What became of a task. Is it complete?
+    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> bool {
         let inner = &task.copy.inner;
-        let Some(item) = self.items.get(inner).filter(|i| i.serial == task.serial) else {
-            return Vec::new();
+        let Some(unit) = self.units.get_mut(inner).filter(|u| u.serial == task.serial) else {
+            return false;
         };
-        if matches!(item.state, State::Terminating) {
-            self.forget(inner);
-            return Vec::new();
+        if matches!(unit.state, State::Terminating) {
+            self.units.remove(inner);
+            return false;
         }
-        self.set(
-            inner,
-            match became {
-                Ok(()) => State::Complete,
-                Err(errno) => State::Failed(errno),
-            },
-        );
-        let mut complete = Vec::new();
-        if became.is_ok() && task.of.is_none() {
-            complete.push(inner.clone());
-        }
-        if let Some(name) = &task.of {
-            complete.extend(self.is_complete(name).then(|| name.clone()));
-        }
-        complete
+        let is_complete = failed.is_empty();
+        unit.state = State::Ended(failed);
+        is_complete
     }
 
-    /// Has everything of a directory arrived?
-    pub(super) fn is_complete(&self, inner: &Path) -> bool {
-        let tree = self.trees.get(inner);
-        tree.is_some_and(|tree| {
-            tree.is_finished && tree.counts.pending + tree.counts.failed + tree.counts.deferred == 0
+    /// Files in each state: of what was asked for under this name; of a file, also as part of a directory; of a
+    /// directory, also all that was asked for in it.
+    pub(super) fn counts(&self, inner: &Path, is_directory: bool) -> Option<Counts> {
+        if !is_directory {
+            let unit = self.holding(inner)?;
+            return Some(unit.counts_of(inner));
+        }
+        if let Some(unit) = self.units.get(inner).filter(|unit| unit.copy.is_directory) {
+            return Some(unit.counts());
+        }
+        let below = self.below(inner).map(Unit::counts);
+        below.reduce(|mut sum, counts| {
+            sum += counts;
+            sum
         })
     }
 
-    /// One file.
-    pub(super) fn counts_of(&self, inner: &Path) -> Option<Counts> {
-        let mut counts = Counts::default();
-        *self.items.get(inner)?.state.counted_in(&mut counts) += 1;
-        Some(counts)
-    }
-
-    /// A directory: what was asked for as a whole, else all that was asked for in it.
-    pub(super) fn counts_of_tree(&self, inner: &Path) -> Option<Counts> {
-        if let Some(tree) = self.trees.get(inner) {
-            return Some(tree.counts);
-        }
-        let mut counts = Counts::default();
-        for (_, item) in self.below(inner) {
-            *item.state.counted_in(&mut counts) += 1;
-        }
-        (counts != Counts::default()).then_some(counts)
-    }
-
-    /// Is this file to come into the burst buffer, so that it need not be there?
+    /// Is it to come into the burst buffer, so that it need not be there?
     pub(super) fn is_in(&self, inner: &Path) -> bool {
-        let item = self.items.get(inner);
-        item.is_some_and(|item| item.copy.direction == Direction::In)
+        let unit = self.holding(inner);
+        unit.is_some_and(|unit| unit.copy.direction == Direction::In)
     }
 
-    /// A file that is to be copied at the job's end, and not as part of a directory.
-    pub(super) fn deferred(&self, inner: &Path) -> Option<Copy> {
-        let item = self.items.get(inner).filter(|item| item.of.is_none())?;
-        matches!(item.state, State::Deferred).then(|| item.copy.clone())
+    /// What is to be copied at the job's end, if that was asked for under this name.
+    pub(super) fn deferred(&self, inner: &Path, is_directory: bool) -> Option<Copy> {
+        let unit = self.units.get(inner)?;
+        let is_deferred = matches!(unit.state, State::Deferred);
+        (is_deferred && unit.copy.is_directory == is_directory).then(|| unit.copy.clone())
     }
 
-    /// The same of a directory that was asked for as a whole.
-    pub(super) fn deferred_tree(&self, inner: &Path) -> Option<Copy> {
-        let tree = self.trees.get(inner).filter(|tree| tree.is_deferred)?;
-        Some(tree.copy.clone())
+    /// Was it asked for under this name?
+    pub(super) fn is_asked(&self, inner: &Path, is_directory: bool) -> bool {
+        let unit = self.units.get(inner);
+        unit.is_some_and(|unit| unit.copy.is_directory == is_directory)
     }
 
-    /// Files below a directory, with what became of those that failed.
-    pub(super) fn failures(&self, below: &Path) -> Vec<(Copy, Errno)> {
-        let failed = self.below(below).filter_map(|(_, item)| match item.state {
-            State::Failed(errno) => Some((item.copy.clone(), errno)),
+    /// Files below a directory that did not arrive.
+    pub(super) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
+        let failed = self.units.values().filter_map(|unit| match &unit.state {
+            State::Ended(failed) => Some(failed),
             _ => None,
         });
-        failed.collect()
+        let failed = failed.flatten().filter(|(path, _)| path.starts_with(below));
+        failed.map(|(path, errno)| (path.clone(), *errno)).collect()
     }
 
-    /// Ends the stage of a file and forgets it, unless it is complete. Returns false while a worker still
-    /// has it.
+    /// Ends what was asked for under this name and forgets it, unless it is complete. Returns false while a
+    /// worker still has it.
     pub(super) fn terminate(&mut self, inner: &Path) -> bool {
-        match self.items.get(inner).map(|item| &item.state) {
-            Some(State::Copying(cancelled)) => {
+        let Some(unit) = self.units.get_mut(inner) else {
+            return true;
+        };
+        match &unit.state {
+            State::Copying(cancelled, _) => {
                 cancelled.store(true, Ordering::SeqCst);
-                self.set(inner, State::Terminating);
+                unit.state = State::Terminating;
                 false
             }
-            Some(State::Terminating) => false,
-            Some(State::Complete) | None => true,
-            Some(State::Deferred | State::Queued | State::Failed(_)) => {
-                self.forget(inner);
+            State::Terminating => false,
+            State::Ended(failed) if failed.is_empty() => true,
+            State::Deferred | State::Queued | State::Ended(_) => {
+                self.units.remove(inner);
                 true
             }
         }
     }
 
-    /// The same for a directory.
-    pub(super) fn terminate_tree(&mut self, inner: &Path) -> bool {
-        if let Some(tree) = self.trees.get_mut(inner) {
-            (tree.is_finished, tree.is_deferred) = (true, false);
-        }
-        let names: Vec<_> = self.below(inner).map(|(name, _)| name.clone()).collect();
-        let mut ended = true;
-        for name in names {
-            ended &= self.terminate(&name);
-        }
-        let holds_nothing = |tree: &Tree| tree.counts.complete == 0;
-        if ended && self.trees.get(inner).is_some_and(holds_nothing) {
-            self.trees.remove(inner);
-        }
-        ended
-    }
-
-    /// Forgets a file.
+    /// Forgets what was asked for under this name, and that a directory could not bring it.
     pub(super) fn forget(&mut self, inner: &Path) {
-        let Some(item) = self.items.remove(inner) else {
-            return;
-        };
-        self.count(&item, false);
-        let tree = item.of.as_ref().and_then(|of| self.trees.get_mut(of));
-        if let (State::Queued, Some(tree)) = (&item.state, tree) {
-            tree.uncopied = tree.uncopied.saturating_sub(1);
-            tree.is_finished |= tree.uncopied == 0;
+        self.units.remove(inner);
+        for above in inner.ancestors() {
+            let Some(unit) = self.units.get_mut(above) else {
+                continue;
+            };
+            if let State::Ended(failed) = &mut unit.state {
+                unit.files.remove(inner);
+                failed.remove(inner);
+            }
         }
     }
 
-    /// Forgets a directory and what was asked for with it.
-    pub(super) fn drop_tree(&mut self, inner: &Path) {
-        let of_it = |(name, item): (&PathBuf, &Item)| {
-            (item.of.as_deref() == Some(inner)).then(|| name.clone())
-        };
-        let names: Vec<_> = self.below(inner).filter_map(of_it).collect();
-        for name in names {
-            self.forget(&name);
-        }
-        self.trees.remove(inner);
-    }
-
-    /// Everything that is in progress is to stop; what waits is not begun.
+    /// What is in progress and not wanted is to stop; what waits and is not wanted is not begun.
     pub(super) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
-        for item in self.items.values() {
-            if let State::Copying(cancelled) = &item.state
-                && !is_wanted(&item.copy)
+        for unit in self.units.values() {
+            if let State::Copying(cancelled, _) = &unit.state
+                && !is_wanted(&unit.copy)
             {
                 cancelled.store(true, Ordering::SeqCst);
             }
         }
-        let items = &self.items;
-        let waits = |(inner, _): &(PathBuf, u64)| items.get(inner).is_some_and(|i| is_wanted(&i.copy));
-        self.queue.retain(waits);
+        let units = &self.units;
+        let waits = |inner: &PathBuf| units.get(inner).is_some_and(|unit| is_wanted(&unit.copy));
+        self.queue.retain(|(inner, _)| waits(inner));
     }
 
-    /// The file and all below it.
-    fn below(&self, inner: &Path) -> impl Iterator<Item = (&PathBuf, &Item)> {
-        let all = self.items.range(inner.to_owned()..);
-        all.take_while(move |(name, _)| name.starts_with(inner))
+    /// The unit that tells of a file: its own, or the directory it was part of.
+    fn holding(&self, inner: &Path) -> Option<&Unit> {
+        let mut units = inner.ancestors().filter_map(|above| self.units.get(above));
+        units.find(|unit| match unit.copy.is_directory {
+            true => unit.files.contains(inner),
+            false => unit.copy.inner == inner,
+        })
     }
 
-    fn put(&mut self, copy: Copy, state: State, of: Option<PathBuf>) {
-        self.forget(&copy.inner);
-        self.serial += 1;
-        if matches!(state, State::Queued) {
-            self.queue.push_back((copy.inner.clone(), self.serial));
-        }
-        let item = Item {
-            state,
-            serial: self.serial,
-            of,
-            copy,
-        };
-        self.count(&item, true);
-        self.items.insert(item.copy.inner.clone(), item);
-    }
-
-    fn set(&mut self, inner: &Path, state: State) {
-        if let Some(mut item) = self.items.remove(inner) {
-            self.count(&item, false);
-            item.state = state;
-            self.count(&item, true);
-            self.items.insert(inner.to_owned(), item);
-        }
-    }
-
-    /// In its directory, or no longer.
-    fn count(&mut self, item: &Item, is_there: bool) {
-        let Some(tree) = item.of.as_ref().and_then(|of| self.trees.get_mut(of)) else {
-            return;
-        };
-        let count = item.state.counted_in(&mut tree.counts);
-        *count = if is_there {
-            *count + 1
-        } else {
-            count.saturating_sub(1)
-        };
+    /// What was asked for under this name or below it.
+    fn below(&self, inner: &Path) -> impl Iterator<Item = &Unit> {
+        let from = self.units.range(inner.to_owned()..);
+        let below = from.take_while(move |(name, _)| name.starts_with(inner));
+        below.map(|(_, unit)| unit)
     }
 }
 
-impl Item {
+impl Unit {
     fn is_pending(&self) -> bool {
         matches!(
             self.state,
-            State::Queued | State::Copying(_) | State::Terminating
+            State::Queued | State::Copying(..) | State::Terminating
         )
     }
-}
 
-impl State {
-    fn counted_in<'a>(&self, counts: &'a mut Counts) -> &'a mut u32 {
-        match self {
-            Self::Deferred => &mut counts.deferred,
-            Self::Queued | Self::Copying(_) | Self::Terminating => &mut counts.pending,
-            Self::Complete => &mut counts.complete,
-            Self::Failed(_) => &mut counts.failed,
+    fn counts(&self) -> Counts {
+        if !self.copy.is_directory {
+            return self.counts_of(&self.copy.inner);
         }
+        let all = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        let mut counts = Counts::default();
+        match &self.state {
+            State::Deferred => counts.deferred = all,
+            State::Queued | State::Terminating => counts.pending = all,
+            State::Copying(_, arrived) => {
+                // Links arrive too, and are not counted; the directory is not done before its end.
+                let arrived = arrived.load(Ordering::Relaxed);
+                counts.complete = arrived.min(all.saturating_sub(1));
+                counts.pending = all - counts.complete;
+            }
+            State::Ended(failed) => {
+                let of_all = failed.keys().filter(|path| self.files.contains(*path));
+                let of_all = u32::try_from(of_all.count()).unwrap_or(u32::MAX);
+                counts.complete = all - of_all;
+                counts.failed = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+            }
+        }
+        counts
+    }
+
+    fn counts_of(&self, inner: &Path) -> Counts {
+        let mut counts = Counts::default();
+        *match &self.state {
+            State::Deferred => &mut counts.deferred,
+            State::Queued | State::Copying(..) | State::Terminating => &mut counts.pending,
+            State::Ended(failed) if failed.contains_key(inner) => &mut counts.failed,
+            State::Ended(_) => &mut counts.complete,
+        } = 1;
+        counts
     }
 }
 

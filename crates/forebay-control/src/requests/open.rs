@@ -23,12 +23,12 @@ const SCHEMA: &str = "
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(super) struct Open {
     /// In the burst buffer.
-    pub(crate) inner: PathBuf,
+    pub(super) inner: PathBuf,
     /// On the file system.
-    pub(crate) outer: PathBuf,
-    pub(crate) is_directory: bool,
+    pub(super) outer: PathBuf,
+    pub(super) is_directory: bool,
 }
 
 /// All of one job. Made when the first one comes.
@@ -51,14 +51,18 @@ impl OpenRequests {
     ///
     /// # Errors
     /// The number that the program is told.
-    pub(super) fn add(&mut self, copies: &[Copy], is_directory: bool) -> Result<(), Errno> {
+    pub(super) fn add<'a>(&mut self, copies: impl Iterator<Item = &'a Copy>) -> Result<(), Errno> {
+        let mut copies = copies.peekable();
+        if copies.peek().is_none() {
+            return Ok(());
+        }
         let connection = self.made().map_err(|error| errno_of(&error))?;
         let added = connection.transaction().and_then(|transaction| {
             for copy in copies {
                 let (inner, outer) = (bytes(&copy.inner), bytes(&copy.outer));
                 let sql = "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
                 let mut insert = transaction.prepare_cached(sql)?;
-                insert.execute(params![inner, is_directory, outer])?;
+                insert.execute(params![inner, copy.is_directory, outer])?;
             }
             transaction.commit()
         });
@@ -94,7 +98,7 @@ impl OpenRequests {
 ///
 /// # Errors
 /// If it is damaged.
-pub(crate) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
+pub(super) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
     let path = root.join(NAME);
     if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
         return Ok(Vec::new());
@@ -118,11 +122,12 @@ pub(crate) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
 /// If that cannot be written down.
 pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
     let path = root.join(NAME);
-    let emptied = || {
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.execute("DELETE FROM open", []).map(drop)
-    };
-    emptied().map_err(|error| Error::Requests { path: path.clone(), error })
+    if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
+        return Ok(());
+    }
+    let emptied = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .and_then(|connection| connection.execute_batch("DELETE FROM open"));
+    emptied.map_err(|error| Error::Requests { path, error })
 }
 
 fn open_of(row: &Row) -> rusqlite::Result<Open> {

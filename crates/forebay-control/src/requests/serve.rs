@@ -1,5 +1,6 @@
 //! What a program asks is judged and noted here, and answered at once; copying is for others.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
 use serde_json::json;
 
 use super::book::{Copy, Errno};
-use super::copy::{errno, finish, look_through, start_workers};
+use super::copy::{errno, files_of, start_workers};
 use super::{Shared, State, WORKERS_MAX};
 use crate::Direction;
 
@@ -84,7 +85,7 @@ impl Shared {
                 return Ok(Answer::Accounting(self.accounting()));
             }
             Question::Layout(name) => {
-                let status = files::status(&self.place(name)?).map_err(errno)?;
+                let status = files::status(&self.place(name)?).map_err(|error| errno(&error))?;
                 let is_empty = status.kind == Kind::File && status.size_bytes == 0;
                 return Ok(Answer::Layout {
                     stripe_bytes: STRIPE_BYTES,
@@ -103,9 +104,9 @@ impl Shared {
                 let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                     return Err(libc::EINVAL);
                 };
-                files::real_path(parent).map_err(errno)?.join(name)
+                files::real_path(parent).map_err(|error| errno(&error))?.join(name)
             }
-            found => found.map_err(errno)?,
+            found => found.map_err(|error| errno(&error))?,
         };
         match real.starts_with(&self.root) {
             true => Ok(real),
@@ -116,7 +117,7 @@ impl Shared {
     /// A path on the file system, proved to lie outside of the allocation.
     fn outside(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
-        let real = files::nearest_real_path(&path).map_err(errno)?;
+        let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
         match real.starts_with(&self.allocation) {
             true => Err(libc::EINVAL),
             false => Ok(path),
@@ -140,7 +141,7 @@ impl Shared {
                 must_be_directory(&inner)?;
                 let outer = one(outer?)?;
                 must_be_directory(&outer)?;
-                return self.stage_tree(copy_in((inner, outer)), false);
+                return self.stage_tree(copy(Direction::In, inner, outer, true), false);
             }
             Shape::List => {
                 must_be_directory(&inner)?;
@@ -153,7 +154,8 @@ impl Shared {
             must_be_file(outer)?;
             refuse_directory(inner)?;
         }
-        self.queue(copies.into_iter().map(copy_in).collect(), false)
+        let copies = copies.into_iter().map(|(inner, outer)| copy(Direction::In, inner, outer, false));
+        self.queue(copies.collect(), false)
     }
 
     fn stage_out(
@@ -174,7 +176,7 @@ impl Shared {
                 let inner = one(inner)?;
                 must_be_directory(&inner)?;
                 must_be_directory(&outer)?;
-                return self.stage_tree(copy_out((inner, outer)), at_job_end);
+                return self.stage_tree(copy(Direction::Out, inner, outer, true), at_job_end);
             }
             Shape::List => {
                 must_be_directory(&outer)?;
@@ -187,54 +189,50 @@ impl Shared {
             must_be_file(inner)?;
             refuse_directory(outer)?;
         }
-        self.queue(copies.into_iter().map(copy_out).collect(), at_job_end)
+        let copies = copies.into_iter().map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
+        self.queue(copies.collect(), at_job_end)
     }
 
     /// All of them, or none.
     fn queue(self: &Arc<Self>, copies: Vec<Copy>, at_job_end: bool) -> Result<(), Errno> {
-        let mut targets: Vec<_> = copies.iter().map(Copy::target).collect();
+        let mut targets: Vec<_> = copies.iter().map(|copy| copy.ends().1).collect();
         targets.sort_unstable();
         if targets.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(libc::EEXIST); // one of them would be lost
         }
+        let copies = copies.into_iter().map(|copy| (copy, BTreeSet::new()));
+        self.add(copies.collect(), at_job_end)
+    }
+
+    fn stage_tree(self: &Arc<Self>, copy: Copy, at_job_end: bool) -> Result<(), Errno> {
+        let files = files_of(&copy)?;
+        self.add(vec![(copy, files)], at_job_end)
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        copies: Vec<(Copy, BTreeSet<PathBuf>)>,
+        at_job_end: bool,
+    ) -> Result<(), Errno> {
         let mut state = self.state();
-        let is_busy = |copy: &Copy| {
-            let to_be_overwritten = copy.direction == Direction::In;
-            let book = &state.book;
-            book.is_busy(&copy.inner)
-                || (to_be_overwritten && book.deferred(&copy.inner).is_some())
+        if state.is_closed {
+            return Err(libc::ESHUTDOWN);
+        }
+        let is_busy = |(copy, _): &(Copy, _)| {
+            let (inner, is_directory) = (&copy.inner, copy.is_directory);
+            let is_deferred = || state.book.deferred(inner, is_directory).is_some();
+            // What is to be staged out must not be overwritten first.
+            state.book.is_busy(inner, is_directory)
+                || (copy.direction == Direction::In && is_deferred())
         };
         if copies.iter().any(is_busy) {
             return Err(libc::EBUSY);
         }
-        state.write_down(&copies, false)?;
-        for copy in copies {
-            state.book.add(copy, at_job_end);
-        }
-        drop(state);
-        start_workers(self);
-        Ok(())
-    }
-
-    fn stage_tree(self: &Arc<Self>, copy: Copy, at_job_end: bool) -> Result<(), Errno> {
-        let found = look_through(&copy)?;
-        let inner = copy.inner.clone();
-        let mut state = self.state();
-        if state.book.is_tree_busy(&inner) {
-            return Err(libc::EBUSY);
-        }
-        state.write_down(std::slice::from_ref(&copy), true)?;
-        let nothing_to_copy = state.book.add_tree(copy, found, at_job_end);
-        if let Some(tree) = nothing_to_copy {
-            drop(state);
-            let failed = finish(&tree, &self.tag).err();
-            let mut state = self.state();
-            state.book.tree_finished(&tree, failed);
-            if state.book.is_complete(&inner) {
-                state.closed(&inner, true);
-            }
-            self.changed.notify_all();
-            return Ok(());
+        let out = copies.iter().map(|(copy, _)| copy);
+        let out = out.filter(|copy| copy.direction == Direction::Out);
+        state.open.add(out)?;
+        for (copy, files) in copies {
+            state.book.add(copy, files, at_job_end);
         }
         drop(state);
         start_workers(self);
@@ -247,30 +245,29 @@ impl Shared {
         shape: Shape,
         inner: Vec<Name>,
     ) -> Result<Answer, Errno> {
-        let inner: Result<Vec<_>, _> = inner.into_iter().map(|name| self.known(name)).collect();
-        let (inner, is_tree) = (inner?, shape == Shape::Directory);
+        let is_tree = shape == Shape::Directory;
+        let inner: Result<Vec<_>, _> = inner
+            .into_iter()
+            .map(|name| self.known(name, is_tree))
+            .collect();
+        let inner = inner?;
         match action {
             Action::Query => {
                 let mut state = self.state();
                 let mut sum = Counts::default();
                 for path in &inner {
-                    let counts = state.counts(path, is_tree)?;
-                    sum.complete += counts.complete;
-                    sum.pending += counts.pending;
-                    sum.deferred += counts.deferred;
-                    sum.failed += counts.failed;
+                    sum += state.counts(path, is_tree)?;
                 }
                 return Ok(Answer::Counts(sum));
             }
-            Action::Wait => self.until(&inner, is_tree, |state, path| match is_tree {
-                true => !state.book.is_tree_busy(path),
-                false => !state.book.is_busy(path),
-            })?,
-            Action::Terminate => {
-                self.until(&inner, is_tree, |state, path| match is_tree {
-                    true => state.book.terminate_tree(path),
-                    false => state.book.terminate(path),
+            Action::Wait => {
+                self.until(&inner, is_tree, |state, path| {
+                    !state.book.is_busy(path, is_tree)
                 })?;
+            }
+            Action::Terminate => {
+                self.must_be_asked(&inner, is_tree)?;
+                self.until(&inner, is_tree, |state, path| state.book.terminate(path))?;
                 let mut state = self.state();
                 for path in &inner {
                     state.open.remove(path, is_tree)?;
@@ -281,10 +278,7 @@ impl Shared {
                 state.deferred(&inner, is_tree)?;
                 for path in &inner {
                     state.open.remove(path, is_tree)?;
-                    match is_tree {
-                        true => state.book.drop_tree(path),
-                        false => state.book.forget(path),
-                    }
+                    state.book.forget(path);
                 }
             }
             Action::Activate => {
@@ -299,10 +293,23 @@ impl Shared {
         Ok(Answer::Done)
     }
 
+    /// What is part of a directory that was asked for cannot be ended alone.
+    fn must_be_asked(&self, inner: &[PathBuf], is_tree: bool) -> Result<(), Errno> {
+        let mut state = self.state();
+        for path in inner {
+            state.counts(path, is_tree)?;
+        }
+        let book = &state.book;
+        match inner.iter().all(|path| book.is_asked(path, is_tree)) {
+            true => Ok(()),
+            false => Err(libc::EINVAL),
+        }
+    }
+
     /// A path that may be asked about: as it was given, if it is known under that name.
-    fn known(&self, name: Name) -> Result<PathBuf, Errno> {
+    fn known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name.clone());
-        if self.state().book.counts_of(&path).is_some() {
+        if self.state().book.is_asked(&path, is_tree) {
             return Ok(path); // saves a look at each of its directories
         }
         self.place(name)
@@ -334,11 +341,10 @@ impl Shared {
         let below = self.place(below)?;
         let mut state = self.state();
         let mut told = Vec::new();
-        for (copy, errno) in state.book.failures(&below) {
-            if state.is_removed(&copy.inner) {
-                continue;
+        for (path, errno) in state.book.failures(&below) {
+            if !state.is_removed(&path) {
+                told.push((Name::from(path.as_path()), errno));
             }
-            told.push((Name::from(copy.inner.as_path()), errno));
         }
         Ok(Answer::Failures(told))
     }
@@ -375,28 +381,11 @@ impl Shared {
 }
 
 impl State {
-    /// Requests to stage out, before they are noted anywhere else.
-    fn write_down(&mut self, copies: &[Copy], is_directory: bool) -> Result<(), Errno> {
-        if self.is_closed {
-            return Err(libc::ESHUTDOWN);
-        }
-        match copies.first().map(|copy| copy.direction) {
-            Some(Direction::Out) => self.open.add(copies, is_directory),
-            Some(Direction::In) | None => Ok(()),
-        }
-    }
-
     fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
-        let counts = match is_tree {
-            true => self.book.counts_of_tree(path),
-            false => self.book.counts_of(path),
-        };
-        let is_removed = match is_tree {
-            true => files::status(path).is_err(),
-            false => self.is_removed(path),
-        };
+        let counts = self.book.counts(path, is_tree);
         match counts {
-            _ if is_removed => Err(libc::ENOENT),
+            _ if !is_tree && self.is_removed(path) => Err(libc::ENOENT),
+            _ if is_tree && files::status(path).is_err() => Err(libc::ENOENT),
             Some(counts) => Ok(counts),
             None => Err(libc::EINVAL),
         }
@@ -406,7 +395,7 @@ impl State {
     /// what was known of it.
     fn is_removed(&mut self, path: &Path) -> bool {
         let is_there = files::status(path).is_ok();
-        if is_there || self.book.is_busy(path) || self.book.is_in(path) {
+        if is_there || self.book.is_busy(path, false) || self.book.is_in(path) {
             return false;
         }
         self.book.forget(path);
@@ -416,10 +405,7 @@ impl State {
 
     /// What is deferred of these, all of which must be.
     fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Copy>, Errno> {
-        let of = |path: &PathBuf| match is_tree {
-            true => self.book.deferred_tree(path),
-            false => self.book.deferred(path),
-        };
+        let of = |path: &PathBuf| self.book.deferred(path, is_tree);
         let deferred: Option<Vec<_>> = inner.iter().map(of).collect();
         let deferred = deferred.filter(|deferred| !deferred.is_empty());
         if let Some(deferred) = deferred {
@@ -432,19 +418,12 @@ impl State {
     }
 }
 
-fn copy_in((inner, outer): (PathBuf, PathBuf)) -> Copy {
+fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool) -> Copy {
     Copy {
-        direction: Direction::In,
+        direction,
         inner,
         outer,
-    }
-}
-
-fn copy_out((inner, outer): (PathBuf, PathBuf)) -> Copy {
-    Copy {
-        direction: Direction::Out,
-        inner,
-        outer,
+        is_directory,
     }
 }
 
@@ -455,14 +434,14 @@ fn one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {
 }
 
 fn must_be_directory(path: &Path) -> Result<(), Errno> {
-    match files::status(path).map_err(errno)?.kind {
+    match files::status(path).map_err(|error| errno(&error))?.kind {
         Kind::Directory => Ok(()),
         _ => Err(libc::ENOTDIR),
     }
 }
 
 fn must_be_file(path: &Path) -> Result<(), Errno> {
-    match files::status(path).map_err(errno)?.kind {
+    match files::status(path).map_err(|error| errno(&error))?.kind {
         Kind::File => Ok(()),
         Kind::Directory => Err(libc::EISDIR),
         Kind::Link | Kind::Other => Err(libc::EINVAL),
@@ -473,7 +452,7 @@ fn must_be_file(path: &Path) -> Result<(), Errno> {
 fn refuse_directory(path: &Path) -> Result<(), Errno> {
     match files::status(path) {
         Ok(status) if status.kind == Kind::Directory => Err(libc::EISDIR),
-        Err(error) if !error.is_not_found() => Err(errno(error)),
+        Err(error) if !error.is_not_found() => Err(errno(&error)),
         _ => Ok(()),
     }
 }

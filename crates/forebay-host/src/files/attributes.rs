@@ -1,0 +1,124 @@
+//! What a file has beside its content: owner, mode, times, extended attributes.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use super::Status;
+use crate::{Result, on};
+
+/// One extended attribute; access control lists are among them (`system.posix_acl_access`).
+pub type ExtendedAttribute = (CString, Vec<u8>);
+
+/// Sets owner and group of an open file; none: as it is.
+///
+/// # Errors
+/// As `fchown(2)`; `path` only names the file in them.
+pub fn set_owner_of(
+    file: &File,
+    path: &Path,
+    owner: Option<u32>,
+    group: Option<u32>,
+) -> Result<()> {
+    let set = rustix::fs::fchown(file, owner.map(Uid::from_raw), group.map(Gid::from_raw));
+    on(set, "set the owner of", path)
+}
+
+/// Sets owner and group of a name itself; a link is not followed. None: as it is.
+///
+/// # Errors
+/// As `lchown(2)`.
+pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) -> Result<()> {
+    let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
+    let set = rustix::fs::chownat(CWD, path, owner, group, AtFlags::SYMLINK_NOFOLLOW);
+    on(set, "set the owner of", path)
+}
+
+/// Sets the permission bits of an open file.
+///
+/// # Errors
+/// As `fchmod(2)`; `path` only names the file in them.
+pub fn set_mode_of(file: &File, path: &Path, mode: u32) -> Result<()> {
+    let set = rustix::fs::fchmod(file, Mode::from_raw_mode(mode));
+    on(set, "set the mode of", path)
+}
+
+/// Sets access and modification time of an open file.
+///
+/// # Errors
+/// As `futimens(3)`; `path` only names the file in them.
+pub fn set_times_of(file: &File, path: &Path, status: &Status) -> Result<()> {
+    let set = rustix::fs::futimens(file, &timestamps(status));
+    on(set, "set the times of", path)
+}
+
+/// Sets access and modification time of a name itself; a link is not followed.
+///
+/// # Errors
+/// As `utimensat(2)`.
+pub fn set_times(path: &Path, status: &Status) -> Result<()> {
+    let times = timestamps(status);
+    let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    on(set, "set the times of", path)
+}
+
+fn timestamps(status: &Status) -> Timestamps {
+    let time = |(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec };
+    Timestamps {
+        last_access: time(status.accessed),
+        last_modification: time(status.modified),
+    }
+}
+
+/// Extended attributes of an open file; none where its file system has none.
+///
+/// # Errors
+/// As `flistxattr(2)` and `fgetxattr(2)`; `path` only names the file in them.
+pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>> {
+    // Most files have none: one call tells so.
+    let mut names = [0_u8; 1024];
+    let mut longer = Vec::new();
+    let listed = match rustix::fs::flistxattr(file, &mut names[..]) {
+        Ok(length) => &names[..length],
+        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        Err(Errno::RANGE) => {
+            longer.resize(LIST_BYTES_MAX, 0);
+            let listed = rustix::fs::flistxattr(file, &mut longer[..]);
+            let length = on(listed, "list the extended attributes of", path)?;
+            &longer[..length]
+        }
+        Err(error) => return on(Err(error), "list the extended attributes of", path),
+    };
+    let mut found = Vec::new();
+    for name in listed.split_inclusive(|byte| *byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else {
+            continue; // the kernel ends each with a zero
+        };
+        let mut value = vec![0; VALUE_BYTES_MAX];
+        match rustix::fs::fgetxattr(file, name, &mut value[..]) {
+            Ok(length) => {
+                value.truncate(length);
+                found.push((name.to_owned(), value));
+            }
+            Err(Errno::NODATA) => {} // gone meanwhile
+            Err(error) => return on(Err(error), "read the extended attributes of", path),
+        }
+    }
+    Ok(found)
+}
+
+/// `XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of the kernel.
+const LIST_BYTES_MAX: usize = 65536;
+const VALUE_BYTES_MAX: usize = 65536;
+
+/// Sets an extended attribute of an open file.
+///
+/// # Errors
+/// As `fsetxattr(2)`; `path` only names the file in them.
+pub fn set_extended_attribute(file: &File, path: &Path, name: &CStr, value: &[u8]) -> Result<()> {
+    let set = rustix::fs::fsetxattr(file, name, value, XattrFlags::empty());
+    on(set, "set an extended attribute of", path)
+}

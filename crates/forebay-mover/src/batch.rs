@@ -1,0 +1,441 @@
+//! Small files, many at a time: all are written, then synced together, renamed, and synced again. A sync
+//! for each file would take most of the time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind, Status};
+
+use crate::Error;
+use crate::content::{Ends, RETRIES, differs, is_sparse};
+use crate::engine::{Did, Placing, Run, Verify};
+use crate::item::{Item, LINK, Reason, is_same, standing};
+use crate::journal::State;
+use crate::parts::temporary;
+use crate::steps::Step;
+
+/// Fewer files than this are synced one by one: what others have written on that file system need not be
+/// waited for.
+const TOGETHER: usize = 9;
+
+/// A file that is whole, but may not stand under its name yet.
+struct Written {
+    item: Item,
+    /// None: it does.
+    temporary: Option<PathBuf>,
+    checksum: Option<u64>,
+    size_bytes: u64,
+    was_there: bool,
+}
+
+/// How a batch is synced.
+pub(crate) enum Syncing {
+    Not,
+    Each,
+    /// A file or directory on each file system, and the directories of which that is known.
+    Together(BTreeMap<u64, File>, BTreeSet<i64>),
+}
+
+impl Syncing {
+    pub(crate) fn of(is_durable: bool, files: usize) -> Self {
+        match (is_durable, files < TOGETHER) {
+            (false, _) => Self::Not,
+            (true, true) => Self::Each,
+            (true, false) => Self::Together(BTreeMap::new(), BTreeSet::new()),
+        }
+    }
+
+    /// A file was written there.
+    fn written(&mut self, item: &Item, file: File) -> Result<(), Reason> {
+        match self {
+            Self::Not => {}
+            Self::Each => files::named(file.sync_all(), "sync", &item.target)?,
+            Self::Together(file_systems, known) => {
+                if known.insert(item.directory) {
+                    let status = files::status_of(&file, &item.target)?;
+                    file_systems.entry(status.device).or_insert(file);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A file or link was found at its place. Whoever put it there may not have synced it.
+    fn there(&mut self, item: &Item) -> Result<(), Reason> {
+        let is_known = match self {
+            Self::Not => true,
+            Self::Each => item.kind == LINK,
+            Self::Together(_, known) => known.contains(&item.directory),
+        };
+        if is_known {
+            return Ok(());
+        }
+        let path = if item.kind == LINK {
+            item.target.parent().unwrap_or(Path::new("/"))
+        } else {
+            &item.target
+        };
+        self.written(item, files::open_source(path, true)?)
+    }
+
+    /// All names that were made in these directories survive a power cut, as far as they were not synced.
+    pub(crate) fn finish<'a>(&self, targets: impl Iterator<Item = &'a Path>) -> Result<(), Reason> {
+        match self {
+            Self::Not => {}
+            Self::Together(file_systems, _) => self::sync(file_systems)?,
+            Self::Each => {
+                let directories: BTreeSet<_> = targets.filter_map(Path::parent).collect();
+                for directory in directories {
+                    files::sync_directory(directory)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sync(file_systems: &BTreeMap<u64, File>) -> Result<(), Reason> {
+    for file in file_systems.values() {
+        files::sync_file_system(file, Path::new("the target"))?;
+    }
+    Ok(())
+}
+
+impl Run<'_> {
+    /// Moves these files and links. What fails is in the journal.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn batch(&self, items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
+        let mut syncing = Syncing::of(self.options.durable, items.len());
+        let mut written = Vec::with_capacity(items.len());
+        for item in items {
+            match self.write(&item, block, &mut syncing) {
+                Ok((temporary, checksum, size_bytes)) => written.push(Written {
+                    was_there: temporary.is_none() && checksum.is_none(),
+                    item,
+                    temporary,
+                    checksum,
+                    size_bytes,
+                }),
+                Err(reason) => self.has_failed(&item, reason)?,
+            }
+        }
+        if let Syncing::Together(file_systems, _) = &syncing {
+            if !self.is_stopped() {
+                if let Err(reason) = sync(file_systems) {
+                    return self.all_failed(&written, &reason);
+                }
+            }
+        }
+        if self.is_stopped() {
+            return Ok(()); // whoever stops us takes the temporary files away
+        }
+        self.journal.done(&steps(&written, State::Copied))?;
+        if self.options.verify == Verify::End {
+            written = self.verify(written, block)?;
+            self.journal.done(&steps(&written, State::Verified))?;
+        }
+        self.place(written, &syncing)
+    }
+
+    fn place(&self, written: Vec<Written>, syncing: &Syncing) -> Result<(), Error> {
+        let mut placed = Vec::with_capacity(written.len());
+        for one in written {
+            let renamed = match &one.temporary {
+                Some(temporary) => self.put_in_place(temporary, &one.item.target),
+                None => Ok(()),
+            };
+            match renamed {
+                Ok(()) => placed.push(one),
+                Err(reason) => self.has_failed(&one.item, reason)?,
+            }
+        }
+        let targets = placed.iter().map(|one| one.item.target.as_path());
+        if let Err(reason) = syncing.finish(targets) {
+            return self.all_failed(&placed, &reason);
+        }
+        self.journal.done(&steps(&placed, State::Placed))?;
+        for one in &placed {
+            self.has_arrived(one.size_bytes, one.was_there);
+        }
+        Ok(())
+    }
+
+    fn all_failed(&self, written: &[Written], reason: &Reason) -> Result<(), Error> {
+        for one in written {
+            if let Some(temporary) = &one.temporary {
+                self.take_away(temporary);
+            }
+            self.has_failed(&one.item, reason.clone())?;
+        }
+        Ok(())
+    }
+
+    /// What stands at its place is replaced in one step; what we wrote is taken away if that fails.
+    pub(crate) fn put_in_place(&self, temporary: &Path, target: &Path) -> Result<(), Reason> {
+        let renamed = files::rename(temporary, target);
+        renamed.map_err(|error| {
+            self.take_away(temporary);
+            standing(target).err().unwrap_or_else(|| error.into())
+        })
+    }
+
+    /// Reads again what was written, and keeps what is as it was written.
+    fn verify(&self, written: Vec<Written>, block: &mut [u8]) -> Result<Vec<Written>, Error> {
+        let mut good = Vec::with_capacity(written.len());
+        for one in written {
+            let path = one.temporary.as_deref().unwrap_or(&one.item.target);
+            let verified = match one.checksum {
+                Some(checksum) if one.item.kind != LINK => {
+                    self.reads_back(&one.item, path, one.size_bytes, checksum, block)
+                }
+                _ => Ok(()),
+            };
+            match verified {
+                Ok(()) => good.push(one),
+                Err(reason) if reason.is_stop => {}
+                Err(reason) => {
+                    self.take_away(path);
+                    self.has_failed(&one.item, reason)?;
+                }
+            }
+        }
+        Ok(good)
+    }
+
+    fn reads_back(
+        &self,
+        item: &Item,
+        path: &Path,
+        size_bytes: u64,
+        checksum: u64,
+        block: &mut [u8],
+    ) -> Result<(), Reason> {
+        let target = files::open_source(path, false)?;
+        files::forget(&target, path)?;
+        let source = files::open_source(&item.source, item.is_named)?;
+        let is_sparse = is_sparse(&files::status_of(&source, &item.source)?);
+        let (source, target) = (&source, &target);
+        let ends = Ends {
+            source,
+            target,
+            item,
+            is_sparse,
+        };
+        if self.checksum_of(&ends, 0..size_bytes, block)? == checksum {
+            return Ok(());
+        }
+        Err(differs())
+    }
+
+    /// Writes one file or link. Returns its temporary name if it has one, its checksum if it was copied
+    /// now, and its size.
+    fn write(
+        &self,
+        item: &Item,
+        block: &mut [u8],
+        syncing: &mut Syncing,
+    ) -> Result<(Option<PathBuf>, Option<u64>, u64), Reason> {
+        self.check_stopped()?;
+        if item.kind == LINK {
+            let placed = self.write_link(item, syncing)?;
+            let checksum = placed.as_ref().map(|_| 0);
+            return Ok((placed, checksum, 0));
+        }
+        let source = files::open_source(&item.source, item.is_named)?;
+        let status = files::status_of(&source, &item.source)?;
+        check_source(&source, &status)?;
+        let is_fresh = self.fresh.contains(&item.directory);
+        if !is_fresh && self.is_there(item, &source, &status, block)? {
+            syncing.there(item)?;
+            (self.on)(Did::Passed(status.size_bytes));
+            return Ok((None, None, status.size_bytes));
+        }
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        if item.state >= State::Copied && is_whole(&temporary, &status) {
+            syncing.there(&Item {
+                target: temporary.clone(),
+                ..item.clone()
+            })?;
+            (self.on)(Did::Passed(status.size_bytes));
+            return Ok((Some(temporary), None, status.size_bytes));
+        }
+        let in_place = is_fresh && self.options.placing == Placing::Direct;
+        let made = in_place
+            .then(|| files::make_file(&item.target, 0o600).ok())
+            .flatten();
+        let is_direct = made.is_some();
+        let target = match made {
+            Some(target) => target,
+            None => self.make_part(&temporary)?,
+        };
+        let path = if is_direct { &item.target } else { &temporary };
+        let written =
+            self.fill(item, &source, &target, status, block)
+                .and_then(|(checksum, status)| {
+                    syncing.written(item, target)?;
+                    Ok((checksum, status.size_bytes))
+                });
+        if written.is_err() {
+            self.take_away(path);
+        }
+        let (checksum, size_bytes) = written?;
+        Ok((
+            (!is_direct).then_some(temporary),
+            Some(checksum),
+            size_bytes,
+        ))
+    }
+
+    /// Content and attributes, again as long as the source changes.
+    fn fill(
+        &self,
+        item: &Item,
+        source: &File,
+        target: &File,
+        mut status: Status,
+        block: &mut [u8],
+    ) -> Result<(u64, Status), Reason> {
+        let mut tries = 0;
+        loop {
+            let is_sparse = is_sparse(&status);
+            let ends = Ends {
+                source,
+                target,
+                item,
+                is_sparse,
+            };
+            if is_sparse {
+                files::named(
+                    target.set_len(status.size_bytes),
+                    "set the size of",
+                    &item.target,
+                )?;
+            }
+            let copied = self.copy_range(&ends, 0..status.size_bytes, block);
+            let now = files::status_of(source, &item.source)?;
+            match copied {
+                Ok(checksum) if is_same(&now, &status) => {
+                    let paths = (item.source.as_path(), item.target.as_path());
+                    self.give_attributes(source, target, paths, &status)?;
+                    return Ok((checksum, status));
+                }
+                Err(reason) if !reason.is_change => return Err(reason),
+                _ if tries == RETRIES => {
+                    return Err(Reason::changed(
+                        "it was changed while it was copied, each time",
+                    ));
+                }
+                _ => {}
+            }
+            tries += 1;
+            status = now;
+            files::named(target.set_len(0), "set the size of", &item.target)?;
+        }
+    }
+
+    /// Is it at its place already, as the source is? Then at most mode and owner are to be mended.
+    pub(crate) fn is_there(
+        &self,
+        item: &Item,
+        source: &File,
+        status: &Status,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        let Some(standing) = standing(&item.target)? else {
+            return Ok(false);
+        };
+        if !is_same(&standing, status)
+            || (self.options.checksum && !self.holds_the_same(source, item, block)?)
+        {
+            return Ok(false);
+        }
+        self.mend(item, status, &standing)?;
+        Ok(true)
+    }
+
+    /// A new file under a temporary name. One of that name is our own, from a staging that was killed.
+    pub(crate) fn make_part(&self, temporary: &Path) -> Result<File, Reason> {
+        match files::make_file(temporary, 0o600) {
+            Err(error) if error.is_not_found() => {
+                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+            }
+            Err(error) if error.already_exists() => files::remove_file(temporary)?,
+            made => return Ok(made?),
+        }
+        Ok(files::make_file(temporary, 0o600)?)
+    }
+
+    /// Returns its temporary name; none if it is there already.
+    fn write_link(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<PathBuf>, Reason> {
+        let leads_to = files::read_link(&item.source)?;
+        let standing = standing(&item.target)?.filter(|standing| standing.kind == Kind::Link);
+        if standing.is_some() && files::read_link(&item.target)? == leads_to {
+            syncing.there(item)?;
+            return Ok(None);
+        }
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        match files::make_link(&leads_to, &temporary) {
+            Err(error) if error.is_not_found() => {
+                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+                files::make_link(&leads_to, &temporary)?;
+            }
+            Err(error) if error.already_exists() => {
+                files::remove_file(&temporary)?;
+                files::make_link(&leads_to, &temporary)?;
+            }
+            made => made?,
+        }
+        let status = files::status_of_name(&item.source)?;
+        if let Some((owner, group)) = self.owner.given(&status) {
+            if files::set_owner_of_name(&temporary, owner, group).is_err() {
+                self.note("the owner could not be kept", &item.source);
+            }
+        }
+        let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
+        let dressed = dressed.and_then(|()| match syncing {
+            // A link cannot be synced itself; its directory is, once it is renamed.
+            Syncing::Together(..) => {
+                let parent = temporary.parent().unwrap_or(Path::new("/"));
+                syncing.written(item, files::open_to_read(parent)?)
+            }
+            Syncing::Not | Syncing::Each => Ok(()),
+        });
+        if dressed.is_err() {
+            self.take_away(&temporary);
+        }
+        dressed.map(|()| Some(temporary))
+    }
+}
+
+/// Is it still what it was when it was planned, and does it tell its size?
+pub(crate) fn check_source(source: &File, status: &Status) -> Result<(), Reason> {
+    if status.kind != Kind::File {
+        return Err(Reason::new(
+            "it is not a file any more: something else has taken its name",
+            "stage again",
+        ));
+    }
+    // Files of /proc and /sys say that they are empty, and are not.
+    if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
+        return Err(Reason::new("it holds more than its size says", ""));
+    }
+    Ok(())
+}
+
+/// Its times are set last, so what has those of the source is whole.
+fn is_whole(temporary: &Path, status: &Status) -> bool {
+    files::status_of_name(temporary).is_ok_and(|part| is_same(&part, status))
+}
+
+fn steps(written: &[Written], state: State) -> Vec<Step> {
+    let step = |one: &Written| Step {
+        id: one.item.id,
+        state,
+        checksum: one.checksum,
+    };
+    written.iter().map(step).collect()
+}

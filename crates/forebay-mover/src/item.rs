@@ -1,0 +1,143 @@
+//! One file or link on its way, and what can be said of its failure.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind, Status};
+use forebay_host::machine;
+
+use crate::journal::State;
+
+/// Kinds of entries in the journal.
+pub(crate) const FILE: i64 = 0;
+pub(crate) const LINK: i64 = 1;
+
+/// A file or link that is to be moved.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) id: i64,
+    /// Number of its directory.
+    pub(crate) directory: i64,
+    pub(crate) kind: i64,
+    pub(crate) source: PathBuf,
+    pub(crate) target: PathBuf,
+    /// When it was planned; it may have changed since.
+    pub(crate) size_bytes: u64,
+    pub(crate) state: State,
+    /// The directory is no tree's: its source was named itself, and links to it are followed.
+    pub(crate) is_named: bool,
+}
+
+/// Time of modification in nanoseconds since 1970; only whether two are the same matters.
+pub(crate) fn modified_ns(status: &Status) -> i64 {
+    let (seconds, nanoseconds) = status.modified;
+    seconds
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(nanoseconds)
+}
+
+/// Are both as long and as old?
+pub(crate) fn is_same(a: &Status, b: &Status) -> bool {
+    (a.kind, a.size_bytes, a.modified) == (b.kind, b.size_bytes, b.modified)
+}
+
+/// Why something did not go, and what to do about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reason {
+    pub(crate) text: String,
+    pub(crate) remedy: Option<String>,
+    /// It goes again without anybody mending anything.
+    pub(crate) is_stop: bool,
+    /// Trying again may help: the source was being written.
+    pub(crate) is_change: bool,
+}
+
+impl Reason {
+    pub(crate) fn new(text: &str, remedy: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            remedy: (!remedy.is_empty()).then(|| remedy.to_owned()),
+            is_stop: false,
+            is_change: false,
+        }
+    }
+
+    /// Somebody asked us to stop.
+    pub(crate) fn stopped() -> Self {
+        Self {
+            is_stop: true,
+            ..Self::new("staging was stopped", "")
+        }
+    }
+
+    /// The source became another one under our hands.
+    pub(crate) fn changed(text: &str) -> Self {
+        let remedy = "stage it again when its writer has closed it";
+        Self {
+            is_change: true,
+            ..Self::new(text, remedy)
+        }
+    }
+}
+
+impl From<forebay_host::Error> for Reason {
+    fn from(error: forebay_host::Error) -> Self {
+        Self {
+            text: text(&error),
+            remedy: remedy(&error),
+            is_stop: false,
+            is_change: false,
+        }
+    }
+}
+
+/// What the machine said; where there is no room, with how much there is.
+fn text(error: &forebay_host::Error) -> String {
+    if !files::is_full(&error.source) {
+        return error.to_string();
+    }
+    let ancestors = error.path.ancestors();
+    let free = ancestors
+        .filter_map(|path| machine::space(path).ok())
+        .next();
+    let free = free.map_or_else(String::new, |space| {
+        format!("; {} bytes are free there", space.available_bytes)
+    });
+    format!("{error}{free}")
+}
+
+/// What to do about an error of the machine.
+pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
+    use std::io::ErrorKind;
+    Some(match error.source.kind() {
+        _ if files::is_full(&error.source) => {
+            "make room there, or raise the quota, then stage the rest again: what has arrived is kept"
+                .to_owned()
+        }
+        _ if files::is_loop(&error.source) => {
+            "mend the symbolic links, which lead in a circle".to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            let path = error.path.display();
+            format!("get the right to {path} and to the directories above it, then stage it again")
+        }
+        ErrorKind::ReadOnlyFilesystem => "choose a target that can be written".to_owned(),
+        ErrorKind::InvalidFilename => "give it a shorter name".to_owned(),
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory => {
+            "something of another kind has that name: move it away or choose another target".to_owned()
+        }
+        ErrorKind::NotFound => "it has vanished since it was looked at: stage again".to_owned(),
+        _ => return None,
+    })
+}
+
+/// Checks what stands where a file or link is to go; none if nothing does.
+pub(crate) fn standing(target: &Path) -> Result<Option<Status>, Reason> {
+    match files::status_of_name(target) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Ok(status) if status.kind == Kind::Directory => Err(Reason::new(
+            &format!("a directory stands at its place, {}", target.display()),
+            "move that directory away or choose another target",
+        )),
+        found => Ok(Some(found?)),
+    }
+}

@@ -1,0 +1,503 @@
+//! The journal: one SQLite file for each staging, which says how far each file is.
+//!
+//! Nothing in it is decided by a clock. Numbers of files in it are stable, and so are the temporary names
+//! that are made of them.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forebay_host::files;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
+
+use crate::{Error, Failure};
+
+const SCHEMA: &str = include_str!("journal/schema.sql");
+/// `user_version` of a journal that this program can read.
+const VERSION: i64 = 1;
+/// `application_id`, so that other databases are not taken for journals: "FBay".
+const APPLICATION: i64 = 0x4642_6179;
+/// How long we wait for another process that writes into the journal.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// How far a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(i64)]
+pub enum State {
+    /// Nothing was done.
+    Planned = 0,
+    /// There may be a temporary file.
+    Copying = 1,
+    /// The temporary file is whole, and synced where that was asked for.
+    Copied = 2,
+    /// It was read again, and is what was written.
+    Verified = 3,
+    /// It stands under its name.
+    Placed = 4,
+    /// It does not, for a reason.
+    Failed = 5,
+}
+
+impl State {
+    /// All, in order.
+    pub const ALL: [Self; 6] = [
+        Self::Planned,
+        Self::Copying,
+        Self::Copied,
+        Self::Verified,
+        Self::Placed,
+        Self::Failed,
+    ];
+
+    /// As `--json` and the table call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Copying => "copying",
+            Self::Copied => "copied",
+            Self::Verified => "verified",
+            Self::Placed => "placed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// So many files and links, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Number {
+    /// Files and links.
+    pub files: u64,
+    /// Bytes; a file with several names counts once.
+    pub bytes: u64,
+}
+
+/// How many files are how far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By [`State`], in its order.
+    pub by_state: [Number; 6],
+    /// Transfers, directories and things that cannot be staged at all.
+    pub other_failures: u64,
+}
+
+impl Counts {
+    /// Those in this state.
+    #[must_use]
+    pub fn of(&self, state: State) -> Number {
+        self.by_state[state as usize]
+    }
+
+    fn sum(&self, states: impl Fn(State) -> bool) -> Number {
+        let wanted = State::ALL.into_iter().filter(|state| states(*state));
+        wanted.fold(Number::default(), |sum, state| Number {
+            files: sum.files + self.of(state).files,
+            bytes: sum.bytes + self.of(state).bytes,
+        })
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> Number {
+        self.sum(|_| true)
+    }
+
+    /// Those that are not where they belong yet, failed ones included.
+    #[must_use]
+    pub fn missing(&self) -> Number {
+        self.sum(|state| state != State::Placed)
+    }
+
+    /// Those that can be moved yet.
+    #[must_use]
+    pub fn open(&self) -> Number {
+        self.sum(|state| state < State::Placed)
+    }
+
+    /// Has everything arrived that was asked for?
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.missing().files == 0 && self.other_failures == 0
+    }
+}
+
+/// What a journal tells of one staging.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// How many files are how far.
+    pub counts: Counts,
+    /// A process carries it out.
+    pub is_running: bool,
+    /// Somebody asked it to stop.
+    pub is_cancelled: bool,
+    /// All sources were looked through.
+    pub is_planned: bool,
+}
+
+/// The right to carry out a journal, until it is dropped.
+#[derive(Debug)]
+pub struct Running(#[allow(dead_code)] Option<File>);
+
+/// A journal that is open.
+#[derive(Debug)]
+pub struct Journal {
+    connection: Mutex<Connection>,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Opens a journal; it is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be read or written, or is damaged.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        match files::status(path) {
+            Err(error) if error.is_not_found() => Self::make(path)?,
+            found => drop(found?),
+        }
+        Self::open_existing(path)
+    }
+
+    /// Opens a journal that is there.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_existing(path: &Path) -> Result<Self, Error> {
+        files::status(path)?;
+        let opened = connect(path, OpenFlags::empty()).and_then(|connection| {
+            let checked = check(&connection)?;
+            Ok((connection, checked))
+        });
+        let (connection, checked) = opened.map_err(|error| Error::journal(path, error))?;
+        if let Some(what) = checked {
+            let path = path.to_owned();
+            return Err(Error::Damaged { path, what });
+        }
+        let connection = Mutex::new(connection);
+        let path = path.to_owned();
+        Ok(Self { connection, path })
+    }
+
+    /// A journal that goes with this process: what is killed with it begins anew.
+    ///
+    /// # Errors
+    /// If SQLite has no memory.
+    pub fn in_memory() -> Result<Self, Error> {
+        let path = PathBuf::from(IN_MEMORY);
+        let opened = Connection::open_in_memory()
+            .and_then(|connection| connection.execute_batch(SCHEMA).map(|()| connection));
+        let connection = opened.map_err(|error| Error::journal(&path, error))?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            path,
+        })
+    }
+
+    /// Under another name first: what stands under the right one was a journal once.
+    fn make(path: &Path) -> Result<(), Error> {
+        let fresh = named_beside(path, ".fresh");
+        gone(files::remove_file(&fresh))?;
+        let made = connect(&fresh, OpenFlags::SQLITE_OPEN_CREATE).and_then(|connection| {
+            connection.pragma_update(None, "journal_mode", "MEMORY")?;
+            connection.pragma_update(None, "application_id", APPLICATION)?;
+            connection.pragma_update(None, "user_version", VERSION)?;
+            connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))
+        });
+        if let Err(error) = made {
+            gone(files::remove_file(&fresh))?;
+            return Err(Error::journal(path, error));
+        }
+        Ok(files::rename(&fresh, path)?)
+    }
+
+    /// Removes a journal and what lies beside it.
+    ///
+    /// # Errors
+    /// If something of it cannot be removed.
+    pub fn remove(path: &Path) -> Result<(), Error> {
+        for end in ["-wal", "-shm", "-journal", ".fresh", LOCK_END, ""] {
+            gone(files::remove_file(&named_beside(path, end)))?;
+        }
+        Ok(())
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The right to carry it out.
+    ///
+    /// # Errors
+    /// [`Error::InHand`] if another process has it.
+    pub fn take_in_hand(&self) -> Result<Running, Error> {
+        if self.path == Path::new(IN_MEMORY) {
+            return Ok(Running(None)); // nobody else has it
+        }
+        let locked = files::lock_made(&named_beside(&self.path, LOCK_END))?;
+        locked
+            .map(|lock| Running(Some(lock)))
+            .ok_or_else(|| Error::InHand(self.path.clone()))
+    }
+
+    /// Does a process carry it out?
+    ///
+    /// # Errors
+    /// If its lock cannot be looked at.
+    pub fn is_running(&self) -> Result<bool, Error> {
+        match files::lock(&named_beside(&self.path, LOCK_END)) {
+            Err(error) if error.is_not_found() => Ok(false),
+            locked => Ok(locked?.is_none()),
+        }
+    }
+
+    /// Counts all files by their state. Takes time with the number of files.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        self.with(|connection| {
+            let mut counts = Counts::default();
+            let mut statement = connection.prepare_cached(
+                "SELECT state, count(*), sum(CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END) \
+                 FROM entry GROUP BY state",
+            )?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let state: usize = row.get(0)?;
+                let number = Number {
+                    files: row.get(1)?,
+                    bytes: row.get(2)?,
+                };
+                if let Some(counted) = counts.by_state.get_mut(state) {
+                    *counted = number;
+                }
+            }
+            counts.other_failures = connection.query_row(
+                "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = 5) \
+                 + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)",
+                [],
+                |row| row.get(0),
+            )?;
+            Ok(counts)
+        })
+    }
+
+    /// What it tells, all at once.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn account(&self) -> Result<Account, Error> {
+        Ok(Account {
+            counts: self.counts()?,
+            is_running: self.is_running()?,
+            is_cancelled: self.is_cancelled()?,
+            is_planned: self.is_planned()?,
+        })
+    }
+
+    /// What did not arrive and why, at most so many, by path.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn failures(&self, limit: usize) -> Result<Vec<Failure>, Error> {
+        self.with(|connection| {
+            let mut found = Vec::new();
+            for (query, path) in FAILURES {
+                let mut statement = connection.prepare_cached(query)?;
+                let mut rows = statement.query(params![limit])?;
+                while let Some(row) = rows.next()? {
+                    found.push(Failure {
+                        path: path(row)?,
+                        reason: row.get::<_, Option<_>>(0)?.unwrap_or_default(),
+                        remedy: row.get(1)?,
+                    });
+                }
+            }
+            found.sort_by(|a, b| a.path.cmp(&b.path));
+            found.truncate(limit);
+            Ok(found)
+        })
+    }
+
+    /// What arrived, but not with all its attributes: what is missing, how often, and on what first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn notes(&self) -> Result<Vec<(String, u64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT text, count, example FROM note")?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, path_at(row, 2)?)))?;
+            rows.collect()
+        })
+    }
+
+    /// Asks whoever carries it out to stop, or not to begin. [`Journal::retry`] takes that back.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn cancel(&self) -> Result<(), Error> {
+        self.set_meta("cancelled", 1_i64)
+    }
+
+    /// Was it asked to stop?
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn is_cancelled(&self) -> Result<bool, Error> {
+        Ok(self.meta::<i64>("cancelled")?.unwrap_or(0) != 0)
+    }
+
+    /// Makes ready what failed to be tried again.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn retry(&self) -> Result<(), Error> {
+        self.with(|connection| {
+            connection.execute_batch(
+                "BEGIN IMMEDIATE; \
+                 UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
+                 UPDATE directory SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
+                 DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
+            )
+        })?;
+        self.look_again()
+    }
+
+    pub(crate) fn is_planned(&self) -> Result<bool, Error> {
+        Ok(self.meta::<i64>("planning")?.is_none())
+    }
+
+    /// A word that the journal keeps for whoever made it.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn meta<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<Option<T>, Error> {
+        self.with(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT value FROM meta WHERE name = ?")?;
+            statement.query_row([name], |row| row.get(0)).optional()
+        })
+    }
+
+    /// Keeps a word.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn set_meta(&self, name: &str, value: impl ToSql) -> Result<(), Error> {
+        self.with(|connection| {
+            let set = "INSERT OR REPLACE INTO meta VALUES (?, ?)";
+            connection.execute(set, params![name, value]).map(drop)
+        })
+    }
+
+    pub(crate) fn with<T>(
+        &self,
+        act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        act(&mut self.lock()).map_err(|error| Error::journal(&self.path, error))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // Whatever a panic interrupted, SQLite rolled back.
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const LOCK_END: &str = ".lock";
+/// As SQLite calls it.
+const IN_MEMORY: &str = ":memory:";
+
+type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
+
+/// Queries for all kinds of failures: reason, remedy, then what the path is made of.
+const FAILURES: [(&str, PathOf); 4] = [
+    (
+        "SELECT e.reason, e.remedy, d.source, coalesce(e.source_name, e.name) FROM entry e \
+         JOIN directory d ON d.id = e.directory WHERE e.state = 5 LIMIT ?",
+        |row| Ok(path_at(row, 2)?.join(path_at(row, 3)?)),
+    ),
+    (
+        "SELECT reason, remedy, target FROM directory WHERE state = 5 LIMIT ?",
+        single_path,
+    ),
+    (
+        "SELECT reason, remedy, source FROM refusal LIMIT ?",
+        single_path,
+    ),
+    (
+        "SELECT reason, NULL, source FROM transfer WHERE reason IS NOT NULL LIMIT ?",
+        single_path,
+    ),
+];
+
+/// The path in a column.
+pub(crate) fn path_at(row: &Row, column: usize) -> rusqlite::Result<PathBuf> {
+    Ok(path_of(&row.get::<_, Vec<u8>>(column)?))
+}
+
+fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
+    path_at(row, 2)
+}
+
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+pub(crate) fn named_beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    Ok(connection)
+}
+
+/// Makes it ready for use; or says what is wrong with it.
+fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let number =
+        |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    if number("application_id")? != APPLICATION {
+        return Ok(Some("it is no journal of staging".to_owned()));
+    }
+    let version = number("user_version")?;
+    if version != VERSION {
+        return Ok(Some(format!("its version is {version}, ours {VERSION}")));
+    }
+    let is_local = connection
+        .path()
+        .is_some_and(|path| files::is_local(Path::new(path)));
+    // A write-ahead log needs memory that all processes share. With it, a commit that a power cut takes
+    // away is a step that is done again, so it need not wait for the disk.
+    let (mode, synchronous) = if is_local {
+        ("WAL", "NORMAL")
+    } else {
+        ("TRUNCATE", "FULL")
+    };
+    connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok((sound != "ok").then_some(sound))
+}
+
+/// What is not there need not be removed.
+fn gone(removed: forebay_host::Result<()>) -> forebay_host::Result<()> {
+    match removed {
+        Err(error) if error.is_not_found() => Ok(()),
+        removed => removed,
+    }
+}

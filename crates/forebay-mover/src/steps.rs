@@ -1,0 +1,259 @@
+//! What the engine reads from the journal and writes into it.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::Status;
+use rusqlite::types::Value;
+use rusqlite::{Row, TransactionBehavior, params};
+
+use crate::item::{Item, Reason, modified_ns};
+use crate::journal::{State, path_at};
+use crate::planning::number;
+use crate::{Error, Journal};
+
+/// A step that a file has done.
+pub(crate) struct Step {
+    pub(crate) id: i64,
+    pub(crate) state: State,
+    pub(crate) checksum: Option<u64>,
+}
+
+/// A directory that is to be made or finished.
+pub(crate) struct Directory {
+    pub(crate) id: i64,
+    pub(crate) source: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+/// A file that is to become another name of one that has arrived.
+pub(crate) struct HardLink {
+    pub(crate) item: Item,
+    /// Where the first one stands.
+    pub(crate) first: PathBuf,
+    pub(crate) first_has_arrived: bool,
+}
+
+const ITEM: &str = "e.id, e.directory, e.kind, d.source, coalesce(e.source_name, e.name), d.target, e.name, \
+                    e.size_bytes, e.state, d.is_of_tree";
+
+fn item(row: &Row) -> rusqlite::Result<Item> {
+    let state: i64 = row.get(8)?;
+    Ok(Item {
+        id: row.get(0)?,
+        directory: row.get(1)?,
+        kind: row.get(2)?,
+        source: path_at(row, 3)?.join(path_at(row, 4)?),
+        target: path_at(row, 5)?.join(path_at(row, 6)?),
+        size_bytes: row.get::<_, i64>(7)?.cast_unsigned(),
+        state: State::ALL
+            .into_iter()
+            .find(|known| *known as i64 == state)
+            .unwrap_or(State::Planned),
+        is_named: !row.get::<_, bool>(9)?,
+    })
+}
+
+impl Journal {
+    /// The next files and links behind this number that are to be moved.
+    pub(crate) fn items_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM} FROM entry e JOIN directory d ON d.id = e.directory \
+                 WHERE e.id > ? AND e.state < 4 AND e.link_of IS NULL ORDER BY e.id LIMIT ?"
+            ))?;
+            statement.query_map(params![id, limit], item)?.collect()
+        })
+    }
+
+    /// The next ones that are further names of others.
+    pub(crate) fn hard_links_after(&self, id: i64, limit: usize) -> Result<Vec<HardLink>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM}, fd.target, f.name, f.state FROM entry e JOIN directory d ON d.id = e.directory \
+                 JOIN entry f ON f.id = e.link_of JOIN directory fd ON fd.id = f.directory \
+                 WHERE e.id > ? AND e.state < 4 ORDER BY e.id LIMIT ?"
+            ))?;
+            let rows = statement.query_map(params![id, limit], |row| {
+                Ok(HardLink {
+                    item: item(row)?,
+                    first: path_at(row, 10)?.join(path_at(row, 11)?),
+                    first_has_arrived: row.get::<_, i64>(12)? == State::Placed as i64,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Files that may have a temporary name: number and target.
+    pub(crate) fn targets_in_hand(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
+                 WHERE e.state BETWEEN 1 AND 3",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?)))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Nothing is in hand any more: what was begun is as if it were not.
+    pub(crate) fn put_down(&self) -> Result<(), Error> {
+        self.with(|connection| {
+            connection.execute_batch(
+                "BEGIN IMMEDIATE; UPDATE entry SET state = 0 WHERE state BETWEEN 1 AND 3; DELETE FROM piece; COMMIT;",
+            )
+        })
+    }
+
+    /// The next directories of trees that were not looked at, parents first.
+    pub(crate) fn directories_after(&self, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target FROM directory \
+                     WHERE id > ? AND state = 0 AND is_of_tree ORDER BY id LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
+    /// The directories before this one that we have made and not finished, children first.
+    pub(crate) fn directories_made_before(
+        &self,
+        id: i64,
+        limit: usize,
+    ) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target FROM directory WHERE id < ? AND state = 1 ORDER BY id DESC LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
+    fn directories(&self, query: &str, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map(params![id, limit], |row| {
+                Ok(Directory {
+                    id: row.get(0)?,
+                    source: path_at(row, 1)?,
+                    target: path_at(row, 2)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// All steps at once.
+    pub(crate) fn done(&self, steps: &[Step]) -> Result<(), Error> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                let mut set = change.prepare_cached(
+                    "UPDATE entry SET state = ?2, checksum = coalesce(?3, checksum) WHERE id = ?1",
+                )?;
+                for step in steps {
+                    let checksum = step.checksum.map(number);
+                    set.execute(params![step.id, step.state as i64, checksum])?;
+                }
+            }
+            change.commit()
+        })
+    }
+
+    pub(crate) fn directories_are(&self, ids: &[i64], state: State) -> Result<(), Error> {
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                let mut set =
+                    change.prepare_cached("UPDATE directory SET state = ?2 WHERE id = ?1")?;
+                for id in ids {
+                    set.execute(params![id, state as i64])?;
+                }
+            }
+            change.commit()
+        })
+    }
+
+    pub(crate) fn has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.fail_in("entry", id, reason)
+    }
+
+    pub(crate) fn directory_has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.fail_in("directory", id, reason)
+    }
+
+    fn fail_in(&self, table: &str, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut set = connection.prepare_cached(&format!(
+                "UPDATE {table} SET state = 5, reason = ?2, remedy = ?3 WHERE id = ?1"
+            ))?;
+            set.execute(params![id, reason.text, reason.remedy])
+                .map(drop)
+        })
+    }
+
+    pub(crate) fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
+        use std::os::unix::ffi::OsStrExt;
+        self.with(|connection| {
+            let set = "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
+            let example = example.as_os_str().as_bytes();
+            connection.execute(set, params![text, count, example]).map(drop)
+        })
+    }
+
+    /// Forgets the pieces that another start of the machine copied, since they may not have reached its
+    /// disk, and those of another size: `cut` names both.
+    pub(crate) fn keep_pieces_of(&self, cut: &str) -> Result<(), Error> {
+        if self.meta::<String>("pieces")?.as_deref() == Some(cut) {
+            return Ok(());
+        }
+        self.with(|connection| connection.execute("DELETE FROM piece", []))?;
+        self.set_meta("pieces", cut)
+    }
+
+    /// Pieces of this file that are copied, if the source is still the one they were copied from: number
+    /// and checksum. Otherwise none, and from now on those of this source count.
+    pub(crate) fn pieces(&self, id: i64, status: &Status) -> Result<Vec<(u64, u64)>, Error> {
+        let source = [
+            Value::from(number(status.size_bytes)),
+            modified_ns(status).into(),
+            number(status.inode).into(),
+        ];
+        self.with(|connection| {
+            let [size, modified, inode] = &source;
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let same = "SELECT count(*) FROM entry WHERE id = ? AND state BETWEEN 1 AND 3 AND size_bytes = ? \
+                        AND modified_ns = ? AND inode = ?";
+            let same: i64 = change.query_row(same, params![id, size, modified, inode], |row| row.get(0))?;
+            if same == 0 {
+                change.execute("DELETE FROM piece WHERE entry = ?", [id])?;
+            }
+            let set = "UPDATE entry SET state = 1, size_bytes = ?2, modified_ns = ?3, inode = ?4 WHERE id = ?1";
+            change.execute(set, params![id, size, modified, inode])?;
+            let found = {
+                let mut statement = change.prepare_cached("SELECT number, checksum FROM piece WHERE entry = ?")?;
+                let rows = statement.query_map([id], |row| {
+                    let (number, checksum): (i64, i64) = (row.get(0)?, row.get(1)?);
+                    Ok((number.cast_unsigned(), checksum.cast_unsigned()))
+                })?;
+                rows.collect::<rusqlite::Result<_>>()?
+            };
+            change.commit()?;
+            Ok(found)
+        })
+    }
+
+    pub(crate) fn piece_is_copied(&self, id: i64, piece: u64, checksum: u64) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut set =
+                connection.prepare_cached("INSERT OR REPLACE INTO piece VALUES (?, ?, ?)")?;
+            set.execute(params![id, number(piece), number(checksum)])
+                .map(drop)
+        })
+    }
+
+    pub(crate) fn forget_pieces(&self, id: i64) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut delete = connection.prepare_cached("DELETE FROM piece WHERE entry = ?")?;
+            delete.execute([id]).map(drop)
+        })
+    }
+}
