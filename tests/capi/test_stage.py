@@ -19,7 +19,7 @@ BUSY = str(-errno.EBUSY)
 
 def test_a_file_goes_out_now_and_is_seen_to_arrive_while_the_job_runs(asking):
     said = asking.says(
-        "echo result > $S/f; ask out $S/f $PWD/pfs/f now; ask poll $S/f; ask wait $S/f; cat pfs/f; ask query $S/f"
+        "echo result > $S/f; ask out $S/f pfs/f now; ask poll $S/f; ask wait $S/f; cat pfs/f; ask query $S/f"
     )
     assert said == ["0", DONE, "0", "result", DONE]
     assert not any(name.name.startswith(".forebay") for name in asking.pfs.iterdir())
@@ -68,7 +68,7 @@ def test_lists_go_both_ways(asking):
 
 def test_what_is_deferred_goes_at_the_end_unless_it_is_revoked_and_at_once_if_it_is_activated(asking):
     said = asking.says(
-        "for f in kept revoked active; do echo $f > $S/$f; ask out $S/$f $PWD/pfs/$f end; done; ask query $S/kept\n"
+        "for f in kept revoked active; do echo $f > $S/$f; ask out $S/$f pfs/$f end; done; ask query $S/kept\n"
         "ask out $S/revoked - revoke; ask query $S/revoked; ask out $S/revoked - revoke\n"
         "ask out $S/active - activate; ask wait $S/active; ask query $S/active; ls pfs"
     )
@@ -89,50 +89,60 @@ def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(askin
 
 
 def test_of_many_checkpoints_only_the_newest_is_drained(asking):
-    asking.says("checkpoints $S $PWD/pfs 200")
+    asking.says("checkpoints $S pfs 200")
     assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [("checkpoint.199", "step 199\n")]
     asking.job.leaves_nothing()
 
 
 def test_a_removed_file_takes_its_request_with_it(asking):
-    said = asking.says("for f in a b; do echo > $S/$f; ask out $S/$f $PWD/pfs/$f end; done; rm $S/a; ask query $S/a")
+    said = asking.says("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
     assert said == ["0", "0", MISSING]
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
 
 def test_what_a_killed_job_asked_for_is_drained(asking):
-    asking.says("checkpoints $S $PWD/pfs -3", "--time-limit", "1", status=124)
+    asking.says("checkpoints $S pfs -3", "--time", "1", status=124)
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
     asking.job.leaves_nothing()
 
 
-def test_what_cannot_arrive_is_listed_and_keeps_the_allocation(asking):
+# Each file's directory becomes a file before its stage begins.
+SPOILED = """for f in a b c; do
+echo $f > $S/$f; mkdir pfs/$f; ask out $S/$f pfs/$f/$f end; rmdir pfs/$f; touch pfs/$f
+ask out $S/$f - activate; ask wait $S/$f; ask query $S/$f; done > said; sort -u said
+"""
+
+
+def test_failures_are_listed_until_they_are_mended_or_wanted_no_more(asking):
     said = asking.says(
-        "for f in a b; do echo $f > $S/$f; mkdir pfs/$f; ask out $S/$f $PWD/pfs/$f/$f now; ask wait $S/$f; done\n"
-        "for f in c d; do echo $f > $S/$f; mkdir pfs/$f; ask out $S/$f $PWD/pfs/$f/$f end; rmdir pfs/$f; done; touch pfs/c\n"
-        "for f in c d; do ask out $S/$f - activate; ask wait $S/$f; ask query $S/$f; done; ask failed $S; rm $S/d; ask failed $S",
-        status=123,
+        f"{SPOILED} ask failed $S; rm $S/b pfs/a; mkdir pfs/a; ask out $S/a pfs/a/a now; ask wait $S/a\n"
+        "ask failed $S; ask terminate $S/c; ask failed $S; ask query $S/c; ask query $S/b"
     )
-    failures = [line for line in said if " /" in line]
-    assert said[8:13] == [FAILED, "0", "0", said[11], said[12]] or FAILED in said
-    assert [line.rsplit("/", 1)[1] for line in failures] == ["c", "d", "c"] or [
-        line.rsplit("/", 1)[1] for line in failures
-    ] == ["c", "c"], said
-    assert "stage out" in asking.err and "nothing was deleted" in asking.err
-    (asking.pfs / "c").unlink()
-    (asking.pfs / "c").mkdir()
+    shown = [line.rsplit("/", 1)[1] if "/" in line else line for line in said]
+    assert shown == ["0", FAILED, "a", "b", "c", "0", "0", "0", "c", "0", "0", "0", INVALID, MISSING]
+    assert {line.split()[0] for line in said if "/" in line} == {str(errno.ENOTDIR)}
+    assert (asking.pfs / "a" / "a").read_text() == "a\n"
+    asking.job.leaves_nothing()
+
+
+def test_what_did_not_arrive_keeps_the_allocation_until_it_can_be_drained(asking):
+    asking.says(SPOILED, status=123)
+    assert asking.err.count("error: stage out: ") == 3 and "nothing was deleted" in asking.err
+    for name in "abc":
+        (asking.pfs / name).unlink()
+        (asking.pfs / name).mkdir()
     cleaned = asking.job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
-    assert (asking.pfs / "c" / "c").read_text() == "c\n"
+    assert [(asking.pfs / name / name).read_text() for name in "abc"] == ["a\n", "b\n", "c\n"]
     asking.job.leaves_nothing()
 
 
 def test_terminating_ends_a_copy_at_once_and_leaves_no_part_of_it(asking):
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
-        "head -c 50M /dev/zero > $S/f; ask out $S/f $PWD/pfs/f now; ask query $S/f; ask out $S/f $PWD/pfs/f now\n"
+        "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; ask query $S/f; ask out $S/f pfs/f now\n"
         "ask in $S/f slow.toml; ask terminate $S/f; ask query $S/f; ls -A pfs | wc -l\n"
-        "ask out $S/f $PWD/pfs/f end; ask terminate $S/f; ask query $S/f",
+        "ask out $S/f pfs/f end; ask terminate $S/f; ask query $S/f",
         *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
     )
     assert said == ["0", PENDING, BUSY, BUSY, "0", INVALID, "0", "0", "0", INVALID]
@@ -144,7 +154,7 @@ def test_bad_arguments_are_refused(asking):
     asking.with_private = True
     outside = asking.pfs / "outside"
     outside.write_text("outside\n")
-    assert asking.says("echo > $DW_JOB_PRIVATE/p; arguments $S $DW_JOB_PRIVATE/p $PWD/pfs/outside") == []
+    assert asking.says("echo > $DW_JOB_PRIVATE/p; arguments $S $DW_JOB_PRIVATE/p pfs/outside") == []
     assert outside.read_text() == "outside\n"
 
 
@@ -161,13 +171,13 @@ def test_outside_of_a_job_every_call_is_refused_at_once(programs, tmp_path):
 
 
 def test_threads_children_and_signals_do_no_harm(asking):
-    assert asking.says("together $S $PWD/pfs") == []
+    assert asking.says("together $S pfs") == []
     assert len(list(asking.pfs.iterdir())) == 8 * 20 + 2
     assert all(path.read_text() for path in asking.pfs.iterdir())
 
 
 def test_two_programs_at_once(asking):
-    asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d $PWD/pfs/$d & done; wait -n && wait -n")
+    asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n")
     assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]
 
 
@@ -175,7 +185,7 @@ def test_layout_and_account_tell_what_is_so(asking):
     said = asking.says(
         "touch $S/empty; echo 1 > $S/full; ask stripes $S/empty; ask stripes $S; ask set-stripes $S/empty 1048576 1\n"
         "ask set-stripes $S/empty 2097152 1; ask set-stripes $S/empty 1048576 2; ask set-stripes $S/full 1048576 1\n"
-        "ask mds $S; ask concurrency $S 4; ask out $S/full $PWD/pfs/full now; ask wait $S/full; ask accounting $S; ask sync $S/full"
+        "ask mds $S; ask concurrency $S 4; ask out $S/full pfs/full now; ask wait $S/full; ask accounting $S; ask sync $S/full"
     )
     assert said[:6] == ["0 1048576 1 0", "0 1048576 1 0", "0", INVALID, INVALID, INVALID]
     assert said[6].startswith("0 /") and said[7:10] == ["0", "0", "0"] and said[11] == INVALID
@@ -211,7 +221,7 @@ def test_after_kill_9_of_forebay_run_clean_drains_what_was_asked_for(asking, whe
     job = asking.job
     if where == "memory":
         job.in_memory()
-    asking.script("checkpoints $S $PWD/pfs -5")
+    asking.script("checkpoints $S pfs -5")
     process = job.start()
     job.stop_when(process, (job.directory / "said").exists, KILL)
     assert list(asking.pfs.iterdir()) == []
@@ -225,7 +235,7 @@ def test_after_kill_9_in_the_midst_of_a_copy_clean_leaves_no_part_of_it(asking):
     job = asking.job
     (job.directory / "slow.toml").write_text(MODEL)
     job.where += ["--pfs-model", "slow.toml", "--pfs-root", asking.pfs]
-    asking.script("head -c 20M /dev/zero > $S/f; ask out $S/f $PWD/pfs/f now; ask wait $S/f")
+    asking.script("head -c 20M /dev/zero > $S/f; ask out $S/f pfs/f now; ask wait $S/f")
     parts = lambda: [path for path in asking.pfs.iterdir() if path.name.startswith(".forebay")]  # noqa: E731
     job.stop_when(job.start(), parts, KILL)
     assert parts()
@@ -237,7 +247,7 @@ def test_after_kill_9_in_the_midst_of_a_copy_clean_leaves_no_part_of_it(asking):
 
 def test_a_program_that_is_killed_takes_nothing_of_what_it_asked_for_with_it(asking):
     asking.says(
-        "checkpoints $S $PWD/pfs -3 & while ! [ -e said ]; do sleep 0.01; done; kill -9 $!; wait; ask query $S/checkpoint.2"
+        "checkpoints $S pfs -3 & while ! [ -e said ]; do sleep 0.01; done; kill -9 $!; wait; ask query $S/checkpoint.2"
     )
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
 
@@ -256,7 +266,7 @@ def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(ask
     subprocess.run(["c++", "-std=c++98", *plain, "-o", tmp_path / "plain", f"-Wl,-rpath,{library}"], check=True)
     assert subprocess.run([tmp_path / "plain"]).returncode == 0
     compiled(build, tmp_path / "ranks", "ranks.c", "mpicc")
-    asking.says(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S $PWD/pfs")
+    asking.says(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S pfs")
     assert sorted(path.read_text() for path in asking.pfs.iterdir()) == ["rank 0\n", "rank 1\n", "rank 2\n"]
 
 
