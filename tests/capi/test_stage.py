@@ -101,7 +101,7 @@ def test_a_removed_file_takes_its_request_with_it(asking):
 
 
 def test_what_a_killed_job_asked_for_is_drained(asking):
-    asking.says("checkpoints $S pfs -3", "--time", "1", status=124)
+    asking.says("checkpoints $S pfs -3", "--time", "0:01", status=124)
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
     asking.job.leaves_nothing()
 

@@ -10,6 +10,7 @@ use forebay_directive::parse_size;
 use forebay_host::files;
 
 use crate::messages;
+use crate::stage::StageArguments;
 
 const EXIT_CODES: &str = "\
 Exit codes of run:
@@ -43,6 +44,13 @@ pub enum Verb {
         Exit codes of clean:\n  123  not all data arrived; nothing of that job was removed"
     )]
     Clean(CleanArguments),
+    /// Move files into or out of a burst buffer, so that nothing is lost on the way
+    #[command(
+        after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
+        forebay stage retry 1763761234567\n\n\
+        Exit codes of stage:\n  123  not everything has arrived; forebay stage retry goes on"
+    )]
+    Stage(StageArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
@@ -317,7 +325,7 @@ pub fn site_store() -> Option<PathBuf> {
     named.map(PathBuf::from)
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 

@@ -23,6 +23,16 @@ struct Cleaned<'a> {
     error: Option<String>,
 }
 
+/// Cleans this job, as `forebay clean JOB`.
+pub fn one(job: &str, json: bool) -> i32 {
+    clean(&CleanArguments {
+        jobs: vec![job.to_owned()],
+        discard: false,
+        kill: false,
+        json,
+    })
+}
+
 pub fn clean(arguments: &CleanArguments) -> i32 {
     let chosen = match chosen(arguments) {
         Ok(chosen) => chosen,

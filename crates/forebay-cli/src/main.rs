@@ -16,6 +16,7 @@ mod progress;
 mod python;
 mod run;
 mod series;
+mod stage;
 mod status;
 
 use std::ffi::OsString;
@@ -53,6 +54,7 @@ fn verb() -> i32 {
         Verb::Why { words } => python::become_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
+        Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),

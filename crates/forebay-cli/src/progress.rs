@@ -1,6 +1,7 @@
 //! Progress of a job on the terminal.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use forebay_control::{Direction, Staged, StoreUsed, Watcher};
@@ -15,8 +16,13 @@ pub struct Progress {
     bar: Mutex<Option<ProgressBar>>,
     /// Tell the reasons too?
     explains: bool,
+    /// Files that have arrived.
+    files: AtomicU64,
     record: OnceLock<PathBuf>,
 }
+
+/// Files between two changes of the line of progress.
+const FILES_A_MESSAGE: u64 = 64;
 
 fn name(direction: Direction) -> &'static str {
     match direction {
@@ -43,6 +49,33 @@ impl Progress {
     /// The record of I/O that was begun.
     pub fn record(&self) -> Option<&Path> {
         self.record.get().map(PathBuf::as_path)
+    }
+
+    /// Sources are looked through: so many things more were found.
+    pub fn found(&self, number: u64) {
+        self.with_bar(|bar| {
+            let bar = bar.get_or_insert_with(|| {
+                let style =
+                    ProgressStyle::with_template("forebay: looking through the sources: {pos}");
+                let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+                ProgressBar::new_spinner().with_style(style)
+            });
+            bar.inc(number);
+        });
+    }
+
+    /// A file more has arrived.
+    pub fn arrived(&self, direction: Direction) {
+        let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+        // Not each of a hundred thousand small files needs a line of its own.
+        if files.is_multiple_of(FILES_A_MESSAGE) || files < FILES_A_MESSAGE {
+            self.with_bar(|bar| {
+                if let Some(bar) = bar {
+                    let number = counted(files, "file");
+                    bar.set_message(format!("{} {number}", name(direction)));
+                }
+            });
+        }
     }
 
     fn with_bar(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{Phase, Recorded, State, records};
+use forebay_control::{Failure, Phase, Recorded, State, records};
 use forebay_host::clock;
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
 
 use crate::arguments::StatusArguments;
 use crate::messages::{data, fail, hint, json, warn};
+
+/// Failures that are told of each job.
+const FAILURES_SHOWN: usize = 5;
 
 /// One job as `--json` shows it.
 #[derive(Serialize)]
@@ -24,6 +27,10 @@ struct Shown {
     processes: Vec<i32>,
     /// Is there something to be staged out yet?
     undrained: bool,
+    /// Of a stage-out that was begun: what has not arrived; and the first failures, path and reason.
+    missing_files: Option<u64>,
+    missing_bytes: Option<u64>,
+    failures: Vec<(String, String)>,
     used_bytes: Option<u64>,
     capacity_bytes: Option<u64>,
     /// Where the data can be reached.
@@ -52,6 +59,14 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         return data("no jobs, nothing left behind", 0);
     }
     let code = data(&table(&shown), 0);
+    for job in &shown {
+        for (path, reason) in &job.failures {
+            warn(&format!(
+                "job {}: not staged out: {path}: {reason}",
+                job.job_id
+            ));
+        }
+    }
     if shown
         .iter()
         .any(|job| ["left", "lost"].contains(&job.state))
@@ -74,6 +89,19 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         State::Elsewhere => ("elsewhere", Vec::new()),
     };
     let here = state != "lost" && state != "elsewhere";
+    let begun = if here {
+        recorded.staged_out(FAILURES_SHOWN)
+    } else {
+        Ok(None)
+    };
+    let begun = begun.unwrap_or_else(|error| {
+        let job = &record.id;
+        fail(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
+        None
+    });
+    let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
+    let failures = begun.map_or_else(Vec::new, |(_, failures)| failures);
+    let path = |failure: &Failure| failure.path.to_string_lossy().into_owned();
     Ok(Shown {
         job_id: record.id.clone(),
         script: record.script.clone(),
@@ -83,6 +111,12 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         phase: record.phase,
         processes,
         undrained: state != "lost" && recorded.is_undrained(),
+        missing_files: missing.map(|missing| missing.files),
+        missing_bytes: missing.map(|missing| missing.bytes),
+        failures: failures
+            .into_iter()
+            .map(|failure| (path(&failure), failure.reason))
+            .collect(),
         used_bytes: recorded
             .used_bytes()
             .filter(|_| here && state != "unreachable"),
@@ -124,6 +158,9 @@ fn state(job: &Shown) -> String {
     let mut text = job.state.to_owned();
     if job.undrained && job.state != "running" {
         text.push_str(", undrained");
+        if let (Some(files), Some(bytes)) = (job.missing_files, job.missing_bytes) {
+            text.push_str(&format!(": {files} files, {} missing", HumanBytes(bytes)));
+        }
     }
     if !job.processes.is_empty() {
         let pids: Vec<_> = job.processes.iter().map(ToString::to_string).collect();

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
-use forebay_mover::{Account, Failure};
+use forebay_mover::{Account, Failure, Journal};
 use forebay_store::Allocation;
 
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::requests::{are_open_in, remove_parts};
-use crate::staging::{Staging, begun_out, plan_out};
+use crate::staging::{Staging, plan_out};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -122,10 +122,7 @@ impl Recorded {
     /// # Errors
     /// If its journal cannot be read.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
-        let Some(root) = self.data() else {
-            return Ok(None);
-        };
-        let Some(journal) = begun_out(&root, self)? else {
+        let Some(journal) = self.begun_out()? else {
             return Ok(None);
         };
         Ok(Some((journal.account()?, journal.failures(failures)?)))
@@ -249,8 +246,6 @@ impl Recorded {
         let Some(place) = &self.record.place else {
             return Ok(Staged::default());
         };
-        // If it is damaged, that is better said with a path that can be reached.
-        drop(begun_out(&self.record.reachable_root(&place.root), self)?);
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
@@ -273,15 +268,21 @@ impl Recorded {
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
     fn half_done(&self) -> Result<(), Error> {
-        let Some(place) = &self.record.place else {
-            return Ok(());
-        };
-        let reachable = self.record.reachable_root(&place.root);
-        if let Some(journal) = begun_out(&reachable, self)? {
+        if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
-        remove_parts(&reachable, &self.record.id)?;
-        Ok(())
+        match self.data() {
+            Some(root) => remove_parts(&root, &self.record.id),
+            None => Ok(()),
+        }
+    }
+
+    /// The journal of a stage-out that was begun, if there is one.
+    fn begun_out(&self) -> Result<Option<Journal>, Error> {
+        match Journal::open_existing(&self.journal()) {
+            Err(forebay_mover::Error::Host(error)) if error.is_not_found() => Ok(None),
+            opened => Ok(Some(opened?)),
+        }
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {

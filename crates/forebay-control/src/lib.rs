@@ -38,7 +38,7 @@ pub use preview::{Planned, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
 };
-pub use record::{Phase, Place, Record, Recorded, Records, records};
+pub use record::{Phase, Place, Record, Recorded, Records, records, state_directories};
 pub use requests::Requested;
 pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};

@@ -98,16 +98,16 @@ pub struct Staged {
 
 impl Staged {
     /// None of it could begin.
-    pub(crate) fn refused(error: &Error) -> Self {
-        let mut failure = Failure::new(PathBuf::new(), error.to_string());
-        failure.remedy = error.hint();
+    pub(crate) fn refused(error: forebay_mover::Error) -> Self {
         Self {
-            failures: vec![failure],
+            failures: vec![Failure::from(error)],
             ..Self::default()
         }
     }
 
-    pub(crate) fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
+    /// What became of it.
+    #[must_use]
+    pub fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
         let Number { files, bytes } = moved.counts.missing();
         Self {
             unchanged_files: moved.unchanged_files,

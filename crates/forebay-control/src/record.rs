@@ -212,7 +212,8 @@ impl Recorded {
         Ok(files::remove_file(&self.path)?)
     }
 
-    /// Where the journal of the stage-out lies if the allocation has no room for it.
+    /// The journal of the stage-out. It lies beside the record: it takes no room in the allocation, which
+    /// may be full, and can be read without entering the job's view.
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.with_extension(JOURNAL)
     }
@@ -299,7 +300,8 @@ pub(crate) fn promised_bytes() -> Result<u64, Error> {
 }
 
 /// Where records may lie, the first choice first, whether it is there or not.
-pub(crate) fn state_directories() -> Vec<PathBuf> {
+#[must_use]
+pub fn state_directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())

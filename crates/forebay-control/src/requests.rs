@@ -241,7 +241,12 @@ pub(crate) fn remove_parts(root: &Path, tag: &str) -> Result<(), Error> {
     for request in open_in(root)? {
         let mut directories = vec![request.outer.clone()];
         if !request.is_directory {
-            directories = request.outer.parent().map(Path::to_owned).into_iter().collect();
+            directories = request
+                .outer
+                .parent()
+                .map(Path::to_owned)
+                .into_iter()
+                .collect();
         }
         while let Some(directory) = directories.pop() {
             // What is not there holds none; what cannot be listed, staging itself will complain of.

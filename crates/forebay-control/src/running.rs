@@ -134,7 +134,7 @@ impl Running<'_> {
             let journal = plan_out(&life.request.stage_out, &space.allocation, recorded);
             let staged = match journal {
                 Ok(journal) => staging.carry_out(&journal, before),
-                Err(error) => Staged::refused(&error),
+                Err(error) => Staged::refused(error),
             };
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
@@ -148,7 +148,8 @@ impl Running<'_> {
             } else {
                 Record::is_removed
             };
-            let written = none_is_open(space.allocation.root()).and_then(|()| recorded.update(change));
+            let written =
+                none_is_open(space.allocation.root()).and_then(|()| recorded.update(change));
             if let Err(error) = written {
                 life.watcher.warning(&error.to_string());
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{self as directive, AccessMode, Stage, StageKind};
 use forebay_host::process::Stops;
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, files};
 use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
 use forebay_store::Allocation;
 
@@ -26,12 +26,6 @@ pub(crate) struct Staging<'a> {
     pub(crate) stops: Stops,
     pub(crate) watcher: &'a dyn Watcher,
 }
-
-/// Name of the journal of a job's stage-out, in its allocation, outside of the namespaces: where the data
-/// survive, it does.
-const STAGE_OUT: &str = "stage-out.journal";
-/// An allocation with less room than this keeps none: it would take the last of it.
-const ROOM_BYTES: u64 = 64 << 20;
 
 impl Staging<'_> {
     /// Copies what the journal has, until it is done or we are asked to stop once more than `before`.
@@ -110,43 +104,27 @@ pub(crate) fn plan_in(
     Ok(journal.end_plan()?)
 }
 
-/// Plans what stages out of a namespace of the allocation, in its journal or a new one. What has arrived
-/// and did not change since is not staged out again; what cannot be staged is among the journal's failures.
+/// Plans what stages out of a namespace of the allocation, in the job's journal or a new one. What has
+/// arrived and did not change since is not staged out again; what cannot be staged is among the journal's
+/// failures. Where the state directory takes no journal any more, it lies in the allocation.
 ///
 /// # Errors
-/// If no journal can be used.
+/// If neither takes one, or the one that is there is damaged or in hand.
 pub(crate) fn plan_out(
     stages: &[Stage],
     allocation: &Allocation,
     recorded: &Recorded,
-) -> Result<Journal, Error> {
-    let inside = allocation.root().join(STAGE_OUT);
+) -> Result<Journal, forebay_mover::Error> {
+    use forebay_mover::Error::{Host, Journal as Unusable};
+    let inside = allocation.root().join("stage-out.journal");
     let beside = recorded.journal();
-    let has_room =
-        machine::space(allocation.root()).is_ok_and(|space| space.available_bytes >= ROOM_BYTES);
-    let is_there = |path: &Path| files::status(path).is_ok();
-    if is_there(&inside) || (has_room && !is_there(&beside)) {
-        match planned_out(stages, allocation, &inside) {
-            // The journal outgrows what the job has left of its allocation.
-            Err(error) if error.is_journal_full() => Journal::remove(&inside)?,
-            planned => return Ok(planned?),
+    if files::status(&inside).is_err() {
+        match planned_out(stages, allocation, &beside) {
+            Err(Host(_) | Unusable { .. }) => Journal::remove(&beside)?,
+            planned => return planned,
         }
     }
-    Ok(planned_out(stages, allocation, &beside)?)
-}
-
-/// The journal of a stage-out that was begun, if there is one; `root` is where the allocation can be reached.
-///
-/// # Errors
-/// If it cannot be read.
-pub(crate) fn begun_out(root: &Path, recorded: &Recorded) -> Result<Option<Journal>, Error> {
-    for path in [root.join(STAGE_OUT), recorded.journal()] {
-        match Journal::open_existing(&path) {
-            Err(forebay_mover::Error::Host(error)) if error.is_not_found() => {}
-            opened => return Ok(Some(opened?)),
-        }
-    }
-    Ok(None)
+    planned_out(stages, allocation, &inside)
 }
 
 fn planned_out(

@@ -156,6 +156,14 @@ pub fn read_to_string(path: &Path) -> Result<String> {
     on(fs::read_to_string(path), "read", path)
 }
 
+/// The whole content of a file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    on(fs::read(path), "read", path)
+}
+
 /// The whole text of a file; what is not UTF-8 in it is replaced.
 ///
 /// # Errors

@@ -153,6 +153,12 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
+/// Leaves the terminal and its session, so that neither its end nor its keys reach us. Not for a process
+/// that leads a group.
+pub fn leave_session() {
+    rustix::process::setsid().ok(); // whoever leads a group has left it already
+}
+
 /// Replaces this process by the command.
 #[must_use]
 pub fn replace_by(mut command: Command) -> crate::Error {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use forebay_host::files::{self, Kind};
 
 use crate::engine::{Run, Stop};
-use crate::item::{Reason, remedy};
+use crate::item::Reason;
 use crate::journal::State;
 use crate::steps::Directory;
 use crate::{Error, Journal};
@@ -26,47 +26,60 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
             return Ok(fresh);
         };
         last = end.id;
-        let (mut made, mut there) = (Vec::new(), Vec::new());
+        let (mut missing, mut there) = (Vec::new(), Vec::new());
         for directory in found {
             if stop.is_asked() {
                 break;
             }
-            match make_one(&directory) {
-                Ok(true) => made.push(directory.id),
-                Ok(false) => there.push(directory.id),
+            match stands(&directory) {
+                Ok(false) => missing.push(directory),
+                Ok(true) if directory.is_begun => {}
+                Ok(true) => there.push(directory.id),
                 Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
             }
         }
-        journal.directories_are(&made, State::Copying)?;
+        // Before they are made: whoever goes on after a kill must know that they are ours to finish.
+        let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
+        journal.directories_are(&ids, State::Copying)?;
         journal.directories_are(&there, State::Placed)?;
-        fresh.extend(made);
+        for directory in missing {
+            match make_one(&directory) {
+                Ok(true) => drop(fresh.insert(directory.id)),
+                Ok(false) => {}
+                Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
+            }
+        }
     }
 }
 
-/// Was it made now?
-fn make_one(directory: &Directory) -> Result<bool, Reason> {
-    let target = &directory.target;
-    match files::make_directory(target, 0o700) {
-        Ok(()) => return Ok(true),
-        Err(error) if error.is_not_found() => {
-            if let Some(parent) = target.parent() {
-                files::make_directories(parent, 0o777)?;
-            }
-            return Ok(files::make_directory(target, 0o700).map(|()| true)?);
-        }
-        Err(error) if error.already_exists() => {}
-        Err(error) => return Err(error.into()),
-    }
-    match files::status(target) {
-        Ok(status) if status.kind == Kind::Directory => Ok(false),
+/// Is it there? If something else is, that is a failure.
+fn stands(directory: &Directory) -> Result<bool, Reason> {
+    match files::status(&directory.target) {
+        Ok(status) if status.kind == Kind::Directory => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
         Ok(_) => Err(Reason::new(
             "it is in the way: not a directory",
             "move it away or choose another target",
         )),
-        Err(error) => Err(Reason::new(
-            &format!("it is in the way: {error}"),
-            &remedy(&error).unwrap_or_default(),
-        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Was it made now, and by us?
+fn make_one(directory: &Directory) -> Result<bool, Reason> {
+    let target = &directory.target;
+    let made = match files::make_directory(target, 0o700) {
+        Err(error) if error.is_not_found() => {
+            if let Some(parent) = target.parent() {
+                files::make_directories(parent, 0o777)?;
+            }
+            files::make_directory(target, 0o700)
+        }
+        made => made,
+    };
+    match made {
+        Err(error) if error.already_exists() => stands(directory).map(|_| false),
+        made => Ok(made.map(|()| true)?),
     }
 }
 

@@ -244,6 +244,20 @@ impl Journal {
             .ok_or_else(|| Error::InHand(self.path.clone()))
     }
 
+    /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
+    /// taken it.
+    ///
+    /// # Errors
+    /// If nothing can be made there.
+    pub fn reserve(path: &Path) -> Result<Option<Running>, Error> {
+        let lock = named_beside(path, LOCK_END);
+        match files::make_file(&lock, 0o600) {
+            Err(error) if error.already_exists() => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(files::lock(&lock)?.map(|lock| Running(Some(lock)))),
+        }
+    }
+
     /// Does a process carry it out?
     ///
     /// # Errors
@@ -362,6 +376,8 @@ impl Journal {
         self.with(|connection| {
             connection.execute_batch(
                 "BEGIN IMMEDIATE; \
+                 UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
+                   AND id IN (SELECT directory FROM entry WHERE state <> 4); \
                  UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
                  UPDATE directory SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
                  DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",

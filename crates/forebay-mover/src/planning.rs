@@ -80,6 +80,21 @@ impl Journal {
         })
     }
 
+    /// Writes down what will be added, so that a plan that is interrupted can be made again.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn ask_for(&self, transfers: &[Transfer]) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for transfer in transfers {
+                keep_transfer(&change, transfer, generation, None)?;
+            }
+            change.commit()
+        })
+    }
+
     /// Ends a plan: what is not in it is not to be staged.
     ///
     /// # Errors
@@ -233,13 +248,8 @@ impl Journal {
         reason: Option<&str>,
     ) -> Result<(), Error> {
         self.with(|connection| {
-            let what = i64::from(transfer.what == What::Directory);
-            let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
             connection.execute("DELETE FROM linked", [])?;
-            let set = "INSERT INTO transfer (what, source, target, generation, reason) VALUES (?, ?, ?, ?, ?) \
-                       ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason";
-            let values = params![what, source, target, generation, reason];
-            connection.execute(set, values).map(drop)
+            keep_transfer(connection, transfer, generation, reason)
         })
     }
 
@@ -392,6 +402,22 @@ impl Looking<'_> {
     }
 }
 
+fn keep_transfer(
+    connection: &rusqlite::Connection,
+    transfer: &Transfer,
+    generation: i64,
+    reason: Option<&str>,
+) -> rusqlite::Result<()> {
+    let what = i64::from(transfer.what == What::Directory);
+    let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
+    let mut set = connection.prepare_cached(
+        "INSERT INTO transfer (what, source, target, generation, reason) VALUES (?, ?, ?, ?, ?) \
+         ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason",
+    )?;
+    set.execute(params![what, source, target, generation, reason])
+        .map(drop)
+}
+
 fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
     let mut set = connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)")?;
     set.execute(params![
@@ -426,7 +452,7 @@ fn write_directory(
         "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, 0, ?) \
          ON CONFLICT DO UPDATE SET generation = excluded.generation, \
          is_of_tree = max(is_of_tree, excluded.is_of_tree), \
-         state = CASE WHEN state IN (4, 5) THEN 0 ELSE state END, reason = NULL, remedy = NULL RETURNING id",
+         state = CASE WHEN is_made AND state = 4 THEN 1 WHEN state IN (4, 5) THEN 0 ELSE state END, reason = NULL, remedy = NULL RETURNING id",
     )?;
     let values = params![bytes(source), bytes(target), place, is_of_tree, generation];
     Ok((set.query_row(values, |row| row.get(0))?, place))

@@ -23,6 +23,8 @@ pub(crate) struct Directory {
     pub(crate) id: i64,
     pub(crate) source: PathBuf,
     pub(crate) target: PathBuf,
+    /// We have made it, or were about to.
+    pub(crate) is_begun: bool,
 }
 
 /// A file that is to become another name of one that has arrived.
@@ -109,8 +111,8 @@ impl Journal {
 
     /// The next directories of trees that were not looked at, parents first.
     pub(crate) fn directories_after(&self, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
-        let query = "SELECT id, source, target FROM directory \
-                     WHERE id > ? AND state = 0 AND is_of_tree ORDER BY id LIMIT ?";
+        let query = "SELECT id, source, target, state = 1 FROM directory \
+                     WHERE id > ? AND state < 2 AND is_of_tree ORDER BY id LIMIT ?";
         self.directories(query, id, limit)
     }
 
@@ -120,7 +122,7 @@ impl Journal {
         id: i64,
         limit: usize,
     ) -> Result<Vec<Directory>, Error> {
-        let query = "SELECT id, source, target FROM directory WHERE id < ? AND state = 1 ORDER BY id DESC LIMIT ?";
+        let query = "SELECT id, source, target, state = 1 FROM directory WHERE id < ? AND state = 1 ORDER BY id DESC LIMIT ?";
         self.directories(query, id, limit)
     }
 
@@ -132,6 +134,7 @@ impl Journal {
                     id: row.get(0)?,
                     source: path_at(row, 1)?,
                     target: path_at(row, 2)?,
+                    is_begun: row.get(3)?,
                 })
             })?;
             rows.collect()
@@ -162,8 +165,9 @@ impl Journal {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
-                let mut set =
-                    change.prepare_cached("UPDATE directory SET state = ?2 WHERE id = ?1")?;
+                let mut set = change.prepare_cached(
+                    "UPDATE directory SET state = ?2, is_made = is_made OR ?2 = 1 WHERE id = ?1",
+                )?;
                 for id in ids {
                     set.execute(params![id, state as i64])?;
                 }

@@ -144,7 +144,11 @@ impl Book {
     /// What became of a task. Is it complete?
     pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> bool {
         let inner = &task.copy.inner;
-        let Some(unit) = self.units.get_mut(inner).filter(|u| u.serial == task.serial) else {
+        let Some(unit) = self
+            .units
+            .get_mut(inner)
+            .filter(|u| u.serial == task.serial)
+        else {
             return false;
         };
         if matches!(unit.state, State::Terminating) {

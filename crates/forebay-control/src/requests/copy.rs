@@ -85,7 +85,10 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let mut failures = journal.failures(FAILURES_MAX)?;
     if moved.is_stopped {
         let path = copy.ends().0.to_owned();
-        failures.push(Failure::new(path, format!("(os error {})", libc::ECANCELED)));
+        failures.push(Failure::new(
+            path,
+            format!("(os error {})", libc::ECANCELED),
+        ));
     }
     Ok(Became {
         files: moved.files,

@@ -60,7 +60,8 @@ impl OpenRequests {
         let added = connection.transaction().and_then(|transaction| {
             for copy in copies {
                 let (inner, outer) = (bytes(&copy.inner), bytes(&copy.outer));
-                let sql = "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
+                let sql =
+                    "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
                 let mut insert = transaction.prepare_cached(sql)?;
                 insert.execute(params![inner, copy.is_directory, outer])?;
             }
@@ -113,7 +114,10 @@ pub(super) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
         let rows = select.query_map([], open_of)?;
         rows.collect()
     };
-    read().map_err(|error: rusqlite::Error| Error::Requests { path: path.clone(), error })
+    read().map_err(|error: rusqlite::Error| Error::Requests {
+        path: path.clone(),
+        error,
+    })
 }
 
 /// All that was open in the allocation at `root` has arrived.
@@ -131,7 +135,10 @@ pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
 }
 
 fn open_of(row: &Row) -> rusqlite::Result<Open> {
-    let path = |column| row.get(column).map(|name: Vec<u8>| OsString::from_vec(name).into());
+    let path = |column| {
+        row.get(column)
+            .map(|name: Vec<u8>| OsString::from_vec(name).into())
+    };
     Ok(Open {
         inner: path(0)?,
         outer: path(2)?,

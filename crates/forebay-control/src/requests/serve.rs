@@ -104,7 +104,9 @@ impl Shared {
                 let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                     return Err(libc::EINVAL);
                 };
-                files::real_path(parent).map_err(|error| errno(&error))?.join(name)
+                files::real_path(parent)
+                    .map_err(|error| errno(&error))?
+                    .join(name)
             }
             found => found.map_err(|error| errno(&error))?,
         };
@@ -154,7 +156,9 @@ impl Shared {
             must_be_file(outer)?;
             refuse_directory(inner)?;
         }
-        let copies = copies.into_iter().map(|(inner, outer)| copy(Direction::In, inner, outer, false));
+        let copies = copies
+            .into_iter()
+            .map(|(inner, outer)| copy(Direction::In, inner, outer, false));
         self.queue(copies.collect(), false)
     }
 
@@ -189,7 +193,9 @@ impl Shared {
             must_be_file(inner)?;
             refuse_directory(outer)?;
         }
-        let copies = copies.into_iter().map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
+        let copies = copies
+            .into_iter()
+            .map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
         self.queue(copies.collect(), at_job_end)
     }
 

@@ -8,9 +8,10 @@ CREATE TABLE transfer (
 -- Directories of targets, with links resolved: what makes two names one place.
 CREATE TABLE place (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE);
 -- Parents have smaller numbers than children. `is_of_tree`: made, with the mode and times of its source.
+-- `is_made`: by us; it gets them again whenever something arrives in it.
 CREATE TABLE directory (
   id INTEGER PRIMARY KEY, source BLOB NOT NULL, target BLOB NOT NULL, place INTEGER NOT NULL,
-  is_of_tree INTEGER NOT NULL, state INTEGER NOT NULL, generation INTEGER NOT NULL,
+  is_of_tree INTEGER NOT NULL, is_made INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, generation INTEGER NOT NULL,
   reason TEXT, remedy TEXT, UNIQUE (source, target)
 );
 -- Files and symbolic links. `link_of`: the entry that is the same file under another name.

@@ -39,13 +39,22 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
     task.arrived.fetch_add(5, Ordering::Relaxed); // links among them
     assert_eq!(tree(&book, "/d"), counts(2, 1, 0, 0), "not before its end");
     assert!(book.is_busy(Path::new("/d/e/c"), false) && book.is_busy(Path::new("/d/e"), true));
-    assert!(!book.is_busy(Path::new("/d/new"), false), "it is no part of it");
+    assert!(
+        !book.is_busy(Path::new("/d/new"), false),
+        "it is no part of it"
+    );
     let failed = Failed::from([(PathBuf::from("/d/b"), 13)]);
     assert!(!book.ended(&task, failed));
     assert_eq!(tree(&book, "/d"), counts(2, 0, 0, 1));
-    assert_eq!((file(&book, "/d/b"), file(&book, "/d/a")), (counts(0, 0, 0, 1), counts(1, 0, 0, 0)));
+    assert_eq!(
+        (file(&book, "/d/b"), file(&book, "/d/a")),
+        (counts(0, 0, 0, 1), counts(1, 0, 0, 0))
+    );
     assert_eq!((file(&book, "/d/new"), file(&book, "/d")), (None, None));
-    assert_eq!(book.failures(Path::new("/d")), [(PathBuf::from("/d/b"), 13)]);
+    assert_eq!(
+        book.failures(Path::new("/d")),
+        [(PathBuf::from("/d/b"), 13)]
+    );
     book.add(copy("/d/b", false), BTreeSet::new(), false);
     assert_eq!(book.failures(Path::new("/d")), [], "it was asked for anew");
     assert_eq!(file(&book, "/d/b"), counts(0, 1, 0, 0));
@@ -68,7 +77,10 @@ fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
     let task = book.take().expect("queued");
     assert!(!book.terminate(inner) && !book.terminate(inner));
     assert!(task.cancelled.load(Ordering::SeqCst) && book.is_busy(inner, false));
-    assert!(!book.ended(&task, Failed::new()), "nobody wants it any more");
+    assert!(
+        !book.ended(&task, Failed::new()),
+        "nobody wants it any more"
+    );
     assert!(book.terminate(inner) && file(&book, "/f").is_none());
 }
 

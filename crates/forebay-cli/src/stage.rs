@@ -1,0 +1,429 @@
+//! `forebay stage`: files in and out, by whoever has them.
+
+mod arguments;
+mod kept;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use comfy_table::{Table, presets};
+use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher, records};
+use forebay_host::process::{self, Caught};
+use forebay_host::{clock, machine};
+use forebay_mover::{Did, Error, Transfer, carry_out};
+use indicatif::HumanBytes;
+
+pub use arguments::StageArguments;
+use arguments::{List, MoveArguments, Retry, StageVerb, Which};
+use kept::{Order, Shown, Staging, with_id};
+
+use crate::messages::{self, data, fail, hint, json, say};
+use crate::progress::Progress;
+
+/// Failures named one by one; `--json` and `list --failed` have all.
+const FAILURES_SHOWN: usize = 10;
+const STEP: Duration = Duration::from_millis(50);
+/// Time that a process in the background has to take its staging in hand, or to let it go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a command cannot go on: message and hint.
+struct Refused(String, Option<String>);
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self(error.to_string(), error.hint())
+    }
+}
+
+impl From<forebay_host::Error> for Refused {
+    fn from(error: forebay_host::Error) -> Self {
+        Self(error.to_string(), None)
+    }
+}
+
+impl From<forebay_control::Error> for Refused {
+    fn from(error: forebay_control::Error) -> Self {
+        Self(error.to_string(), error.hint())
+    }
+}
+
+pub fn stage(arguments: &StageArguments) -> i32 {
+    let (done, as_json) = match &arguments.verb {
+        StageVerb::In(how) => (begin(how, false), how.json),
+        StageVerb::Out(how) => (begin(how, true), how.json),
+        StageVerb::Status(which) => (status(which), which.json),
+        StageVerb::Wait(which) => (wait(which), which.json),
+        StageVerb::Cancel(one) => (cancel(&one.id, one.json), one.json),
+        StageVerb::Retry(retry) => (again(retry), retry.json),
+        StageVerb::List(list) => (listed(list), list.json),
+        StageVerb::CarryOut { id } => (in_background(id), false),
+    };
+    match done {
+        Ok(code) => code,
+        Err(Refused(message, hint)) => {
+            fail(&message, hint.as_deref(), 1);
+            if as_json {
+                return messages::refusal(&message, hint.as_deref(), None, 1);
+            }
+            1
+        }
+    }
+}
+
+fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
+    let transfers = words::transfers(arguments)?;
+    let named = |path: Option<&PathBuf>| {
+        path.map_or_else(String::new, |path| path.to_string_lossy().into_owned())
+    };
+    let source = arguments.list.as_ref().or(arguments.source.as_ref());
+    let order = Order {
+        is_out,
+        source: named(source),
+        target: named(arguments.target.as_ref()),
+        how: arguments.how.clone(),
+    };
+    // Before there is anything that a signal could leave behind.
+    let events = Caught::listen()?.watch(None);
+    let stops = events.stops();
+    kept::forget_done()?;
+    let (staging, running) = Staging::begin(order, &transfers)?;
+    let progress = Progress::default();
+    let is_stopped = || stops.count() > 0;
+    if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
+        staging.forget()?;
+        return Err(error.into());
+    }
+    drop(running);
+    if arguments.background {
+        return start(staging, arguments.json);
+    }
+    finish(staging, &progress, &is_stopped, arguments.json)
+}
+
+fn plan(
+    staging: &Staging,
+    transfers: &[Transfer],
+    progress: &Progress,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<(), Error> {
+    let journal = &staging.journal;
+    journal.begin_plan()?;
+    for transfer in transfers {
+        journal.add_watched(transfer, &|number| {
+            progress.found(number);
+            !is_stopped()
+        })?;
+    }
+    journal.end_plan()
+}
+
+/// Carries it out; one that is done is forgotten.
+fn finish(
+    staging: Staging,
+    progress: &Progress,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+    as_json: bool,
+) -> Result<i32, Refused> {
+    let (id, direction) = (staging.id.clone(), staging.order.direction());
+    let open = staging.journal.counts()?.open();
+    progress.staging(direction, open.files, open.bytes);
+    let on = |did| match did {
+        Did::Bytes(bytes) | Did::Passed(bytes) => progress.moved(bytes),
+        Did::File => progress.arrived(direction),
+    };
+    let began = clock::now();
+    let options = staging.order.options(&id);
+    let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
+    let staged = Staged::new(
+        &moved,
+        staging.journal.notes()?,
+        began.elapsed().as_secs_f64(),
+    );
+    progress.staged(direction, &staged);
+    let shown = staging.shown(if as_json {
+        usize::MAX >> 1
+    } else {
+        FAILURES_SHOWN
+    })?;
+    let is_complete = moved.counts.is_complete();
+    tell_notes(&shown);
+    if is_complete {
+        staging.forget()?;
+    } else {
+        tell_failures(&shown);
+        let Shown {
+            missing_files,
+            missing_bytes,
+            ..
+        } = shown;
+        let bytes = HumanBytes(missing_bytes);
+        let why = if moved.is_stopped {
+            "staging was stopped: "
+        } else {
+            ""
+        };
+        let message = format!("{why}{missing_files} files of {bytes} have not arrived");
+        let mend = if moved.is_stopped {
+            "go on with it"
+        } else {
+            "mend the cause, then"
+        };
+        let hint = format!("{mend}: forebay stage retry {id}");
+        fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
+    }
+    let code = if is_complete { 0 } else { STAGE_OUT_INCOMPLETE };
+    Ok(if as_json { json(&shown, code) } else { code })
+}
+
+fn tell_notes(shown: &Shown) {
+    for (text, count, example) in &shown.notes {
+        say(&format!("note: {text}: {count} times, first {example}"));
+    }
+}
+
+fn tell_failures(shown: &Shown) {
+    for failure in shown.failures.iter().take(FAILURES_SHOWN) {
+        messages::error(&format!("{}: {}", failure.path, failure.reason));
+        if let Some(remedy) = &failure.remedy {
+            hint(remedy);
+        }
+    }
+    let more = shown.failed.saturating_sub(FAILURES_SHOWN as u64);
+    if more > 0 {
+        messages::error(&format!(
+            "and {more} more: forebay stage list --failed {}",
+            shown.id
+        ));
+    }
+}
+
+/// Hands it to a process of its own.
+fn start(staging: Staging, as_json: bool) -> Result<i32, Refused> {
+    use std::process::Stdio;
+    let id = staging.id.clone();
+    let mut same = process::command(machine::this_program()?);
+    same.args(["stage", "__carry-out", &id]);
+    same.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = same
+        .spawn()
+        .map_err(|error| Refused(format!("cannot start ourselves: {error}"), None))?;
+    let began = clock::now();
+    // It may be done before we look.
+    while !staging.journal.is_running()? && began.elapsed() < PATIENCE {
+        let ended = child
+            .try_wait()
+            .map_err(|error| Refused(error.to_string(), None))?;
+        if ended.is_some() {
+            break;
+        }
+        clock::sleep(STEP);
+    }
+    if as_json {
+        return Ok(json(&staging.shown(FAILURES_SHOWN)?, 0));
+    }
+    Ok(data(&id, 0))
+}
+
+fn in_background(id: &str) -> Result<i32, Refused> {
+    process::leave_session();
+    let events = Caught::listen()?.watch(None);
+    let stops = events.stops();
+    let staging = found(id)?;
+    let options = staging.order.options(id);
+    let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
+    Ok(if moved.counts.is_complete() {
+        0
+    } else {
+        STAGE_OUT_INCOMPLETE
+    })
+}
+
+fn found(id: &str) -> Result<Staging, Refused> {
+    let Some(path) = with_id(id)? else {
+        let hint = "forebay stage list names them; one that is done in the foreground is forgotten";
+        return Err(Refused(
+            format!("there is no staging {id}"),
+            Some(hint.to_owned()),
+        ));
+    };
+    Staging::open(&path)?.ok_or_else(|| nothing(id))
+}
+
+fn nothing(id: &str) -> Refused {
+    let hint = "forebay stage list names them; one that is done in the foreground is forgotten";
+    let message = format!("there is no staging {id}");
+    Refused(message, Some(hint.to_owned()))
+}
+
+/// Those that are named, else all.
+fn chosen(ids: &[String]) -> Result<Vec<Staging>, Refused> {
+    if !ids.is_empty() {
+        return ids.iter().map(|id| found(id)).collect();
+    }
+    let mut stagings = Vec::new();
+    for path in kept::all()? {
+        match Staging::open(&path) {
+            Ok(staging) => stagings.extend(staging),
+            Err(error) => {
+                fail(&error.to_string(), error.hint().as_deref(), 1);
+            }
+        }
+    }
+    Ok(stagings)
+}
+
+fn status(which: &Which) -> Result<i32, Refused> {
+    let shown = shown(&chosen(&which.ids)?)?;
+    if which.json {
+        return Ok(json(&shown, 0));
+    }
+    Ok(data(&table(&shown), 0))
+}
+
+fn shown(stagings: &[Staging]) -> Result<Vec<Shown>, Error> {
+    stagings
+        .iter()
+        .map(|staging| staging.shown(FAILURES_SHOWN))
+        .collect()
+}
+
+fn table(shown: &[Shown]) -> String {
+    if shown.is_empty() {
+        return "no stagings".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        "staging", "", "state", "files", "bytes", "failed", "from", "to",
+    ]);
+    for one in shown {
+        let bytes = (HumanBytes(one.placed_bytes), HumanBytes(one.bytes));
+        table.add_row([
+            one.id.clone(),
+            one.direction.to_owned(),
+            one.state.to_owned(),
+            format!("{} of {}", one.placed_files, one.files),
+            format!("{} of {}", bytes.0, bytes.1),
+            one.failed.to_string(),
+            one.source.clone(),
+            one.target.clone(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn wait(which: &Which) -> Result<i32, Refused> {
+    let stagings = chosen(&which.ids)?;
+    for staging in &stagings {
+        while staging.journal.is_running()? {
+            clock::sleep(STEP);
+        }
+    }
+    let shown = shown(&stagings)?;
+    let is_done = shown.iter().all(|one| one.state == "done");
+    let code = if is_done { 0 } else { STAGE_OUT_INCOMPLETE };
+    if which.json {
+        return Ok(json(&shown, code));
+    }
+    for one in shown.iter().filter(|one| one.state != "done") {
+        tell_failures(one);
+        let hint = format!("forebay stage retry {}", one.id);
+        fail(
+            &format!("staging {} is {}", one.id, one.state),
+            Some(&hint),
+            code,
+        );
+    }
+    Ok(code)
+}
+
+fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
+    let staging = found(id)?;
+    staging.journal.cancel()?;
+    let began = clock::now();
+    while staging.journal.is_running()? {
+        if began.elapsed() > PATIENCE {
+            return Err(Refused(
+                format!("staging {id} was asked to stop and is still running"),
+                Some("its file system may not answer; forebay stage status tells".to_owned()),
+            ));
+        }
+        clock::sleep(STEP);
+    }
+    let shown = staging.shown(FAILURES_SHOWN)?;
+    if as_json {
+        return Ok(json(&shown, 0));
+    }
+    let text = match shown.state {
+        "done" => format!("staging {id} was done already"),
+        _ => format!(
+            "staging {id} is stopped: {} files have arrived, {} have not; forebay stage retry {id} goes on",
+            shown.placed_files, shown.missing_files
+        ),
+    };
+    say(&text);
+    Ok(0)
+}
+
+fn again(retry: &Retry) -> Result<i32, Refused> {
+    let id = &retry.id;
+    if with_id(id)?.is_none() && records()?.found.iter().any(|job| job.record.id == *id) {
+        return Ok(crate::clean::one(id, retry.json));
+    }
+    let staging = found(id)?;
+    let events = Caught::listen()?.watch(None);
+    let stops = events.stops();
+    {
+        let _not_in_hand = staging.journal.take_in_hand()?;
+        staging.journal.retry()?;
+    }
+    if retry.background {
+        return start(staging, retry.json);
+    }
+    let is_stopped = || stops.count() > 0;
+    finish(staging, &Progress::default(), &is_stopped, retry.json)
+}
+
+fn listed(list: &List) -> Result<i32, Refused> {
+    let stagings = chosen(&list.ids)?;
+    if !list.failed {
+        let shown = shown(&stagings)?;
+        return Ok(if list.json {
+            json(&shown, 0)
+        } else {
+            data(&table(&shown), 0)
+        });
+    }
+    let all = stagings
+        .iter()
+        .map(|staging| staging.shown(usize::MAX >> 1));
+    let all = all.collect::<Result<Vec<_>, _>>()?;
+    if list.json {
+        return Ok(json(&all, 0));
+    }
+    let failures = all.iter().flat_map(|one| &one.failures);
+    let lines = failures.map(|failure| {
+        let remedy = failure
+            .remedy
+            .as_ref()
+            .map_or_else(String::new, |remedy| format!("\n  {remedy}"));
+        format!("{}: {}{remedy}", failure.path, failure.reason)
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Ok(data(
+        if text.is_empty() {
+            "nothing failed"
+        } else {
+            &text
+        },
+        0,
+    ))
+}
+
+/// The path as it is seen from everywhere, its slash at the end kept.
+fn absolute(path: &Path) -> Result<PathBuf, Refused> {
+    std::path::absolute(path).map_err(|error| Refused(format!("{}: {error}", path.display()), None))
+}

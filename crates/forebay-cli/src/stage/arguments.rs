@@ -1,0 +1,151 @@
+//! The words of `forebay stage`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::arguments::size;
+
+#[derive(Debug, Args)]
+pub struct StageArguments {
+    #[command(subcommand)]
+    pub verb: StageVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StageVerb {
+    /// Move files from the file system into a burst buffer
+    #[command(after_help = "Example:\n  forebay stage in /scratch/me/input $DW_JOB_STRIPED/input")]
+    In(MoveArguments),
+    /// Move files out of a burst buffer, each whole and synced before it gets its name
+    #[command(
+        after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
+        forebay stage out --background --list results.txt\n\n\
+        A source that is a directory stands for its contents, which become the contents of the target."
+    )]
+    Out(MoveArguments),
+    /// Tell how far stagings are
+    #[command(
+        after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567"
+    )]
+    Status(Which),
+    /// Wait until stagings are done or have stopped
+    #[command(after_help = "Example:\n  forebay stage wait 1763761234567")]
+    Wait(Which),
+    /// Stop a staging, and take away what is half done
+    #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
+    Cancel(One),
+    /// Go on with a staging that was stopped or killed, and try again what failed
+    #[command(after_help = "Example:\n  forebay stage retry 1763761234567\n\n\
+        The id of a job stands for its stage-out, as in forebay clean.")]
+    Retry(Retry),
+    /// List stagings, or what failed in them with reason and remedy
+    #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567")]
+    List(List),
+    /// Carry out a staging that is planned
+    #[command(name = "__carry-out", hide = true)]
+    CarryOut { id: String },
+}
+
+/// When checksums are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerifyWhen {
+    /// Never
+    Off,
+    /// While copying; the journal keeps them
+    Copy,
+    /// Also of what was written, which is read again
+    End,
+}
+
+#[derive(Debug, Args)]
+pub struct MoveArguments {
+    /// File or directory to be moved
+    #[arg(required_unless_present = "list", requires = "target")]
+    pub source: Option<PathBuf>,
+    /// Where it goes; a file goes into a directory that is there, or whose name ends in a slash
+    pub target: Option<PathBuf>,
+    /// Move what FILE names: source and target on each line, quoted as in a shell where they have blanks
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    pub list: Option<PathBuf>,
+    /// Return at once and print an id, for status, wait and cancel
+    #[arg(long)]
+    pub background: bool,
+    #[command(flatten)]
+    pub how: How,
+    /// Print one JSON object on what happened
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How files are moved; it stays with the staging.
+#[derive(Debug, Clone, Args, serde::Serialize, serde::Deserialize)]
+pub struct How {
+    /// When checksums are taken
+    #[arg(long, value_name = "WHEN", default_value = "copy")]
+    pub verify: VerifyWhen,
+    /// Compare the contents of files that are as long and as old as their sources, too
+    #[arg(long)]
+    pub checksum: bool,
+    /// Write no more than so many bytes in a second, for example 500MB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub rate: Option<u64>,
+    /// Threads that copy
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: u32,
+    /// Files larger than this are copied in pieces of it
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = piece, hide = true)]
+    pub piece: u64,
+}
+
+fn piece(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("a piece has at least one byte".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Stagings [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct One {
+    /// The staging
+    pub id: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// The staging, or the job
+    pub id: String,
+    /// Return at once
+    #[arg(long)]
+    pub background: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    /// Stagings [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// What failed, with reason and remedy
+    #[arg(long)]
+    pub failed: bool,
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}

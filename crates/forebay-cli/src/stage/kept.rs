@@ -1,0 +1,254 @@
+//! Stagings that are written down: one journal each, in the user's state directory.
+
+use std::path::{Path, PathBuf};
+
+use forebay_control::{Direction, state_directories};
+use forebay_host::{clock, files};
+use forebay_mover::{Error, Failure, Journal, Options, Placing, Running, State, Transfer, Verify};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{How, VerifyWhen};
+
+/// Below a state directory.
+const STAGINGS: &str = "stagings";
+const END: &str = "journal";
+/// Stagings that are done and are remembered; older ones are forgotten when another one begins.
+const DONE_MAX: usize = 20;
+
+/// What a staging was asked to do; it stands in its journal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    pub is_out: bool,
+    /// As the command named them; what is not UTF-8 is replaced.
+    pub source: String,
+    pub target: String,
+    pub how: How,
+}
+
+impl Order {
+    pub fn direction(&self) -> Direction {
+        if self.is_out {
+            Direction::Out
+        } else {
+            Direction::In
+        }
+    }
+
+    pub fn options(&self, id: &str) -> Options {
+        Options {
+            workers: usize::try_from(self.how.threads).unwrap_or(1),
+            piece_bytes: self.how.piece,
+            durable: self.is_out,
+            placing: Placing::Renamed,
+            verify: match self.how.verify {
+                VerifyWhen::Off => Verify::Off,
+                VerifyWhen::Copy => Verify::Copy,
+                VerifyWhen::End => Verify::End,
+            },
+            checksum: self.how.checksum,
+            bytes_per_s_max: self.how.rate,
+            tag: id.to_owned(),
+        }
+    }
+}
+
+/// A staging that is written down.
+pub struct Staging {
+    pub id: String,
+    pub journal: Journal,
+    pub order: Order,
+}
+
+/// One staging as `--json` shows it.
+#[derive(Serialize)]
+pub struct Shown {
+    pub id: String,
+    pub direction: &'static str,
+    pub source: String,
+    pub target: String,
+    /// running, done, failed, cancelled or interrupted.
+    pub state: &'static str,
+    pub files: u64,
+    pub bytes: u64,
+    pub placed_files: u64,
+    pub placed_bytes: u64,
+    pub missing_files: u64,
+    pub missing_bytes: u64,
+    /// Files in each state of the journal, in its order.
+    pub by_state: Vec<(&'static str, u64)>,
+    pub failed: u64,
+    pub failures: Vec<ShownFailure>,
+    /// What arrived without all its attributes: what is missing, how often, and on what first.
+    pub notes: Vec<(String, u64, String)>,
+}
+
+/// One failure as `--json` shows it.
+#[derive(Serialize)]
+pub struct ShownFailure {
+    pub path: String,
+    pub reason: String,
+    pub remedy: Option<String>,
+}
+
+impl From<Failure> for ShownFailure {
+    fn from(failure: Failure) -> Self {
+        Self {
+            path: failure.path.to_string_lossy().into_owned(),
+            reason: failure.reason,
+            remedy: failure.remedy,
+        }
+    }
+}
+
+impl Staging {
+    /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
+    pub fn begin(order: Order, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
+        let directory = made_directory()?;
+        let mut number = clock::unix_milliseconds();
+        let (path, running) = loop {
+            let path = directory.join(format!("{number}.{END}"));
+            // Another one may have begun in the same millisecond.
+            match Journal::reserve(&path)? {
+                Some(running) => break (path, running),
+                None => number += 1,
+            }
+        };
+        let journal = Journal::open(&path)?;
+        journal.begin_plan()?;
+        journal.ask_for(transfers)?;
+        // Last: a journal without an order is none that was begun.
+        let text = serde_json::to_string(&order).map_err(std::io::Error::other);
+        journal.set_meta("order", files::named(text, "write down", &path)?)?;
+        let id = number.to_string();
+        Ok((Self { id, journal, order }, running))
+    }
+
+    /// None if it was killed, or is, before it was begun.
+    pub fn open(path: &Path) -> Result<Option<Self>, Error> {
+        let journal = Journal::open_existing(path)?;
+        let Some(order) = journal.meta::<String>("order")? else {
+            return Ok(None);
+        };
+        let order = serde_json::from_str(&order).map_err(|error| Error::Damaged {
+            path: path.to_owned(),
+            what: error.to_string(),
+        })?;
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        Ok(Some(Self {
+            id: id.into_owned(),
+            journal,
+            order,
+        }))
+    }
+
+    /// Forgets it.
+    pub fn forget(self) -> Result<(), Error> {
+        let path = self.journal.path().to_owned();
+        drop(self);
+        Journal::remove(&path)
+    }
+
+    pub fn shown(&self, failures: usize) -> Result<Shown, Error> {
+        let account = self.journal.account()?;
+        let counts = account.counts;
+        let (all, missing) = (counts.all(), counts.missing());
+        let state = if account.is_running {
+            "running"
+        } else if counts.is_complete() && account.is_planned {
+            "done"
+        } else if account.is_cancelled {
+            "cancelled"
+        } else if counts.open().files > 0 || !account.is_planned {
+            "interrupted"
+        } else {
+            "failed"
+        };
+        let notes = self.journal.notes()?.into_iter();
+        Ok(Shown {
+            id: self.id.clone(),
+            direction: if self.order.is_out { "out" } else { "in" },
+            source: self.order.source.clone(),
+            target: self.order.target.clone(),
+            state,
+            files: all.files,
+            bytes: all.bytes,
+            placed_files: counts.of(State::Placed).files,
+            placed_bytes: counts.of(State::Placed).bytes,
+            missing_files: missing.files,
+            missing_bytes: missing.bytes,
+            by_state: State::ALL
+                .iter()
+                .map(|state| (state.name(), counts.of(*state).files))
+                .collect(),
+            failed: counts.of(State::Failed).files + counts.other_failures,
+            failures: self
+                .journal
+                .failures(failures)?
+                .into_iter()
+                .map(ShownFailure::from)
+                .collect(),
+            notes: notes
+                .map(|(text, count, path)| (text, count, path.to_string_lossy().into_owned()))
+                .collect(),
+        })
+    }
+}
+
+/// Journals of all stagings, oldest first.
+pub fn all() -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for directory in state_directories() {
+        let directory = directory.join(STAGINGS);
+        let names = match files::names_in(&directory) {
+            Err(error) if error.is_not_found() || error.is_denied() => continue,
+            names => names?,
+        };
+        let paths = names.into_iter().map(|name| directory.join(name));
+        found.extend(paths.filter(|path| path.extension().is_some_and(|end| end == END)));
+    }
+    found.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+    found.dedup();
+    Ok(found)
+}
+
+/// The journal of the staging with this id.
+pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
+    let name = format!("{id}.{END}");
+    let named = |path: &PathBuf| path.file_name().is_some_and(|found| *found == *name);
+    Ok(all()?.into_iter().find(named))
+}
+
+/// Forgets all but the newest of those that are done.
+pub fn forget_done() -> Result<(), Error> {
+    let mut done = 0;
+    for path in all()?.into_iter().rev() {
+        // One that is damaged is told of by `status`.
+        let Ok(Some(staging)) = Staging::open(&path) else {
+            continue;
+        };
+        let account = staging.journal.account()?;
+        if account.is_running || !account.is_planned || !account.counts.is_complete() {
+            continue;
+        }
+        done += 1;
+        if done > DONE_MAX {
+            staging.forget()?;
+        }
+    }
+    Ok(())
+}
+
+fn made_directory() -> Result<PathBuf, Error> {
+    let mut refused = None;
+    for directory in state_directories() {
+        let directory = directory.join(STAGINGS);
+        match files::make_directories(&directory, 0o700) {
+            Ok(_) => return Ok(directory),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.map_or(
+        Error::NoSource(PathBuf::from("a state directory")),
+        Error::Host,
+    ))
+}

@@ -1,0 +1,509 @@
+//! What the journal promises: that a staging goes on where it was, and that nothing is lost or done twice.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_mover::{
+    Did, Error, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
+};
+
+const PIECE_BYTES: u64 = 1 << 20;
+
+fn options() -> Options {
+    Options {
+        workers: 2,
+        piece_bytes: PIECE_BYTES,
+        durable: false,
+        placing: Placing::Renamed,
+        verify: Verify::Copy,
+        checksum: false,
+        bytes_per_s_max: None,
+        tag: "7".into(),
+    }
+}
+
+/// A source, a target and a journal in a directory of their own.
+struct Place {
+    scratch: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        fs::create_dir(scratch.path().join("in")).expect("mkdir");
+        Self { scratch }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path("in").join(name);
+        fs::write(&path, content).expect("write");
+        path
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(&self.path("journal")).expect("journal")
+    }
+
+    fn tree(&self) -> Transfer {
+        Transfer {
+            what: What::Directory,
+            source: self.path("in"),
+            target: self.path("out"),
+        }
+    }
+
+    fn file(&self, name: &str) -> Transfer {
+        Transfer {
+            what: What::File,
+            source: self.path("in").join(name),
+            target: self.path("out").join(name),
+        }
+    }
+
+    fn planned(&self) -> Journal {
+        let journal = self.journal();
+        journal.plan(&[self.tree()]).expect("planned");
+        journal
+    }
+
+    fn out(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path("out").join(name)).expect("read")
+    }
+
+    fn parts(&self) -> usize {
+        let names = fs::read_dir(self.path("out")).expect("listed");
+        let is_part = |name: &OsStr| name.as_bytes().ends_with(b".part");
+        names
+            .filter(|name| is_part(&name.as_ref().expect("entry").file_name()))
+            .count()
+    }
+}
+
+fn moved(journal: &Journal, options: &Options) -> Moved {
+    carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
+}
+
+/// Bytes that were copied, holes and what was there already left out.
+fn copied_bytes(journal: &Journal, options: &Options) -> u64 {
+    let copied = AtomicU64::new(0);
+    let count = |did| {
+        if let Did::Bytes(bytes) = did {
+            copied.fetch_add(bytes, Ordering::Relaxed);
+        }
+    };
+    carry_out(journal, options, &count, &|| false).expect("carried out");
+    copied.into_inner()
+}
+
+#[test]
+fn what_has_arrived_is_not_moved_again_and_what_changed_is() {
+    let place = Place::new();
+    place.write("same", "same");
+    let changed = place.write("changed", "old");
+    assert_eq!(moved(&place.planned(), &options()).files, 2);
+    // Planned again: nothing is open. In a new journal: all is found to be there.
+    assert_eq!(place.planned().counts().expect("counts").open().files, 0);
+    Journal::remove(&place.path("journal")).expect("removed");
+    let again = moved(&place.planned(), &options());
+    assert_eq!((again.files, again.unchanged_files), (2, 2));
+    fs::write(&changed, "new").expect("write");
+    let journal = place.planned();
+    assert_eq!(journal.counts().expect("counts").open().files, 1);
+    let again = moved(&journal, &options());
+    assert_eq!((again.files, again.unchanged_files), (1, 0));
+    assert_eq!(place.out("changed"), b"new");
+}
+
+#[test]
+fn contents_are_compared_where_that_is_asked_for() {
+    let place = Place::new();
+    let source = place.write("x", "right");
+    moved(&place.planned(), &options());
+    let target = place.path("out/x");
+    fs::write(&target, "wrong").expect("write");
+    let modified = source.metadata().expect("stat").modified().expect("time");
+    fs::File::options()
+        .write(true)
+        .open(&target)
+        .expect("open")
+        .set_modified(modified)
+        .expect("aged");
+    Journal::remove(&place.path("journal")).expect("removed");
+    moved(&place.planned(), &options());
+    assert_eq!(
+        place.out("x"),
+        b"wrong",
+        "as long and as old: taken for the same"
+    );
+    Journal::remove(&place.path("journal")).expect("removed");
+    let with_checksum = Options {
+        checksum: true,
+        ..options()
+    };
+    moved(&place.planned(), &with_checksum);
+    assert_eq!(place.out("x"), b"right");
+}
+
+#[test]
+fn mode_is_mended_where_the_content_is_there() {
+    let place = Place::new();
+    place.write("x", "x");
+    moved(&place.planned(), &options());
+    let target = place.path("out/x");
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).expect("chmod");
+    Journal::remove(&place.path("journal")).expect("removed");
+    assert_eq!(moved(&place.planned(), &options()).unchanged_files, 1);
+    assert_eq!(target.metadata().expect("stat").mode() & 0o777, 0o644);
+}
+
+#[test]
+fn one_file_is_delivered_again_and_again_into_an_open_journal() {
+    let place = Place::new();
+    let journal = place.journal();
+    for version in ["one", "two, longer", "3"] {
+        place.write("checkpoint", version);
+        journal.add(&place.file("checkpoint")).expect("added");
+        assert_eq!(moved(&journal, &options()).files, 1);
+        assert_eq!(place.out("checkpoint"), version.as_bytes());
+        // Nothing changed: nothing to be done.
+        journal.add(&place.file("checkpoint")).expect("added");
+        assert_eq!(moved(&journal, &options()).files, 0);
+    }
+}
+
+#[test]
+fn pieces_of_a_killed_staging_are_not_copied_again() {
+    let place = Place::new();
+    let content: Vec<u8> = (0..5 * PIECE_BYTES + 13)
+        .map(|i| (i * 31 % 251) as u8)
+        .collect();
+    place.write("large", &content);
+    let one = Options {
+        workers: 1,
+        ..options()
+    };
+    // A process that was killed after its third piece: the journal and the temporary file stay.
+    let copied = AtomicU64::new(0);
+    let journal = place.planned();
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let count = |did| {
+            if let Did::Bytes(bytes) = did {
+                assert!(
+                    copied.fetch_add(bytes, Ordering::Relaxed) < 3 * PIECE_BYTES,
+                    "killed"
+                );
+            }
+        };
+        carry_out(&journal, &one, &count, &|| false).expect("carried out")
+    }));
+    killed.expect_err("it was to end half way");
+    drop(journal);
+    assert_eq!(place.parts(), 1);
+    let journal = place.journal();
+    assert_eq!(
+        journal.counts().expect("counts").of(State::Copying).files,
+        1
+    );
+    assert_eq!(copied_bytes(&journal, &one), 2 * PIECE_BYTES + 13);
+    assert_eq!((place.out("large"), place.parts()), (content, 0));
+}
+
+#[test]
+fn pieces_of_a_source_that_changed_meanwhile_are_copied_again() {
+    let place = Place::new();
+    place.write("large", vec![1; 3 * PIECE_BYTES as usize]);
+    let journal = place.planned();
+    let one = Options {
+        workers: 1,
+        ..options()
+    };
+    let copied = AtomicU64::new(0);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let count = |did| {
+            if let Did::Bytes(bytes) = did {
+                assert!(
+                    copied.fetch_add(bytes, Ordering::Relaxed) < PIECE_BYTES,
+                    "killed"
+                );
+            }
+        };
+        carry_out(&journal, &one, &count, &|| false).expect("carried out")
+    }))
+    .expect_err("it was to end half way");
+    place.write("large", vec![2; 3 * PIECE_BYTES as usize]);
+    assert_eq!(copied_bytes(&journal, &one), 3 * PIECE_BYTES);
+    assert_eq!(place.out("large"), vec![2; 3 * PIECE_BYTES as usize]);
+}
+
+#[test]
+fn cancelled_it_leaves_no_half_file_and_retry_goes_on() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.write(name, vec![7; 4 * PIECE_BYTES as usize]);
+    }
+    let journal = place.planned();
+    // As another process would; slowly, so that it comes in time.
+    let other = place.journal();
+    let slow = Options {
+        bytes_per_s_max: Some(8 << 20),
+        ..options()
+    };
+    let cancel = |_| other.cancel().expect("cancelled");
+    let stopped = carry_out(&journal, &slow, &cancel, &|| false).expect("carried out");
+    assert!(stopped.is_stopped && stopped.files < 3, "{stopped:?}");
+    assert_eq!(place.parts(), 0);
+    let reason = &stopped.failures[0].reason;
+    assert!(reason.starts_with("staging was stopped: "), "{reason}");
+    journal.retry().expect("retried");
+    let done = moved(&journal, &options());
+    assert!(!done.is_stopped && done.counts.is_complete());
+    assert_eq!(done.counts.of(State::Placed).files, 3);
+}
+
+#[test]
+fn what_failed_is_told_with_its_remedy_and_tried_again() {
+    let place = Place::new();
+    place.write("x", "x");
+    fs::create_dir_all(place.path("out/x")).expect("mkdir");
+    let journal = place.planned();
+    let first = moved(&journal, &options());
+    assert_eq!(first.failures.len(), 1);
+    assert!(
+        first.failures[0]
+            .reason
+            .contains("a directory stands at its place")
+    );
+    assert!(first.failures[0].remedy.is_some());
+    assert_eq!(first.counts.of(State::Failed).files, 1);
+    fs::remove_dir(place.path("out/x")).expect("rmdir");
+    journal.retry().expect("retried");
+    assert!(moved(&journal, &options()).counts.is_complete());
+    assert_eq!(place.out("x"), b"x");
+}
+
+#[test]
+fn a_source_that_comes_later_is_found_by_retry() {
+    let place = Place::new();
+    let journal = place.journal();
+    journal.begin_plan().expect("begun");
+    journal
+        .add_or_note(&place.file("late"), &|_| true)
+        .expect("noted");
+    journal.end_plan().expect("planned");
+    let first = moved(&journal, &options());
+    assert!(!first.counts.is_complete() && first.failures[0].reason.contains("does not exist"));
+    place.write("late", "here");
+    journal.retry().expect("retried");
+    assert!(moved(&journal, &options()).counts.is_complete());
+    assert_eq!(place.out("late"), b"here");
+}
+
+#[test]
+fn a_plan_that_was_interrupted_is_not_carried_out_but_made_again() {
+    let place = Place::new();
+    place.write("x", "x");
+    let journal = place.journal();
+    journal.begin_plan().expect("begun");
+    let interrupted = journal.add_watched(&place.tree(), &|_| false);
+    assert!(matches!(interrupted, Err(Error::PlanInterrupted)));
+    let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
+    assert!(matches!(refused, Err(Error::PlanInterrupted)));
+    journal.retry().expect("retried");
+    assert_eq!(moved(&journal, &options()).files, 1);
+}
+
+#[test]
+fn a_damaged_journal_is_an_error_and_never_a_new_beginning() {
+    let place = Place::new();
+    for number in 0..2000 {
+        place.write(&format!("file {number}"), "x");
+    }
+    drop(place.planned());
+    let path = place.path("journal");
+    let whole = fs::read(&path).expect("read");
+    let mut torn = whole.clone();
+    torn[4096..3 * 4096].fill(0x5a);
+    for damaged in [
+        &torn[..],
+        &whole[..whole.len() / 2],
+        b"",
+        b"not a database at all",
+        &[0; 8192],
+    ] {
+        fs::write(&path, damaged).expect("write");
+        let error = Journal::open(&path).expect_err("it is damaged");
+        assert!(
+            matches!(error, Error::Damaged { .. }),
+            "{} bytes: {error}",
+            damaged.len()
+        );
+        let hint = error.hint().expect("a remedy");
+        assert!(
+            hint.contains("journal") && hint.contains("stage again"),
+            "{hint}"
+        );
+    }
+}
+
+#[test]
+fn two_processes_do_not_carry_out_one_journal() {
+    let place = Place::new();
+    place.write("x", "x");
+    let journal = place.planned();
+    let in_hand = journal.take_in_hand().expect("ours");
+    let second = place.journal();
+    assert!(second.is_running().expect("looked"));
+    assert!(matches!(
+        carry_out(&second, &options(), &|_| {}, &|| false),
+        Err(Error::InHand(_))
+    ));
+    drop(in_hand);
+    assert_eq!(moved(&second, &options()).files, 1);
+}
+
+#[test]
+fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
+    let place = Place::new();
+    let strange = place.path("in").join(OsStr::from_bytes(b"\xff\xfe name\n"));
+    fs::write(&strange, "strange").expect("write");
+    let sparse = fs::File::create(place.path("in/sparse")).expect("made");
+    sparse.write_at(b"begin", 0).expect("write");
+    sparse.write_at(b"middle", 3 * PIECE_BYTES).expect("write");
+    sparse.set_len(8 * PIECE_BYTES).expect("grown");
+    let first = place.write("first", "linked");
+    fs::hard_link(&first, place.path("in/second")).expect("link");
+    let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_001, 123_456_789);
+    fs::File::options()
+        .write(true)
+        .open(&first)
+        .expect("open")
+        .set_modified(time)
+        .expect("aged");
+    for placing in [Placing::Renamed, Placing::Direct] {
+        fs::remove_dir_all(place.path("out")).ok();
+        Journal::remove(&place.path("journal")).expect("removed");
+        let options = Options {
+            placing,
+            verify: Verify::End,
+            ..options()
+        };
+        let done = moved(&place.planned(), &options);
+        assert!(done.failures.is_empty() && done.files == 4, "{done:?}");
+        assert_eq!(
+            fs::read(place.path("out").join(strange.file_name().expect("name"))).expect("read"),
+            b"strange"
+        );
+        let status = |name: &str| fs::metadata(place.path("out").join(name)).expect("stat");
+        assert_eq!(
+            place.out("sparse"),
+            fs::read(place.path("in/sparse")).expect("read")
+        );
+        assert!(
+            status("sparse").blocks() * 512 < 2 * PIECE_BYTES,
+            "{} blocks",
+            status("sparse").blocks()
+        );
+        assert_eq!(status("first").ino(), status("second").ino());
+        assert_eq!(
+            (status("first").mtime(), status("first").mtime_nsec()),
+            (1_000_000_001, 123_456_789)
+        );
+        // Staged again, all of it is there.
+        Journal::remove(&place.path("journal")).expect("removed");
+        assert_eq!(copied_bytes(&place.planned(), &options), 0);
+    }
+}
+
+#[test]
+fn a_tree_a_hundred_directories_deep_arrives() {
+    let place = Place::new();
+    let deep = (0..100).fold(place.path("in"), |path, number| {
+        path.join(number.to_string())
+    });
+    fs::create_dir_all(&deep).expect("mkdir");
+    fs::write(deep.join("x"), "deep").expect("write");
+    assert!(moved(&place.planned(), &options()).counts.is_complete());
+    let arrived = deep.strip_prefix(place.path("in")).expect("below");
+    assert_eq!(
+        fs::read(place.path("out").join(arrived).join("x")).expect("read"),
+        b"deep"
+    );
+}
+
+#[test]
+fn a_tree_does_not_go_into_itself() {
+    let place = Place::new();
+    let inside = Transfer {
+        target: place.path("in/deeper"),
+        ..place.tree()
+    };
+    assert!(matches!(
+        place.journal().add(&inside),
+        Err(Error::IntoItself { .. })
+    ));
+}
+
+#[test]
+fn a_source_that_loops_or_was_replaced_is_reported() {
+    let place = Place::new();
+    let source = place.write("x", "x");
+    let journal = place.planned();
+    fs::remove_file(&source).expect("removed");
+    fs::create_dir(&source).expect("mkdir");
+    let failed = moved(&journal, &options());
+    assert!(
+        failed.failures[0].reason.contains("not a file any more"),
+        "{failed:?}"
+    );
+    let looping = place.path("loop");
+    std::os::unix::fs::symlink(&looping, &looping).expect("link");
+    let transfer = Transfer {
+        what: What::File,
+        source: looping,
+        target: place.path("out/"),
+    };
+    assert!(place.journal().add(&transfer).is_err());
+}
+
+#[test]
+fn a_rate_is_kept_in_the_long_run() {
+    let place = Place::new();
+    place.write("x", vec![1; 2 << 20]);
+    let began = std::time::Instant::now();
+    let slow = Options {
+        bytes_per_s_max: Some(4 << 20),
+        ..options()
+    };
+    assert!(moved(&place.planned(), &slow).counts.is_complete());
+    // Two of four MiB in a second; a faster machine does not make it shorter.
+    assert!(began.elapsed().as_secs_f64() > 0.4, "{:?}", began.elapsed());
+}
+
+#[test]
+fn names_of_parts_are_stable_so_that_they_can_be_taken_away() {
+    let place = Place::new();
+    place.write("x", vec![1; 3 * PIECE_BYTES as usize]);
+    let journal = place.planned();
+    let one = Options {
+        workers: 1,
+        ..options()
+    };
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        carry_out(&journal, &one, &|_| panic!("killed"), &|| false).expect("carried out")
+    }))
+    .expect_err("it was to end half way");
+    assert_eq!(place.parts(), 1);
+    assert_eq!(journal.remove_parts("another").expect("looked"), 0);
+    assert_eq!(journal.remove_parts("7").expect("removed"), 1);
+    assert_eq!(place.parts(), 0);
+    assert!(!Path::new(&place.path("out/x")).exists());
+}
