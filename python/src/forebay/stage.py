@@ -1,7 +1,7 @@
-"""What a program asks of the burst buffer of its job while it runs: libdatawarp from Python (docs/libdatawarp.md).
+"""What a program asks of its job's burst buffer while it runs: libdatawarp from Python (docs/libdatawarp.md).
 
-The burst-buffer path comes first, in both directions. Each function takes a file, a directory, or a list of files.
-What is refused is an OSError with the number that docs/libdatawarp.md explains.
+The burst-buffer path comes first, in both directions. Each function takes a file, a directory, or a list
+of files. What is refused is an OSError with the number that docs/libdatawarp.md explains.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _given(path: Name | Sequence[Name]) -> object:
 
 
 def stage_in(path: Name, pfs: Name | Sequence[Name]) -> None:
-    """Queues a copy of `pfs` to `path`: a file, all that is in a directory, or files of a list into a directory."""
+    """Queues a copy of `pfs` to `path`: a file, what is in a directory, or a list into a directory."""
     _call(f"dw_stage_{_kind(pfs)}_in", os.fsencode(path), _given(pfs), about=path)
 
 
@@ -126,7 +126,9 @@ def failures(instance: Name) -> list[Failure]:
     found = []
     _call("dw_open_failed_stage", os.fsencode(instance), ctypes.byref(handle), about=instance)
     try:
-        while _call("dw_read_failed_stage", handle, buffer, _PATH_BYTES, ctypes.byref(number), about=instance):
+        while _call(
+            "dw_read_failed_stage", handle, buffer, _PATH_BYTES, ctypes.byref(number), about=instance
+        ):
             found.append(Failure(os.fsdecode(buffer.value), number.value))
     finally:
         _call("dw_close_failed_stage", handle, about=instance)
