@@ -10,7 +10,7 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
-C_FILES     = $(wildcard kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
+C_FILES     = $(wildcard crates/*/include/*.h tests/capi/programs/*.[ch] kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
 SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
@@ -37,6 +37,10 @@ build:
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
+	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig
+	install -m 755 target/release/libdatawarp.so $(BUILD)/lib/
+	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
+	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
 	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1
 	$(MAKE) $(VENV)/made
 	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
@@ -98,6 +102,10 @@ install: build
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
 	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
+	install -d $(PREFIX)/include $(PREFIX)/lib/pkgconfig
+	install -m 755 $(BUILD)/lib/libdatawarp.so $(PREFIX)/lib/
+	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/
+	sed 's|@PREFIX@|$(abspath $(PREFIX))|' crates/forebay-capi/cray-datawarp.pc.in > $(PREFIX)/lib/pkgconfig/cray-datawarp.pc
 	python3 -m venv $(PREFIX)/lib/forebay/python
 	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check ./python
 	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py

@@ -1,5 +1,6 @@
 """`make install PREFIX=...` without root; the installed command finds its parts."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -18,6 +19,13 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
+    source = tmp_path / "program.c"
+    source.write_text('#include <datawarp.h>\nint main(void) { return dw_wait_file_stage("/") == 0; }\n')
+    named = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": os.environ["PATH"]}
+    asked = ["pkg-config", "--cflags", "--libs", "cray-datawarp"]
+    flags = subprocess.run(asked, env=named, check=True, capture_output=True, text=True).stdout.split()
+    subprocess.run(["cc", source, "-o", tmp_path / "program", *flags], check=True)
+    assert subprocess.run([tmp_path / "program"], env={"LD_LIBRARY_PATH": str(prefix / "lib")}).returncode == 0
     pages = prefix / "share" / "man" / "man1"
     assert sorted(page.name for page in pages.iterdir()) == [
         "forebay-clean.1",

@@ -118,6 +118,13 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
             "{why}: the data are in {kept}; forebay clean {id} {clean}"
         ));
     }
+    if let Some(requested) = &outcome.requested {
+        let (read, written) = (requested.files_in, requested.files_out);
+        let left = requested.left_to_stage_out;
+        messages::say(&format!(
+            "staged for the job's programs: {read} files in, {written} out; {left} were left for its end"
+        ));
+    }
     if let Some(directory) = &outcome.profile {
         profile::tell(directory, outcome.job_s, "job", outcome.exit_code);
     }

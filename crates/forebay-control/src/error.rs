@@ -141,6 +141,22 @@ pub enum Error {
     /// There is no place to write down what the job has.
     #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
     NoState(Option<forebay_host::Error>),
+    /// What programs asked to be staged out stands there.
+    #[error("the list of what programs asked to be staged out, {}, cannot be used: {error}", path.display())]
+    Requests {
+        /// The list.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: rusqlite::Error,
+    },
+    /// What was to be crossed out in that list.
+    #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
+    RequestsNotKept {
+        /// Beside it.
+        allocation: PathBuf,
+        /// What was refused.
+        error: std::io::Error,
+    },
     /// A job that is running is not cleaned.
     #[error("job {0} is running")]
     IsRunning(String),
@@ -275,6 +291,12 @@ impl Error {
             }
             Self::Hides { .. } => {
                 "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
+            }
+            Self::Requests { .. } => {
+                "nothing was deleted: copy what is wanted, then forebay clean --discard JOB"
+            }
+            Self::RequestsNotKept { .. } => {
+                "files that had arrived, or were not wanted any more, are staged out once more"
             }
             Self::RecordExists(_) => "name another directory, or remove that one",
             Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",

@@ -10,6 +10,7 @@ use std::time::Duration;
 use forebay_directive::AccessMode;
 use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command, start_job};
 use forebay_host::{clock, files, machine};
+use forebay_requests::SOCKET_VARIABLE;
 
 use crate::deadline::Guard;
 use crate::events::{Beside, Handled};
@@ -223,6 +224,7 @@ impl Running<'_> {
             }
         }
         process.env_remove(DRAIN_VARIABLE); // nor drain what is not its own
+        process.env_remove(SOCKET_VARIABLE); // nor ask its Forebay
         process.envs(self.variables());
         process.envs(self.persistents.variables());
         Ok(())

@@ -12,6 +12,7 @@ use forebay_store::persistent::namespace_in;
 use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
+use crate::requests::{are_open_in, remove_parts};
 use crate::staging::{StageOut, Staging};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
@@ -137,17 +138,27 @@ impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
-        self.record.phase != Phase::Preparing && self.record.stages_out()
+        match self.record.phase {
+            Phase::Preparing => false,
+            Phase::Removing => self.record.stages_out(),
+            Phase::Running | Phase::Kept => !self.stages_nothing_out(),
+        }
+    }
+
+    /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
+    fn stages_nothing_out(&self) -> bool {
+        let is_asked = || self.data().is_some_and(|root| are_open_in(&root));
+        !self.record.stages_out() && !is_asked()
     }
 
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
     pub fn is_only_the_users(&self) -> bool {
-        let stages_nothing_out = !self.record.stages_out() && self.record.place.is_some();
+        let stages_nothing_out = || self.stages_nothing_out() && self.record.place.is_some();
         match self.record.phase {
             Phase::Preparing | Phase::Removing => false,
-            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out,
+            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out(),
         }
     }
 
@@ -252,6 +263,9 @@ impl Recorded {
         let events = caught.watch(self.record.keeper);
         let place = self.record.place.as_ref();
         let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
+        if let Some(allocation) = &allocation {
+            remove_parts(allocation.root(), &self.record.id)?;
+        }
         let stage_out = StageOut {
             stages: &self.record.stage_out,
             elsewhere: self.record.drain_to.clone(),
@@ -279,7 +293,10 @@ impl Recorded {
         if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
-        Ok(())
+        match self.data() {
+            Some(root) => remove_parts(&root, &self.record.id),
+            None => Ok(()),
+        }
     }
 
     /// The journal of a stage-out that was begun, if there is one.

@@ -20,6 +20,7 @@ mod placement;
 mod preview;
 mod profile;
 mod record;
+mod requests;
 mod running;
 mod script;
 mod series;
@@ -56,6 +57,7 @@ pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
 };
 pub use record::{Phase, Place, Record, Recorded, Records, records, state_directories};
+pub use requests::Requested;
 pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};
 pub use staging::expanded_out;

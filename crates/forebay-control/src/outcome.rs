@@ -6,8 +6,8 @@ use forebay_mover::{Failure, Moved, Number};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    DeadlineAccount, Drained, Error, Handled, NotSafe, PersistentUsed, STAGE_OUT_INCOMPLETE,
-    TIME_RAN_OUT,
+    DeadlineAccount, Drained, Error, Handled, NotSafe, PersistentUsed, Requested,
+    STAGE_OUT_INCOMPLETE, TIME_RAN_OUT,
 };
 
 /// The account of one job.
@@ -36,6 +36,8 @@ pub struct Outcome {
     pub drain: Option<Drained>,
     /// Stage-out; none if the script asks for none.
     pub stage_out: Option<Staged>,
+    /// What the job's programs asked to be staged; none if they had nothing to ask for.
+    pub requested: Option<Requested>,
     /// Processes the job had left behind, which were ended.
     pub leftover_processes: usize,
     /// Processes that could not be ended: stage-out may have missed what they wrote later.

@@ -1,6 +1,5 @@
 //! A job that has its allocation: stage in, run, stage out.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Request, StageKind};
@@ -20,8 +19,9 @@ use crate::persistent::{Persistents, Roots};
 use crate::placement::Space;
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
+use crate::requests::{Requests, are_open_in, none_is_open};
 use crate::staging::{StageOut, Staging, lies_in, plan_in};
-use crate::{Error, NotSafe, Outcome, Staged};
+use crate::{Error, NotSafe, Outcome, Requested, Staged};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
@@ -74,11 +74,14 @@ impl Running<'_> {
         })?;
         let guard = self.guard(stage_in.as_ref(), elsewhere);
         let recording = life.order.recording.as_ref();
+        let requests = self.requests()?;
+        let socket = requests.iter().map(Requests::variable);
+        let environment = socket.collect();
         let execution = Execution {
             program: Program::Script(life.order.script),
             submitted_in: &life.submitted_in,
             works_in: &life.works_in,
-            environment: &BTreeMap::new(),
+            environment: &environment,
             output: life.order.output,
             time_limit: life.order.time_limit,
             guard: guard.as_ref(),
@@ -99,8 +102,10 @@ impl Running<'_> {
         })?;
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
+        let before = self.events.stops().count();
+        outcome.requested = requests.and_then(|requests| self.end(&requests, before));
         Ok(if self.has_data() {
-            self.after_the_script(outcome, recorded, drain.as_ref(), guard.as_ref())
+            self.after_the_script(outcome, before, recorded, drain.as_ref(), guard.as_ref())
         } else {
             outcome
         })
@@ -126,6 +131,7 @@ impl Running<'_> {
             on_close: None,
             drain: None,
             stage_out: None,
+            requested: None,
             leftover_processes: executed.leftovers.found,
             unended_processes: executed.leftovers.remaining,
             undelivered: false,
@@ -141,6 +147,7 @@ impl Running<'_> {
     fn after_the_script(
         &self,
         mut outcome: Outcome,
+        before: usize,
         recorded: &mut Recorded,
         drain: Option<&Drain>,
         guard: Option<&Guard>,
@@ -150,10 +157,10 @@ impl Running<'_> {
             self.check_capacity(space);
         }
         let mut missing = !outcome.unended_processes.is_empty();
-        let before = self.events.stops().count();
         let drained = drain.map(Drain::tell);
         let elsewhere = drain.map(Drain::elsewhere).unwrap_or_default();
-        if !life.request.stage_out.is_empty() || !elsewhere.is_empty() {
+        let is_asked = self.allocation().is_some_and(|own| are_open_in(own.root()));
+        if !life.request.stage_out.is_empty() || !elsewhere.is_empty() || is_asked {
             let stage_out = self.stage_out(elsewhere);
             let (staged, not_safe) =
                 self.stage_everything_out(&stage_out, recorded, guard, before, missing);
@@ -179,7 +186,11 @@ impl Running<'_> {
             } else {
                 Record::is_removed
             };
-            if let Err(error) = recorded.update(change) {
+            let written = self
+                .allocation()
+                .map_or(Ok(()), |own| none_is_open(own.root()))
+                .and_then(|()| recorded.update(change));
+            if let Err(error) = written {
                 life.watcher.warning(&error.to_string());
             }
         }
@@ -270,6 +281,24 @@ impl Running<'_> {
         let (not_safe, listed) = recorded.list_not_safe(journal, root).map_err(warn).ok()?;
         listed.unwrap_or_else(|error| warn(error.into()));
         Some(not_safe)
+    }
+
+    /// Listens to what the job's programs ask.
+    fn requests(&self) -> Result<Option<Requests>, Error> {
+        let asked = self.life.request.job.as_ref();
+        match asked.zip(self.space) {
+            Some((job, space)) => Requests::listen(space, &job.access, self.life.directory.id()),
+            None => Ok(None),
+        }
+    }
+
+    /// Brings to its end what the job's programs asked for, but for what is to be staged out now.
+    fn end(&self, requests: &Requests, before: usize) -> Option<Requested> {
+        let (requested, trouble) = requests.end(&self.events.stops(), before);
+        if let Some(error) = trouble {
+            self.life.watcher.warning(&error.to_string());
+        }
+        Some(requested).filter(|requested| *requested != Requested::default())
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.

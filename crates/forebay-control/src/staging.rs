@@ -12,6 +12,7 @@ use crate::drain::{DrainTo, plan_elsewhere};
 use crate::persistent::Roots;
 use crate::placement::Map;
 use crate::record::Recorded;
+use crate::requests::plan_requests;
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
@@ -169,6 +170,7 @@ impl StageOut<'_> {
         }
         if let Some(allocation) = self.allocation {
             plan_elsewhere(&journal, &self.elsewhere, self.stages, allocation)?;
+            plan_requests(&journal, allocation.root())?;
         }
         journal.end_plan()?;
         Ok(journal)

@@ -15,6 +15,7 @@ pub mod priority;
 pub mod probe;
 pub mod process;
 pub mod sharing;
+pub mod socket;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -139,7 +139,7 @@ pub struct Account {
 
 /// The right to carry out a journal, until it is dropped.
 #[derive(Debug)]
-pub struct Running(#[allow(dead_code)] File);
+pub struct Running(#[allow(dead_code)] Option<File>);
 
 /// A journal that is open.
 #[derive(Debug)]
@@ -181,12 +181,12 @@ impl Journal {
         Ok(Self { connection, path })
     }
 
-    /// A journal that goes with this process: to look through sources, not to carry it out.
+    /// A journal that goes with this process: what is killed with it begins anew.
     ///
     /// # Errors
     /// If SQLite has no memory.
     pub fn in_memory() -> Result<Self, Error> {
-        let path = PathBuf::from(":memory:");
+        let path = PathBuf::from(IN_MEMORY);
         let opened = Connection::open_in_memory()
             .and_then(|connection| connection.execute_batch(SCHEMA).map(|()| connection));
         let connection = opened.map_err(|error| Error::journal(&path, error))?;
@@ -235,9 +235,12 @@ impl Journal {
     /// # Errors
     /// [`Error::InHand`] if another process has it.
     pub fn take_in_hand(&self) -> Result<Running, Error> {
+        if self.path == Path::new(IN_MEMORY) {
+            return Ok(Running(None)); // nobody else has it
+        }
         let locked = files::lock_made(&named_beside(&self.path, LOCK_END))?;
         locked
-            .map(Running)
+            .map(|lock| Running(Some(lock)))
             .ok_or_else(|| Error::InHand(self.path.clone()))
     }
 
@@ -251,7 +254,7 @@ impl Journal {
         match files::make_file(&lock, 0o600) {
             Err(error) if error.already_exists() => Ok(None),
             Err(error) => Err(error.into()),
-            Ok(_) => Ok(files::lock(&lock)?.map(Running)),
+            Ok(_) => Ok(files::lock(&lock)?.map(|lock| Running(Some(lock)))),
         }
     }
 
@@ -426,6 +429,8 @@ impl Journal {
 }
 
 const LOCK_END: &str = ".lock";
+/// As SQLite calls it.
+const IN_MEMORY: &str = ":memory:";
 
 type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
 

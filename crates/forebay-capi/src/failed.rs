@@ -1,0 +1,84 @@
+//! The listing of files that could not be staged.
+
+use std::ffi::{c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use forebay_requests::{Answer, Name, Question};
+
+use crate::ask::{ask, name};
+use crate::{status, value};
+
+/// What `dw_failed_stage_t` stands for: what is left of the listing, the next one last.
+pub struct Listing(Vec<(Name, i32)>);
+
+/// See `datawarp.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dw_open_failed_stage(
+    instance: *const c_char,
+    handle: *mut *mut Listing,
+) -> c_int {
+    status(|| {
+        if handle.is_null() {
+            return Err(-libc::EINVAL);
+        }
+        // SAFETY: the header says what is to be given.
+        let below = unsafe { name(instance) }?;
+        let Answer::Failures(mut failures) = ask(&Question::Failures(below.clone()), &below)?
+        else {
+            return Err(-libc::EIO);
+        };
+        failures.reverse();
+        // SAFETY: not NULL, and the header says that it points to a handle.
+        unsafe { *handle = Box::into_raw(Box::new(Listing(failures))) };
+        Ok(())
+    })
+}
+
+/// See `datawarp.h`. A path that does not fit into `size` bytes is left for the next call: `ERANGE`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dw_read_failed_stage(
+    handle: *mut Listing,
+    path: *mut c_char,
+    size: c_int,
+    ret_errno: *mut c_int,
+) -> c_int {
+    let read = value(|| {
+        // SAFETY: what `dw_open_failed_stage` gave and `dw_close_failed_stage` did not take yet, or NULL.
+        let listing = unsafe { handle.as_mut() }.ok_or(-libc::EINVAL)?;
+        if path.is_null() || ret_errno.is_null() {
+            return Err(-libc::EINVAL);
+        }
+        let Some((failed, number)) = listing.0.last().cloned() else {
+            return Ok(0);
+        };
+        let failed = PathBuf::from(failed);
+        let bytes = failed.as_os_str().as_bytes();
+        let length = c_int::try_from(bytes.len()).map_err(|_| -libc::ERANGE)?;
+        if length >= size {
+            return Err(-libc::ERANGE);
+        }
+        // SAFETY: the path and its zero fit into `size` bytes, which the caller says are his.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), path, bytes.len());
+            *path.add(bytes.len()) = 0;
+            *ret_errno = number;
+        }
+        listing.0.pop();
+        Ok(length)
+    });
+    read.unwrap_or_else(|refused| refused)
+}
+
+/// See `datawarp.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dw_close_failed_stage(handle: *mut Listing) -> c_int {
+    status(|| {
+        if handle.is_null() {
+            return Err(-libc::EINVAL);
+        }
+        // SAFETY: what `dw_open_failed_stage` gave, for the last time.
+        drop(unsafe { Box::from_raw(handle) });
+        Ok(())
+    })
+}

@@ -1,0 +1,163 @@
+//! The copies themselves: worker threads, at most so many at a time, that end when there is nothing to do.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_host::files::{self, Kind};
+use forebay_mover::{
+    Did, Error, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out,
+};
+
+use super::Shared;
+use super::book::{Copy, Errno, Failed, Task};
+use crate::Direction;
+
+/// A file larger than this is copied in pieces, so that a cancelled one ends soon.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Failures of one directory that are told.
+const FAILURES_MAX: usize = 100_000;
+
+/// What was moved, and what was not.
+#[derive(Debug, Default)]
+pub(super) struct Became {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) failed: Failed,
+}
+
+/// Starts workers for what waits, as far as there may be more of them.
+pub(super) fn start_workers(shared: &Arc<Shared>) {
+    let mut state = shared.state();
+    let mut waiting = state.book.waiting();
+    while state.workers < state.workers_max && waiting > 0 {
+        waiting -= 1;
+        state.workers += 1;
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || work(&shared));
+    }
+}
+
+fn work(shared: &Shared) {
+    loop {
+        let mut state = shared.state();
+        let task = match state.workers <= state.workers_max {
+            true => state.book.take(),
+            false => None,
+        };
+        let Some(task) = task else {
+            state.workers -= 1;
+            shared.changed.notify_all();
+            return;
+        };
+        drop(state);
+        let became = copy(&task, &shared.tag).unwrap_or_else(|error| Became {
+            failed: failed_as(&task.copy, &[Failure::from(error)]),
+            ..Became::default()
+        });
+        shared.ended(&task, became);
+    }
+}
+
+/// Its own journal goes with us: what is open stands in the list of requests.
+fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
+    let copy = &task.copy;
+    let journal = Journal::in_memory()?;
+    journal.plan(&[transfer(copy)])?;
+    let options = Options {
+        workers: 1, // requests are carried out side by side, not the parts of one
+        piece_bytes: PIECE_BYTES,
+        durable: copy.direction == Direction::Out,
+        placing: Placing::Renamed,
+        verify: Verify::Copy,
+        checksum: false,
+        bytes_per_s_max: None,
+        tag: format!("{tag}-{}", task.serial),
+    };
+    let on = |did| {
+        if matches!(did, Did::File) {
+            task.arrived.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let is_cancelled = || task.cancelled.load(Ordering::SeqCst);
+    let moved = carry_out(&journal, &options, &on, &is_cancelled)?;
+    let mut failures = journal.failures(FAILURES_MAX)?;
+    if moved.is_stopped {
+        let path = copy.ends().0.to_owned();
+        failures.push(Failure::new(
+            path,
+            format!("(os error {})", libc::ECANCELED),
+        ));
+    }
+    Ok(Became {
+        files: moved.files,
+        bytes: moved.bytes,
+        failed: failed_as(copy, &failures),
+    })
+}
+
+/// What is to be moved, for the mover.
+pub(super) fn transfer(copy: &Copy) -> Transfer {
+    let (source, target) = copy.ends();
+    Transfer {
+        what: match copy.is_directory {
+            true => What::Directory,
+            false => What::File,
+        },
+        source: source.to_owned(),
+        target: target.to_owned(),
+    }
+}
+
+/// Files that a directory holds, by their names in the burst buffer; also what cannot be staged, but no links.
+pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
+    let (source, _) = tree.ends();
+    let mut found = BTreeSet::new();
+    let mut open = vec![(source.to_owned(), tree.inner.clone())];
+    while let Some((from, inner)) = open.pop() {
+        for (name, kind) in files::kinds_in(&from).map_err(|error| errno(&error))? {
+            let (from, inner) = (from.join(&name), inner.join(&name));
+            match kind {
+                Kind::Directory => open.push((from, inner)),
+                Kind::Link => {}
+                Kind::File | Kind::Other => drop(found.insert(inner)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Failures by their names in the burst buffer.
+fn failed_as(copy: &Copy, failures: &[Failure]) -> Failed {
+    let (source, target) = copy.ends();
+    let named = |failure: &Failure| {
+        let path = &failure.path;
+        let rest = path.strip_prefix(source).or(path.strip_prefix(target));
+        match rest {
+            Ok(rest) if copy.is_directory && rest.file_name().is_some() => copy.inner.join(rest),
+            _ => copy.inner.clone(),
+        }
+    };
+    let failed = failures
+        .iter()
+        .map(|failure| (named(failure), errno_of(&failure.reason)));
+    failed.collect()
+}
+
+/// The system's own number stands in its message; the rest is the mover's judgement.
+fn errno_of(reason: &str) -> Errno {
+    let number = reason.split_once("(os error ");
+    let number = number.and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
+    number.unwrap_or_else(|| match reason {
+        _ if reason.ends_with("does not exist") => libc::ENOENT,
+        _ if reason.contains("cannot be staged") => libc::EINVAL,
+        _ if reason.contains("a directory stands") => libc::EISDIR,
+        _ if reason.contains("while it was copied") => libc::EAGAIN,
+        _ => libc::EIO,
+    })
+}
+
+pub(super) fn errno(error: &forebay_host::Error) -> Errno {
+    error.source.raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,158 @@
+//! What programs asked to be staged out and has not arrived, on disk beside the data: whoever is killed, the
+//! next one carries it out.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use forebay_host::files;
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use super::book::{Copy, Errno};
+use crate::Error;
+
+/// Beside the namespaces of an allocation.
+const NAME: &str = "requests.sqlite";
+
+const SCHEMA: &str = "
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = NORMAL;
+    CREATE TABLE IF NOT EXISTS open (
+      inner BLOB NOT NULL, is_directory INTEGER NOT NULL, outer BLOB NOT NULL, PRIMARY KEY (inner, is_directory)
+    ) WITHOUT ROWID;";
+
+/// A request that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Open {
+    /// In the burst buffer.
+    pub(super) inner: PathBuf,
+    /// On the file system.
+    pub(super) outer: PathBuf,
+    pub(super) is_directory: bool,
+}
+
+/// All of one job. Made when the first one comes.
+#[derive(Debug)]
+pub(super) struct OpenRequests {
+    path: PathBuf,
+    connection: Option<Connection>,
+}
+
+impl OpenRequests {
+    /// Beside the namespaces of the allocation at `root`.
+    pub(super) fn beside(root: &Path) -> Self {
+        Self {
+            path: root.join(NAME),
+            connection: None,
+        }
+    }
+
+    /// Writes down all of them, or none.
+    ///
+    /// # Errors
+    /// The number that the program is told.
+    pub(super) fn add<'a>(&mut self, copies: impl Iterator<Item = &'a Copy>) -> Result<(), Errno> {
+        let mut copies = copies.peekable();
+        if copies.peek().is_none() {
+            return Ok(());
+        }
+        let connection = self.made().map_err(|error| errno_of(&error))?;
+        let added = connection.transaction().and_then(|transaction| {
+            for copy in copies {
+                let (inner, outer) = (bytes(&copy.inner), bytes(&copy.outer));
+                let sql =
+                    "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
+                let mut insert = transaction.prepare_cached(sql)?;
+                insert.execute(params![inner, copy.is_directory, outer])?;
+            }
+            transaction.commit()
+        });
+        added.map_err(|error| errno_of(&error))
+    }
+
+    /// It has arrived, or is wanted no more.
+    pub(super) fn remove(&mut self, inner: &Path, is_directory: bool) -> Result<(), Errno> {
+        let Some(connection) = &self.connection else {
+            return Ok(());
+        };
+        let sql = "DELETE FROM open WHERE inner = ? AND is_directory = ?";
+        let removed = connection
+            .prepare_cached(sql)
+            .and_then(|mut delete| delete.execute(params![bytes(inner), is_directory]));
+        removed.map(drop).map_err(|error| errno_of(&error))
+    }
+
+    fn made(&mut self) -> rusqlite::Result<&mut Connection> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = Connection::open(&self.path)?;
+                connection.execute_batch(SCHEMA)?;
+                connection
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+}
+
+/// What is open in the allocation at `root`.
+///
+/// # Errors
+/// If it is damaged.
+pub(super) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
+    let path = root.join(NAME);
+    if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
+        return Ok(Vec::new());
+    }
+    let read = || {
+        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        if !connection.table_exists(None, "open")? {
+            return Ok(Vec::new()); // killed before the first one was written down
+        }
+        let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
+        let mut select = connection.prepare(sql)?;
+        let rows = select.query_map([], open_of)?;
+        rows.collect()
+    };
+    read().map_err(|error: rusqlite::Error| Error::Requests {
+        path: path.clone(),
+        error,
+    })
+}
+
+/// All that was open in the allocation at `root` has arrived.
+///
+/// # Errors
+/// If that cannot be written down.
+pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
+    let path = root.join(NAME);
+    if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
+        return Ok(());
+    }
+    let emptied = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .and_then(|connection| connection.execute_batch("DELETE FROM open"));
+    emptied.map_err(|error| Error::Requests { path, error })
+}
+
+fn open_of(row: &Row) -> rusqlite::Result<Open> {
+    let path = |column| {
+        row.get(column)
+            .map(|name: Vec<u8>| OsString::from_vec(name).into())
+    };
+    Ok(Open {
+        inner: path(0)?,
+        outer: path(2)?,
+        is_directory: row.get(1)?,
+    })
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn errno_of(error: &rusqlite::Error) -> Errno {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => libc::ENOSPC,
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,464 @@
+//! What a program asks is judged and noted here, and answered at once; copying is for others.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use forebay_host::files::{self, Kind};
+use forebay_host::socket::{Channel, Listener};
+use forebay_host::{clock, machine};
+use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
+use serde_json::json;
+
+use super::book::{Copy, Errno};
+use super::copy::{errno, files_of, start_workers};
+use super::{Shared, State, WORKERS_MAX};
+use crate::Direction;
+
+/// Whoever speaks to us has his question ready.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For want of descriptors nobody can be listened to for a while.
+const PAUSE: Duration = Duration::from_millis(10);
+/// With one server, a stripe of any size holds; this one is usual on the file systems around.
+const STRIPE_BYTES: u64 = 1 << 20;
+
+/// Answers until the listener is closed.
+pub(super) fn answer(shared: &Arc<Shared>, listener: &Listener) {
+    loop {
+        match listener.accept(PATIENCE) {
+            Ok(None) => return,
+            Ok(Some(channel)) => answer_one(shared, channel),
+            Err(_) => clock::sleep(PAUSE),
+        }
+    }
+}
+
+fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
+    let Ok(question) = heard(&mut channel) else {
+        return; // killed while he spoke
+    };
+    let takes_long = |action| matches!(action, Action::Wait | Action::Terminate);
+    match question {
+        Question::About { action, .. } if takes_long(action) => {
+            let shared = Arc::clone(shared);
+            std::thread::spawn(move || reply(&shared, &mut channel, question));
+        }
+        _ => reply(shared, &mut channel, question),
+    }
+}
+
+fn reply(shared: &Arc<Shared>, channel: &mut Channel, question: Question) {
+    let answer = shared.judge(question).unwrap_or_else(Answer::Refused);
+    // Whoever asked may have been killed; what he asked for stands.
+    forebay_requests::answer(channel, &answer).ok();
+}
+
+impl Shared {
+    fn judge(self: &Arc<Self>, question: Question) -> Result<Answer, Errno> {
+        match question {
+            Question::StageIn {
+                shape,
+                inner,
+                outer,
+            } => self.stage_in(shape, inner, outer)?,
+            Question::StageOut {
+                shape,
+                at_job_end,
+                inner,
+                outer,
+            } => self.stage_out(shape, at_job_end, inner, outer)?,
+            Question::About {
+                action,
+                shape,
+                inner,
+            } => return self.about(action, shape, inner),
+            Question::Failures(below) => return self.failures(below),
+            Question::Concurrency(instance, most) => {
+                self.place(instance)?;
+                let most = Some(most.min(WORKERS_MAX)).filter(|most| *most > 0);
+                self.state().workers_max = most.ok_or(libc::EINVAL)? as usize;
+                start_workers(self);
+            }
+            Question::Accounting(instance) => {
+                self.place(instance)?;
+                return Ok(Answer::Accounting(self.accounting()));
+            }
+            Question::Layout(name) => {
+                let status = files::status(&self.place(name)?).map_err(|error| errno(&error))?;
+                let is_empty = status.kind == Kind::File && status.size_bytes == 0;
+                return Ok(Answer::Layout {
+                    stripe_bytes: STRIPE_BYTES,
+                    may_be_set: is_empty || status.kind == Kind::Directory,
+                });
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// The path with links resolved, proved to lie in the striped namespace.
+    fn place(&self, name: Name) -> Result<PathBuf, Errno> {
+        let path = PathBuf::from(name);
+        let real = match files::real_path(&path) {
+            Err(error) if error.is_not_found() => {
+                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                    return Err(libc::EINVAL);
+                };
+                files::real_path(parent)
+                    .map_err(|error| errno(&error))?
+                    .join(name)
+            }
+            found => found.map_err(|error| errno(&error))?,
+        };
+        match real.starts_with(&self.root) {
+            true => Ok(real),
+            false => Err(libc::EINVAL),
+        }
+    }
+
+    /// A path on the file system, proved to lie outside of the allocation.
+    fn outside(&self, name: Name) -> Result<PathBuf, Errno> {
+        let path = PathBuf::from(name);
+        let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
+        match real.starts_with(&self.allocation) {
+            true => Err(libc::EINVAL),
+            false => Ok(path),
+        }
+    }
+
+    fn stage_in(
+        self: &Arc<Self>,
+        shape: Shape,
+        inner: Name,
+        outer: Vec<Name>,
+    ) -> Result<(), Errno> {
+        let inner = self.place(inner)?;
+        let outer: Result<Vec<_>, _> = outer.into_iter().map(|name| self.outside(name)).collect();
+        let copies = match shape {
+            Shape::File => {
+                refuse_directory(&inner)?;
+                vec![(inner.clone(), one(outer?)?)]
+            }
+            Shape::Directory => {
+                must_be_directory(&inner)?;
+                let outer = one(outer?)?;
+                must_be_directory(&outer)?;
+                return self.stage_tree(copy(Direction::In, inner, outer, true), false);
+            }
+            Shape::List => {
+                must_be_directory(&inner)?;
+                let into = |outer: PathBuf| Some((inner.join(outer.file_name()?), outer));
+                let copies = outer?.into_iter().map(into).collect::<Option<Vec<_>>>();
+                copies.ok_or(libc::EINVAL)?
+            }
+        };
+        for (inner, outer) in &copies {
+            must_be_file(outer)?;
+            refuse_directory(inner)?;
+        }
+        let copies = copies
+            .into_iter()
+            .map(|(inner, outer)| copy(Direction::In, inner, outer, false));
+        self.queue(copies.collect(), false)
+    }
+
+    fn stage_out(
+        self: &Arc<Self>,
+        shape: Shape,
+        at_job_end: bool,
+        inner: Vec<Name>,
+        outer: Name,
+    ) -> Result<(), Errno> {
+        let inner: Result<Vec<_>, _> = inner.into_iter().map(|name| self.place(name)).collect();
+        let (inner, outer) = (inner?, self.outside(outer)?);
+        let copies = match shape {
+            Shape::File => {
+                must_be_directory(outer.parent().ok_or(libc::EISDIR)?)?;
+                vec![(one(inner)?, outer)]
+            }
+            Shape::Directory => {
+                let inner = one(inner)?;
+                must_be_directory(&inner)?;
+                must_be_directory(&outer)?;
+                return self.stage_tree(copy(Direction::Out, inner, outer, true), at_job_end);
+            }
+            Shape::List => {
+                must_be_directory(&outer)?;
+                let into = |inner: PathBuf| Some((inner.clone(), outer.join(inner.file_name()?)));
+                let copies = inner.into_iter().map(into).collect::<Option<Vec<_>>>();
+                copies.ok_or(libc::EINVAL)?
+            }
+        };
+        for (inner, outer) in &copies {
+            must_be_file(inner)?;
+            refuse_directory(outer)?;
+        }
+        let copies = copies
+            .into_iter()
+            .map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
+        self.queue(copies.collect(), at_job_end)
+    }
+
+    /// All of them, or none.
+    fn queue(self: &Arc<Self>, copies: Vec<Copy>, at_job_end: bool) -> Result<(), Errno> {
+        let mut targets: Vec<_> = copies.iter().map(|copy| copy.ends().1).collect();
+        targets.sort_unstable();
+        if targets.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(libc::EEXIST); // one of them would be lost
+        }
+        let copies = copies.into_iter().map(|copy| (copy, BTreeSet::new()));
+        self.add(copies.collect(), at_job_end)
+    }
+
+    fn stage_tree(self: &Arc<Self>, copy: Copy, at_job_end: bool) -> Result<(), Errno> {
+        let files = files_of(&copy)?;
+        self.add(vec![(copy, files)], at_job_end)
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        copies: Vec<(Copy, BTreeSet<PathBuf>)>,
+        at_job_end: bool,
+    ) -> Result<(), Errno> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(libc::ESHUTDOWN);
+        }
+        let is_busy = |(copy, _): &(Copy, _)| {
+            let (inner, is_directory) = (&copy.inner, copy.is_directory);
+            let is_deferred = || state.book.deferred(inner, is_directory).is_some();
+            // What is to be staged out must not be overwritten first.
+            state.book.is_busy(inner, is_directory)
+                || (copy.direction == Direction::In && is_deferred())
+        };
+        if copies.iter().any(is_busy) {
+            return Err(libc::EBUSY);
+        }
+        let out = copies.iter().map(|(copy, _)| copy);
+        let out = out.filter(|copy| copy.direction == Direction::Out);
+        state.open.add(out)?;
+        for (copy, files) in copies {
+            state.book.add(copy, files, at_job_end);
+        }
+        drop(state);
+        start_workers(self);
+        Ok(())
+    }
+
+    fn about(
+        self: &Arc<Self>,
+        action: Action,
+        shape: Shape,
+        inner: Vec<Name>,
+    ) -> Result<Answer, Errno> {
+        let is_tree = shape == Shape::Directory;
+        let inner: Result<Vec<_>, _> = inner
+            .into_iter()
+            .map(|name| self.known(name, is_tree))
+            .collect();
+        let inner = inner?;
+        match action {
+            Action::Query => {
+                let mut state = self.state();
+                let mut sum = Counts::default();
+                for path in &inner {
+                    sum += state.counts(path, is_tree)?;
+                }
+                return Ok(Answer::Counts(sum));
+            }
+            Action::Wait => {
+                self.until(&inner, is_tree, |state, path| {
+                    !state.book.is_busy(path, is_tree)
+                })?;
+            }
+            Action::Terminate => {
+                self.must_be_asked(&inner, is_tree)?;
+                self.until(&inner, is_tree, |state, path| state.book.terminate(path))?;
+                let mut state = self.state();
+                for path in &inner {
+                    state.open.remove(path, is_tree)?;
+                }
+            }
+            Action::Revoke => {
+                let mut state = self.state();
+                state.deferred(&inner, is_tree)?;
+                for path in &inner {
+                    state.open.remove(path, is_tree)?;
+                    state.book.forget(path);
+                }
+            }
+            Action::Activate => {
+                let mut deferred = self.state().deferred(&inner, is_tree)?;
+                if is_tree {
+                    self.stage_tree(deferred.remove(0), false)?;
+                } else {
+                    self.queue(deferred, false)?;
+                }
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// What is part of a directory that was asked for cannot be ended alone.
+    fn must_be_asked(&self, inner: &[PathBuf], is_tree: bool) -> Result<(), Errno> {
+        let mut state = self.state();
+        for path in inner {
+            state.counts(path, is_tree)?;
+        }
+        let book = &state.book;
+        match inner.iter().all(|path| book.is_asked(path, is_tree)) {
+            true => Ok(()),
+            false => Err(libc::EINVAL),
+        }
+    }
+
+    /// A path that may be asked about: as it was given, if it is known under that name.
+    fn known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
+        let path = PathBuf::from(name.clone());
+        if self.state().book.is_asked(&path, is_tree) {
+            return Ok(path); // saves a look at each of its directories
+        }
+        self.place(name)
+    }
+
+    /// Waits until it holds of all of them; each must have been asked for.
+    fn until(
+        &self,
+        inner: &[PathBuf],
+        is_tree: bool,
+        holds: impl Fn(&mut State, &Path) -> bool,
+    ) -> Result<(), Errno> {
+        let mut state = self.state();
+        for path in inner {
+            state.counts(path, is_tree)?;
+        }
+        loop {
+            // All are asked each time: terminating begins with all at once.
+            let held = inner.iter().filter(|path| holds(&mut state, path)).count();
+            if held == inner.len() {
+                return Ok(());
+            }
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn failures(&self, below: Name) -> Result<Answer, Errno> {
+        let below = self.place(below)?;
+        let mut state = self.state();
+        let mut told = Vec::new();
+        for (path, errno) in state.book.failures(&below) {
+            if !state.is_removed(&path) {
+                told.push((Name::from(path.as_path()), errno));
+            }
+        }
+        Ok(Answer::Failures(told))
+    }
+
+    /// What is known of the names that are publicly documented for DataWarp.
+    fn accounting(&self) -> String {
+        let space = machine::space(&self.allocation).ok();
+        let capacity_used = match (self.is_mounted, &space) {
+            (true, Some(space)) => space.total_bytes.saturating_sub(space.available_bytes),
+            _ => files::tree_bytes(&self.allocation),
+        };
+        let requested = self.state().requested.clone();
+        let account = json!({
+            "realm": {
+                "dwtype": "scratch",
+                "realm_id": self.tag,
+                "server_count": 1,
+                "server_hostname": machine::hostname(),
+                "namespace_count": self.namespaces,
+            },
+            "fragments": [{
+                "capacity_used": capacity_used,
+                "capacity_max": self.capacity_bytes,
+                "fs_capacity": space.map(|space| space.total_bytes),
+            }],
+            "namespaces": [{
+                "namespace_id": 0,
+                "stage_bytes_read": requested.bytes_in,
+                "stage_bytes_written": requested.bytes_out,
+            }],
+        });
+        account.to_string()
+    }
+}
+
+impl State {
+    fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
+        let counts = self.book.counts(path, is_tree);
+        match counts {
+            _ if !is_tree && self.is_removed(path) => Err(libc::ENOENT),
+            _ if is_tree && files::status(path).is_err() => Err(libc::ENOENT),
+            Some(counts) => Ok(counts),
+            None => Err(libc::EINVAL),
+        }
+    }
+
+    /// A file that came out of the burst buffer, or should have, and is not there any more takes with it
+    /// what was known of it.
+    fn is_removed(&mut self, path: &Path) -> bool {
+        let is_there = files::status(path).is_ok();
+        if is_there || self.book.is_busy(path, false) || self.book.is_in(path) {
+            return false;
+        }
+        self.book.forget(path);
+        self.closed(path, false);
+        true
+    }
+
+    /// What is deferred of these, all of which must be.
+    fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Copy>, Errno> {
+        let of = |path: &PathBuf| self.book.deferred(path, is_tree);
+        let deferred: Option<Vec<_>> = inner.iter().map(of).collect();
+        let deferred = deferred.filter(|deferred| !deferred.is_empty());
+        if let Some(deferred) = deferred {
+            return Ok(deferred);
+        }
+        for path in inner {
+            self.counts(path, is_tree)?; // says that it is missing, where it is
+        }
+        Err(libc::EINVAL)
+    }
+}
+
+fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool) -> Copy {
+    Copy {
+        direction,
+        inner,
+        outer,
+        is_directory,
+    }
+}
+
+/// The only one.
+fn one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {
+    let [path] = <[PathBuf; 1]>::try_from(paths).map_err(|_| libc::EINVAL)?;
+    Ok(path)
+}
+
+fn must_be_directory(path: &Path) -> Result<(), Errno> {
+    match files::status(path).map_err(|error| errno(&error))?.kind {
+        Kind::Directory => Ok(()),
+        _ => Err(libc::ENOTDIR),
+    }
+}
+
+fn must_be_file(path: &Path) -> Result<(), Errno> {
+    match files::status(path).map_err(|error| errno(&error))?.kind {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(libc::EISDIR),
+        Kind::Link | Kind::Other => Err(libc::EINVAL),
+    }
+}
+
+/// What is to become a file may be one already, or nothing.
+fn refuse_directory(path: &Path) -> Result<(), Errno> {
+    match files::status(path) {
+        Ok(status) if status.kind == Kind::Directory => Err(libc::EISDIR),
+        Err(error) if !error.is_not_found() => Err(errno(&error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,176 @@
+//! Sockets by which processes of one machine speak, each with a name in the file system.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{SendFlags, Shutdown};
+
+use crate::{Result, on};
+
+/// The kernel's limit for the name of a socket, with the zero at its end (unix(7)).
+const NAME_BYTES_MAX: usize = 108;
+
+/// Where others may speak to us.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// A conversation; messages have a length in bytes in front of them.
+#[derive(Debug)]
+pub struct Channel {
+    stream: UnixStream,
+    path: PathBuf,
+}
+
+impl Listener {
+    /// Makes a socket of this name.
+    ///
+    /// # Errors
+    /// As `bind(2)`.
+    pub fn bind(path: &Path) -> Result<Self> {
+        let listener = on(
+            by_name(path, |name| UnixListener::bind(name)),
+            "listen at",
+            path,
+        )?;
+        let path = path.to_owned();
+        Ok(Self { listener, path })
+    }
+
+    /// Waits for the next one who speaks; none once the listener is closed. Who says nothing for `patience`
+    /// is not listened to.
+    ///
+    /// # Errors
+    /// As `accept(2)`.
+    pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
+        let stream = match self.listener.accept() {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
+            accepted => on(accepted, "accept at", &self.path)?.0,
+        };
+        on(
+            stream.set_read_timeout(Some(patience)),
+            "listen at",
+            &self.path,
+        )?;
+        let path = self.path.clone();
+        Ok(Some(Channel { stream, path }))
+    }
+
+    /// Nobody is listened to any more: whoever waits in [`Listener::accept`] is told so.
+    ///
+    /// # Errors
+    /// As `shutdown(2)`.
+    pub fn close(&self) -> Result<()> {
+        let closed = rustix::net::shutdown(&self.listener, Shutdown::Both);
+        on(closed, "close", &self.path)
+    }
+}
+
+/// Speaks to the one who listens at this name.
+///
+/// # Errors
+/// As `connect(2)`.
+pub fn connect(path: &Path) -> Result<Channel> {
+    let stream = by_name(path, |name| {
+        loop {
+            match UnixStream::connect(name) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                connected => return connected,
+            }
+        }
+    });
+    let path = path.to_owned();
+    on(stream, "speak to", &path).map(|stream| Channel { stream, path })
+}
+
+impl Channel {
+    /// Sends a message. Nobody is killed where the other one is gone.
+    ///
+    /// # Errors
+    /// As `send(2)`; if it is longer than 32 bits can say.
+    pub fn send(&mut self, message: &[u8]) -> Result<()> {
+        let length = u32::try_from(message.len()).map_err(io::Error::other);
+        let length = on(length, "send to", &self.path)?;
+        let mut left = &[&length.to_le_bytes(), message].concat()[..];
+        while !left.is_empty() {
+            let sent = rustix::io::retry_on_intr(|| {
+                rustix::net::send(&self.stream, left, SendFlags::NOSIGNAL)
+            });
+            left = &left[on(sent, "send to", &self.path)?..];
+        }
+        Ok(())
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// As `read(2)`; if it ends too soon, or is longer than `bytes_max`.
+    pub fn receive(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
+        let mut length = [0; 4];
+        on(self.stream.read_exact(&mut length), "hear", &self.path)?;
+        let length = u32::from_le_bytes(length);
+        if length > bytes_max {
+            return on(Err(io::Error::other("it is too long")), "hear", &self.path);
+        }
+        let mut message = vec![0; length as usize];
+        on(self.stream.read_exact(&mut message), "hear", &self.path)?;
+        Ok(message)
+    }
+
+    /// Attaches the socket's name to an error about what is said.
+    ///
+    /// # Errors
+    /// The given one, dressed.
+    pub fn named<T>(&self, result: io::Result<T>, operation: &'static str) -> Result<T> {
+        on(result, operation, &self.path)
+    }
+}
+
+/// Calls with a name that the kernel takes: a long one goes through an open directory.
+fn by_name<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let short = path.as_os_str().as_bytes().len() < NAME_BYTES_MAX;
+    let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), short) else {
+        return call(path);
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(parent, flags, Mode::empty())?;
+    let open = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+    call(&open.join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_and_a_closed_listener_says_so_also_where_the_name_is_long() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let long = scratch.path().join("x".repeat(120));
+        std::fs::create_dir(&long).expect("mkdir");
+        for directory in [scratch.path(), &long] {
+            let name = directory.join("socket");
+            let listener = Listener::bind(&name).expect("bind");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut channel = connect(&name).expect("connect");
+                    channel.send(b"how far?").expect("send");
+                    assert_eq!(channel.receive(100).expect("answer"), b"done");
+                });
+                const PATIENCE: Duration = Duration::from_secs(60);
+                let mut channel = listener.accept(PATIENCE).expect("accept").expect("one");
+                assert_eq!(channel.receive(100).expect("question"), b"how far?");
+                channel.send(b"done").expect("answer");
+                let waiting = scope.spawn(|| listener.accept(PATIENCE).expect("closed").is_none());
+                listener.close().expect("close");
+                assert!(waiting.join().expect("thread"));
+            });
+        }
+    }
+}

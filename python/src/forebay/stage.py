@@ -1,0 +1,135 @@
+"""What a program asks of its job's burst buffer while it runs: libdatawarp from Python (docs/libdatawarp.md).
+
+The burst-buffer path comes first, in both directions. Each function takes a file, a directory, or a list
+of files. What is refused is an OSError with the number that docs/libdatawarp.md explains.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+Name = str | bytes | os.PathLike
+#: Values of `enum dw_stage_type`.
+WHEN = {"now": 0, "job-end": 1}
+_REVOKE, _ACTIVATE = 2, 3
+_LIBRARY = "libdatawarp.so"
+#: A path is no longer than this, in bytes.
+_PATH_BYTES = 1 << 16
+
+
+class Counts(NamedTuple):
+    """Numbers of files in each state."""
+
+    complete: int
+    pending: int
+    deferred: int
+    failed: int
+
+
+class Failure(NamedTuple):
+    """A file of the burst buffer that could not be staged, and the number of the error, as in `errno`."""
+
+    path: str
+    errno: int
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Where the loader finds it, else where `forebay` is installed."""
+    programs = [Path(found) for found in (shutil.which("forebay"), sys.executable) if found]
+    beside = [(program.parent.parent / "lib" / _LIBRARY) for program in programs]
+    # PREFIX/lib/forebay/python is where `make install` puts Forebay's own Python.
+    beside.append(Path(sys.prefix).parents[1] / _LIBRARY)
+    found = next((str(path) for path in beside if path.is_file()), _LIBRARY)
+    try:
+        return ctypes.CDLL(found)
+    except OSError as error:
+        hint = "set LD_LIBRARY_PATH to the lib folder of where Forebay is installed"
+        raise ImportError(f"{_LIBRARY} cannot be loaded ({error}); {hint}") from error
+
+
+def _call(name: str, *arguments: object, about: object) -> int:
+    """Calls a function that returns 0 or more, or the negative number of an error."""
+    result = getattr(_library(), name)(*arguments)
+    if result < 0:
+        raise OSError(-result, os.strerror(-result), str(about))
+    return result
+
+
+def _is_list(path: Name | Sequence[Name]) -> bool:
+    return not isinstance(path, (str, bytes, os.PathLike))
+
+
+def _kind(path: Name | Sequence[Name]) -> str:
+    if _is_list(path):
+        return "list"
+    return "directory" if os.path.isdir(os.fspath(path)) else "file"
+
+
+def _given(path: Name | Sequence[Name]) -> object:
+    if not _is_list(path):
+        return os.fsencode(path)
+    names = [os.fsencode(name) for name in path]
+    return (ctypes.c_char_p * (len(names) + 1))(*names, None)
+
+
+def stage_in(path: Name, pfs: Name | Sequence[Name]) -> None:
+    """Queues a copy of `pfs` to `path`: a file, what is in a directory, or a list into a directory."""
+    _call(f"dw_stage_{_kind(pfs)}_in", os.fsencode(path), _given(pfs), about=path)
+
+
+def stage_out(path: Name | Sequence[Name], pfs: Name, when: str = "now") -> None:
+    """Queues a copy of `path` to `pfs`: `when` is "now" or "job-end". Of a list, `pfs` is a directory."""
+    if when not in WHEN:
+        raise ValueError(f"when is {when!r}; it can be 'now' or 'job-end'")
+    _call(f"dw_stage_{_kind(path)}_out", _given(path), os.fsencode(pfs), WHEN[when], about=path)
+
+
+def revoke(path: Name | Sequence[Name]) -> None:
+    """Drops what was to be staged out at the job's end."""
+    _call(f"dw_stage_{_kind(path)}_out", _given(path), None, _REVOKE, about=path)
+
+
+def activate(path: Name | Sequence[Name]) -> None:
+    """Stages out now what was to be staged out at the job's end."""
+    _call(f"dw_stage_{_kind(path)}_out", _given(path), None, _ACTIVATE, about=path)
+
+
+def query(path: Name | Sequence[Name]) -> Counts:
+    """How far it is."""
+    counts = [ctypes.c_int() for _ in range(4)]
+    _call(f"dw_query_{_kind(path)}_stage", _given(path), *map(ctypes.byref, counts), about=path)
+    return Counts(*(count.value for count in counts))
+
+
+def wait(path: Name | Sequence[Name]) -> None:
+    """Returns when nothing of it is in progress, whether it arrived or failed: `query` tells."""
+    _call(f"dw_wait_{_kind(path)}_stage", _given(path), about=path)
+
+
+def terminate(path: Name | Sequence[Name]) -> None:
+    """Ends it and forgets it; no part of a file is left."""
+    _call(f"dw_terminate_{_kind(path)}_stage", _given(path), about=path)
+
+
+def failures(instance: Name) -> list[Failure]:
+    """The files below a directory of the burst buffer that could not be staged."""
+    handle, number = ctypes.c_void_p(), ctypes.c_int()
+    buffer = ctypes.create_string_buffer(_PATH_BYTES)
+    found = []
+    _call("dw_open_failed_stage", os.fsencode(instance), ctypes.byref(handle), about=instance)
+    try:
+        while _call(
+            "dw_read_failed_stage", handle, buffer, _PATH_BYTES, ctypes.byref(number), about=instance
+        ):
+            found.append(Failure(os.fsdecode(buffer.value), number.value))
+    finally:
+        _call("dw_close_failed_stage", handle, about=instance)
+    return found

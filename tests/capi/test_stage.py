@@ -1,0 +1,321 @@
+"""What C programs ask of the burst buffer while their job runs, and what becomes of it (docs/libdatawarp.md)."""
+
+import errno
+import json
+import os
+import subprocess
+
+import pytest
+
+from asking import PATHS, compiled
+from job import DW, KILL
+from slow import MODEL
+
+DONE, PENDING, DEFERRED, FAILED = "0 1 0 0 0", "0 0 1 0 0", "0 0 0 1 0", "0 0 0 0 1"
+INVALID = str(-errno.EINVAL)
+MISSING = str(-errno.ENOENT)
+BUSY = str(-errno.EBUSY)
+
+
+def test_a_file_goes_out_now_and_is_seen_to_arrive_while_the_job_runs(asking):
+    said = asking.says(
+        "echo result > $S/f; ask out $S/f pfs/f now; ask poll $S/f; ask wait $S/f; cat pfs/f; ask query $S/f"
+    )
+    assert said == ["0", DONE, "0", "result", DONE]
+    assert not any(name.name.startswith(".forebay") for name in asking.pfs.iterdir())
+    asking.job.leaves_nothing()
+
+
+def test_a_file_comes_in_and_paths_may_be_relative_and_lead_through_links(asking):
+    (asking.pfs / "f").write_text("input\n")
+    said = asking.says(
+        "ln -s $S link; ask in link/f pfs/f; ask wait link/f; cat $S/f; cd $S; ask query ./f; ask query $S/../striped/f"
+    )
+    assert said == ["0", "0", "input", DONE, DONE]
+
+
+def test_directories_go_both_ways_with_all_that_is_in_them(asking):
+    (asking.pfs / "in" / "empty").mkdir(parents=True)
+    (asking.pfs / "in" / "deep").mkdir(mode=0o750)
+    (asking.pfs / "in" / "deep" / "a").write_text("a")
+    (asking.pfs / "in" / "b").write_text("b")
+    (asking.pfs / "in" / "link").symlink_to("nowhere")
+    (asking.pfs / "out").mkdir()
+    said = asking.says(
+        "mkdir $S/d; ask in-directory $S/d pfs/in; ask wait-directory $S/d; ask query-directory $S/d\n"
+        "ask query $S/d/deep/a; ask out-directory $S/d pfs/out now; ask wait-directory $S/d; ask query-directory $S/d"
+    )
+    assert said == ["0", "0", "0 2 0 0 0", DONE, "0", "0", "0 2 0 0 0"]
+    out = asking.pfs / "out"
+    assert sorted(str(path.relative_to(out)) for path in out.rglob("*")) == [
+        "b",
+        "deep",
+        "deep/a",
+        "empty",
+        "link",
+    ]
+    assert (out / "deep").stat().st_mode & 0o777 == 0o750 and os.readlink(out / "link") == "nowhere"
+
+
+def test_lists_go_both_ways(asking):
+    for name in ("a", "b"):
+        (asking.pfs / name).write_text(name)
+    (asking.pfs / "out").mkdir()
+    said = asking.says(
+        "ask in-list $S pfs/a pfs/b; ask wait-list $S/a $S/b; ask query-list $S/a $S/b\n"
+        "ask out-list pfs/out end $S/a $S/b; ask query-list $S/a $S/b\n"
+        "ask out-list - activate $S/a; ask wait-list $S/a $S/b; ask query-list $S/a $S/b; ls pfs/out\n"
+        "ask in-list $S pfs/a pfs; ask query-list $S/a $S/never"
+    )
+    wrong = [str(-errno.EISDIR), MISSING]
+    assert said == ["0", "0", "0 2 0 0 0", "0", "0 0 0 2 0", "0", "0", "0 1 0 1 0", "a", *wrong]
+    assert sorted(path.name for path in (asking.pfs / "out").iterdir()) == ["a", "b"]
+
+
+def test_what_is_deferred_goes_at_the_end_unless_it_is_revoked_and_at_once_if_it_is_activated(asking):
+    said = asking.says(
+        "for f in kept revoked active; do echo $f > $S/$f; ask out $S/$f pfs/$f end; done; ask query $S/kept\n"
+        "ask out $S/revoked - revoke; ask query $S/revoked; ask out $S/revoked - revoke\n"
+        "ask out $S/active - activate; ask wait $S/active; ask query $S/active; ls pfs"
+    )
+    assert said == ["0", "0", "0", DEFERRED, "0", INVALID, INVALID, "0", "0", DONE, "active"]
+    assert sorted(path.name for path in asking.pfs.iterdir()) == ["active", "kept"]
+    assert "1 out; 1 were left" in asking.err
+    asking.job.leaves_nothing()
+
+
+def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(asking):
+    said = asking.says(
+        "mkdir $S/d $S/r; echo 1 > $S/d/a; echo 1 > $S/r/a; for d in d r; do ask out-directory $S/$d pfs end; done\n"
+        "ask query-directory $S/d; ask query $S/d/a; ask out $S/d/a - revoke; ask out-directory $S/r - revoke\n"
+        "ask query-directory $S/r; rm $S/d/a; echo 2 > $S/d/b"
+    )
+    assert said == ["0", "0", DEFERRED, DEFERRED, INVALID, "0", INVALID]
+    assert [path.name for path in asking.pfs.iterdir()] == ["b"]
+
+
+def test_of_many_checkpoints_only_the_newest_is_drained(asking):
+    asking.says("checkpoints $S pfs 200")
+    assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [
+        ("checkpoint.199", "step 199\n")
+    ]
+    asking.job.leaves_nothing()
+
+
+def test_a_removed_file_takes_its_request_with_it(asking):
+    said = asking.says(
+        "for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a"
+    )
+    assert said == ["0", "0", MISSING]
+    assert [path.name for path in asking.pfs.iterdir()] == ["b"]
+
+
+def test_what_a_killed_job_asked_for_is_drained(asking):
+    asking.says("checkpoints $S pfs -3", "--time", "0:01", status=124)
+    assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
+    asking.job.leaves_nothing()
+
+
+# Each file's directory becomes a file before its stage begins.
+SPOILED = """for f in a b c; do
+echo $f > $S/$f; mkdir pfs/$f; ask out $S/$f pfs/$f/$f end; rmdir pfs/$f; touch pfs/$f
+ask out $S/$f - activate; ask wait $S/$f; ask query $S/$f; done > said; sort -u said
+"""
+
+
+def test_failures_are_listed_until_they_are_mended_or_wanted_no_more(asking):
+    said = asking.says(
+        f"{SPOILED} ask failed $S; rm $S/b pfs/a; mkdir pfs/a; ask out $S/a pfs/a/a now; ask wait $S/a\n"
+        "ask failed $S; ask terminate $S/c; ask failed $S; ask query $S/c; ask query $S/b"
+    )
+    shown = [line.rsplit("/", 1)[1] if "/" in line else line for line in said]
+    assert shown == ["0", FAILED, "a", "b", "c", "0", "0", "0", "c", "0", "0", "0", INVALID, MISSING]
+    assert {line.split()[0] for line in said if "/" in line} == {str(errno.ENOTDIR)}
+    assert (asking.pfs / "a" / "a").read_text() == "a\n"
+    asking.job.leaves_nothing()
+
+
+def test_what_did_not_arrive_keeps_the_allocation_until_it_can_be_drained(asking):
+    asking.says(SPOILED, status=123)
+    assert asking.err.count("error: stage out: ") == 3 and "nothing was deleted" in asking.err
+    for name in "abc":
+        (asking.pfs / name).unlink()
+        (asking.pfs / name).mkdir()
+    cleaned = asking.job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert [(asking.pfs / name / name).read_text() for name in "abc"] == ["a\n", "b\n", "c\n"]
+    asking.job.leaves_nothing()
+
+
+def test_terminating_ends_a_copy_at_once_and_leaves_no_part_of_it(asking):
+    (asking.job.directory / "slow.toml").write_text(MODEL)
+    said = asking.says(
+        "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; ask query $S/f; ask out $S/f pfs/f now\n"
+        "ask in $S/f slow.toml; ask terminate $S/f; ask query $S/f; ls -A pfs | wc -l\n"
+        "ask out $S/f pfs/f end; ask terminate $S/f; ask query $S/f",
+        *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
+    )
+    assert said == ["0", PENDING, BUSY, BUSY, "0", INVALID, "0", "0", "0", INVALID]
+    assert list(asking.pfs.iterdir()) == []
+    asking.job.leaves_nothing()
+
+
+def test_bad_arguments_are_refused(asking):
+    asking.with_private = True
+    outside = asking.pfs / "outside"
+    outside.write_text("outside\n")
+    assert asking.says("echo > $DW_JOB_PRIVATE/p; arguments $S $DW_JOB_PRIVATE/p pfs/outside") == []
+    assert outside.read_text() == "outside\n"
+
+
+def test_outside_of_a_job_every_call_is_refused_at_once(programs, tmp_path):
+    here = {name: value for name, value in os.environ.items() if name != "FOREBAY_REQUESTS"}
+
+    def ask(*words, **more):
+        return subprocess.run(
+            [programs / "ask", *words], env=here | more, capture_output=True, text=True
+        ).stdout.strip()
+
+    file = tmp_path / "f"
+    file.write_text("")
+    assert [ask("out", file, file, "now"), ask("query", file), ask("query", tmp_path / "no")] == [
+        INVALID,
+        INVALID,
+        MISSING,
+    ]
+    assert ask("query", file, FOREBAY_REQUESTS=str(tmp_path / "gone")) == str(-errno.ENOTCONN)
+
+
+def test_threads_children_and_signals_do_no_harm(asking):
+    assert asking.says("together $S pfs") == []
+    assert len(list(asking.pfs.iterdir())) == 8 * 20 + 2
+    assert all(path.read_text() for path in asking.pfs.iterdir())
+
+
+def test_two_programs_at_once(asking):
+    asking.says(
+        "mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n"
+    )
+    assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]
+
+
+def test_layout_and_account_tell_what_is_so(asking):
+    said = asking.says(
+        "touch $S/empty; echo 1 > $S/full; ask stripes $S/empty; ask stripes $S; ask set-stripes $S/empty 1048576 1\n"
+        "ask set-stripes $S/empty 2097152 1; ask set-stripes $S/empty 1048576 2; ask set-stripes $S/full 1048576 1\n"
+        "ask mds $S; ask concurrency $S 4; ask out $S/full pfs/full now; ask wait $S/full; ask accounting $S; ask sync $S/full"
+    )
+    assert said[:6] == ["0 1048576 1 0", "0 1048576 1 0", "0", INVALID, INVALID, INVALID]
+    assert said[6].startswith("0 /") and said[7:10] == ["0", "0", "0"] and said[11] == INVALID
+    code, account = said[10].split(" ", 1)
+    account = json.loads(account)
+    assert code == "0" and account["realm"]["server_count"] == 1
+    assert account["namespaces"] == [{"namespace_id": 0, "stage_bytes_read": 0, "stage_bytes_written": 2}]
+    assert account["fragments"][0]["capacity_max"] == 64 << 20
+
+
+def test_the_account_of_the_run_tells_what_was_staged_by_request(asking):
+    (asking.pfs / "in").write_text("12345")
+    asking.script(
+        "exec > /dev/null; ask in $S/in pfs/in; ask wait $S/in; ask out $S/in pfs/now now; ask wait $S/in\n"
+        "echo 1 > $S/last; ask out $S/last pfs/last end"
+    )
+    done = asking.job.run("--json")
+    account = json.loads(done.stdout)
+    assert account["requested"] == {
+        **{"files_in": 1, "bytes_in": 5, "files_out": 1, "bytes_out": 5, "failed": 0, "left_to_stage_out": 1}
+    }
+    assert (account["stage_out"]["files"], account["exit_code"]) == (1, 0)
+
+
+def test_immediate_stages_that_wait_when_the_job_ends_are_carried_out(asking):
+    asking.says("for i in $(seq 100); do echo $i > $S/$i; done; exec > /dev/null; ask out-list pfs now $S/*")
+    assert sorted(int(path.read_text()) for path in asking.pfs.iterdir()) == list(range(1, 101))
+    asking.job.leaves_nothing()
+
+
+@pytest.mark.parametrize("where", ["directory", "memory"])
+def test_after_kill_9_of_forebay_run_clean_drains_what_was_asked_for(asking, where):
+    job = asking.job
+    if where == "memory":
+        job.in_memory()
+    asking.script("checkpoints $S pfs -5")
+    process = job.start()
+    job.stop_when(process, (job.directory / "said").exists, KILL)
+    assert list(asking.pfs.iterdir()) == []
+    cleaned = job.command("clean", "--kill")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.4"]
+    job.leaves_nothing()
+
+
+def test_after_kill_9_in_the_midst_of_a_copy_clean_leaves_no_part_of_it(asking):
+    job = asking.job
+    (job.directory / "slow.toml").write_text(MODEL)
+    job.where += ["--pfs-model", "slow.toml", "--pfs-root", asking.pfs]
+    asking.script("head -c 20M /dev/zero > $S/f; ask out $S/f pfs/f now; ask wait $S/f")
+    parts = lambda: [path for path in asking.pfs.iterdir() if path.name.startswith(".forebay")]  # noqa: E731
+    job.stop_when(job.start(), parts, KILL)
+    assert parts()
+    cleaned = job.command("clean", "--kill")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert [(path.name, path.stat().st_size) for path in asking.pfs.iterdir()] == [("f", 20 << 20)]
+    job.leaves_nothing()
+
+
+def test_a_program_that_is_killed_takes_nothing_of_what_it_asked_for_with_it(asking):
+    asking.says(
+        "checkpoints $S pfs -3 & while ! [ -e said ]; do sleep 0.01; done; kill -9 $!; wait; ask query $S/checkpoint.2"
+    )
+    assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
+
+
+def test_in_a_job_without_a_striped_namespace_nothing_listens(asking):
+    directive = DW.replace("striped", "private")
+    asking.job.script(
+        f"PATH={asking.programs}:$PATH; {PATHS}\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f",
+        directive,
+    )
+    assert asking.job.run(FOREBAY_REQUESTS="/outer").stdout == f"{INVALID}\n"
+
+
+def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(asking, build, tmp_path):
+    compiled(build, tmp_path / "c", "ask.c", "cc", "-std=c99", "-Wpedantic", "-D_XOPEN_SOURCE=700")
+    (tmp_path / "plain.cc").write_text(
+        '#include <datawarp.h>\nint main() { return dw_wait_file_stage("/") == 0; }\n'
+    )
+    include, library = build / "include", build / "lib"
+    plain = [
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+        include,
+        tmp_path / "plain.cc",
+        f"-L{library}",
+        "-ldatawarp",
+    ]
+    subprocess.run(
+        ["c++", "-std=c++98", *plain, "-o", tmp_path / "plain", f"-Wl,-rpath,{library}"], check=True
+    )
+    assert subprocess.run([tmp_path / "plain"]).returncode == 0
+    compiled(build, tmp_path / "ranks", "ranks.c", "mpicc")
+    asking.says(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S pfs")
+    assert sorted(path.read_text() for path in asking.pfs.iterdir()) == ["rank 0\n", "rank 1\n", "rank 2\n"]
+
+
+def test_the_header_and_the_library_have_the_same_functions(build):
+    header = (build / "include" / "datawarp.h").read_text()
+    declared = {
+        line.split("dw_", 1)[1].split("(")[0]
+        for line in header.splitlines()
+        if line.startswith(("int dw", "char *dw"))
+    }
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", build / "lib" / "libdatawarp.so"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    exported = {line.split()[-1] for line in symbols.stdout.splitlines()}
+    assert exported == {f"dw_{name}" for name in declared} and len(exported) == 24
