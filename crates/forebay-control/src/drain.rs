@@ -19,10 +19,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use forebay_directive::Stage;
+use forebay_host::clock;
 use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
+use forebay_host::priority::{self, Yielding};
 use forebay_host::process::Stops;
-use forebay_host::{clock, priority};
 use forebay_mover::Plan;
 
 use crate::job_directory::JobDirectory;
@@ -61,6 +62,8 @@ pub(crate) struct Drain<'a> {
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// The thread that copies.
+    yielding: Mutex<Option<Yielding>>,
     began: Instant,
 }
 
@@ -93,6 +96,7 @@ impl<'a> Drain<'a> {
             rules: Mutex::new(rules),
             queue: Mutex::default(),
             changed: Condvar::new(),
+            yielding: Mutex::default(),
             began: clock::now(),
         }))
     }
@@ -130,6 +134,9 @@ impl<'a> Drain<'a> {
             *locked(&self.stops_at_the_end) = self.stops.count();
             locked(&self.queue).over = true;
             self.changed.notify_all();
+            if let Some(yielding) = *locked(&self.yielding) {
+                yielding.no_longer().ok(); // it may have ended: nothing was in hand
+            }
             copies.join().ok(); // it has no result
             bell.stop().ok(); // the watch may have ended by itself
             door.shut();
@@ -184,8 +191,9 @@ impl<'a> Drain<'a> {
     }
 
     fn copy(&self) {
-        if let Err(error) = priority::yield_to_others() {
-            self.watcher.explain(&format!("drain: {error}"));
+        match priority::yield_to_others() {
+            Ok(yielding) => *locked(&self.yielding) = Some(yielding),
+            Err(error) => self.watcher.explain(&format!("drain: {error}")),
         }
         while let Some(item) = self.take() {
             self.log(item.rule, "DEQUEUE", &item);
