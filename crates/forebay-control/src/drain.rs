@@ -19,10 +19,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use forebay_directive::Stage;
+use forebay_host::clock;
 use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
+use forebay_host::priority::{self, Yielding};
 use forebay_host::process::Stops;
-use forebay_host::{clock, priority};
 
 use crate::job_directory::JobDirectory;
 use crate::placement::Space;
@@ -60,6 +61,8 @@ pub(crate) struct Drain<'a> {
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// The thread that copies.
+    yielding: Mutex<Option<Yielding>>,
     began: Instant,
 }
 
@@ -92,6 +95,7 @@ impl<'a> Drain<'a> {
             rules: Mutex::new(rules),
             queue: Mutex::default(),
             changed: Condvar::new(),
+            yielding: Mutex::default(),
             began: clock::now(),
         }))
     }
@@ -129,6 +133,9 @@ impl<'a> Drain<'a> {
             *locked(&self.stops_at_the_end) = self.stops.count();
             locked(&self.queue).over = true;
             self.changed.notify_all();
+            if let Some(yielding) = *locked(&self.yielding) {
+                yielding.no_longer().ok(); // it may have ended: nothing was in hand
+            }
             copies.join().ok(); // it has no result
             bell.stop().ok(); // the watch may have ended by itself
             door.shut();
@@ -183,8 +190,9 @@ impl<'a> Drain<'a> {
     }
 
     fn copy(&self) {
-        if let Err(error) = priority::yield_to_others() {
-            self.watcher.explain(&format!("drain: {error}"));
+        match priority::yield_to_others() {
+            Ok(yielding) => *locked(&self.yielding) = Some(yielding),
+            Err(error) => self.watcher.explain(&format!("drain: {error}")),
         }
         while let Some(item) = self.take() {
             self.log(item.rule, "DEQUEUE", &item);

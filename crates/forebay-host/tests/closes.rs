@@ -294,6 +294,32 @@ fn a_writer_who_comes_while_we_look_is_not_harmed_and_nor_are_we() {
 }
 
 #[test]
+fn what_is_written_while_we_look_is_all_told_once() {
+    let (top, mut closes) = watched();
+    let bell = closes.bell();
+    let directory = top.path().to_owned();
+    let writer = std::thread::spawn(move || {
+        for number in 0..2_000 {
+            fs::write(directory.join(number.to_string()), "x").expect("write");
+        }
+        bell.ask().expect("ask");
+    });
+    let mut count = 0;
+    loop {
+        match closes.wait().expect("wait") {
+            Told::Closed(closed) => {
+                assert_eq!(closed.version, 1);
+                count += 1;
+            }
+            Told::CaughtUp(_) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    writer.join().expect("join");
+    assert_eq!(count, 2_000);
+}
+
+#[test]
 fn the_watch_ends_with_what_is_watched() {
     let (top, mut closes) = watched();
     fs::remove_dir_all(top.path()).expect("remove");
