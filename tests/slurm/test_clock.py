@@ -45,7 +45,7 @@ def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):
 
 def test_an_end_that_was_put_off_ends_no_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"
-    job = begins(users, SLOW_RATE, body, 20)
+    job = begins(users, SLOW_RATE, body, 30)
     users.appears("wrote")
     users.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=60"])  # as the operator
     users.cluster.wait(lambda: "ends the job later" in users.complained(), "the end was not asked for again")

@@ -119,4 +119,6 @@ def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):
     assert begun == ["begins behind step 0", f"begins behind step {last}"] and last >= 2
     arrived = sorted(path.name for path in (users.directory / "checkpoints").iterdir())
     assert arrived == [f"step-{n:04d}" for n in (*range(1, 6), 99)]
+    # Slurm may have killed the first try, after KillWait, before it had taken its allocation away.
+    users.run("forebay", "gather")
     assert users.left() == [], (users.status("n1"), users.complained())
