@@ -1,7 +1,7 @@
-"""Staging against `cp -a` and one sync, and `rsync -a` and one sync where it is there: from the real disk into memory and back.
+"""Staging against `cp -a` and one sync, and `rsync -a` where it is there: from the real disk into memory and back.
 
-STAGING_SCALE=1 is a tenth of what the promises name; 10 is all of it: 8 GiB in 4 files, 100,000 files of 4 KiB in
-1,000 directories, and 1,000,000 tiny ones for the growth of time and memory.
+STAGING_SCALE=10 is 8 GiB in 4 files, 100,000 files of 4 KiB in 1,000 directories, and 1,000,000 tiny ones for the
+growth of time and memory; the default is a tenth of that.
 """
 
 import os
@@ -15,9 +15,9 @@ from measure import Compared, Counted, Line, in_turn
 from place import Place, forget, seconds
 
 ROUNDS = 3
-SCALE = int(os.environ.get("STAGING_SCALE") or 1)
-FILES = 10_000 * SCALE
-LARGE_BYTES = SCALE * (8 << 30) // 10
+SCALE = float(os.environ.get("STAGING_SCALE") or 1)
+FILES = max(int(10_000 * SCALE), 100)
+LARGE_BYTES = int(SCALE * (8 << 30)) // 10
 MEMORY_MB_MAX = 300
 
 

@@ -123,12 +123,11 @@ impl Run<'_> {
                 Err(reason) => self.has_failed(&item, reason)?,
             }
         }
-        if let Syncing::Together(file_systems, _) = &syncing {
-            if !self.is_stopped() {
-                if let Err(reason) = sync(file_systems) {
-                    return self.all_failed(&written, &reason);
-                }
-            }
+        if let Syncing::Together(file_systems, _) = &syncing
+            && !self.is_stopped()
+            && let Err(reason) = sync(file_systems)
+        {
+            return self.all_failed(&written, &reason);
         }
         if self.is_stopped() {
             return Ok(()); // whoever stops us takes the temporary files away
@@ -153,7 +152,13 @@ impl Run<'_> {
                 Err(reason) => self.has_failed(&one.item, reason)?,
             }
         }
+        // Names that were there before the first sync need no second one.
+        let is_renamed = placed.iter().any(|one| one.temporary.is_some());
         let targets = placed.iter().map(|one| one.item.target.as_path());
+        let syncing = match syncing {
+            Syncing::Together(..) if !is_renamed => &Syncing::Not,
+            syncing => syncing,
+        };
         if let Err(reason) = syncing.finish(targets) {
             return self.all_failed(&placed, &reason);
         }
@@ -244,6 +249,9 @@ impl Run<'_> {
             let placed = self.write_link(item, syncing)?;
             let checksum = placed.as_ref().map(|_| 0);
             return Ok((placed, checksum, 0));
+        }
+        if let Some(size_bytes) = self.is_there_unopened(item, syncing)? {
+            return Ok((None, None, size_bytes));
         }
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
@@ -337,6 +345,29 @@ impl Run<'_> {
         }
     }
 
+    /// Its size, if names alone tell that it is at its place already: a tree that is staged again is mostly
+    /// such files.
+    fn is_there_unopened(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<u64>, Reason> {
+        if self.options.checksum || self.fresh.contains(&item.directory) {
+            return Ok(None);
+        }
+        let Some(standing) = standing(&item.target)? else {
+            return Ok(None);
+        };
+        let status = if item.is_named {
+            files::status(&item.source)?
+        } else {
+            files::status_of_name(&item.source)?
+        };
+        if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&standing, &status) {
+            return Ok(None);
+        }
+        self.mend(item, &status, &standing)?;
+        syncing.there(item)?;
+        (self.on)(Did::Passed(status.size_bytes));
+        Ok(Some(status.size_bytes))
+    }
+
     /// Is it at its place already, as the source is? Then at most mode and owner are to be mended.
     pub(crate) fn is_there(
         &self,
@@ -390,10 +421,10 @@ impl Run<'_> {
             made => made?,
         }
         let status = files::status_of_name(&item.source)?;
-        if let Some((owner, group)) = self.owner.given(&status) {
-            if files::set_owner_of_name(&temporary, owner, group).is_err() {
-                self.note("the owner could not be kept", &item.source);
-            }
+        if let Some((owner, group)) = self.owner.given(&status)
+            && files::set_owner_of_name(&temporary, owner, group).is_err()
+        {
+            self.note("the owner could not be kept", &item.source);
         }
         let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
         let dressed = dressed.and_then(|()| match syncing {

@@ -172,10 +172,10 @@ impl Run<'_> {
         status: &Status,
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
-        if let Some((owner, group)) = self.owner.given(status) {
-            if files::set_owner_of(target, target_path, owner, group).is_err() {
-                self.note("the owner could not be kept", source_path);
-            }
+        if let Some((owner, group)) = self.owner.given(status)
+            && files::set_owner_of(target, target_path, owner, group).is_err()
+        {
+            self.note("the owner could not be kept", source_path);
         }
         for (name, value) in files::extended_attributes(source, source_path)? {
             if NOT_THE_FILES
@@ -211,10 +211,10 @@ impl Run<'_> {
         if !gives && standing.mode == status.mode {
             return Ok(());
         }
-        if let Some((owner, group)) = self.owner.given(status).filter(|_| gives) {
-            if files::set_owner_of_name(&item.target, owner, group).is_err() {
-                self.note("the owner could not be kept", &item.source);
-            }
+        if let Some((owner, group)) = self.owner.given(status).filter(|_| gives)
+            && files::set_owner_of_name(&item.target, owner, group).is_err()
+        {
+            self.note("the owner could not be kept", &item.source);
         }
         Ok(files::set_mode(&item.target, status.mode)?)
     }

@@ -6,9 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{
-    Did, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
-};
+use forebay_mover::{Did, Journal, Moved, Options, Placing, Transfer, Verify, What, carry_out};
 
 fn options() -> Options {
     Options {
