@@ -67,7 +67,7 @@ def test_what_is_closed_arrives_while_the_job_computes_and_is_not_copied_again(d
     assert (drained.pfs / "log").read_text() == "log\n"
     assert (drained.pfs / "deep").stat().st_mode & 0o777 == 0o750
     assert counts(done["drain"], "done", "bytes") == [1, found.st_size]
-    assert counts(done["stage_out"], "files", "bytes") == [1, 4]
+    assert counts(done["stage_out"], "files", "unchanged_files") == [2, 1]
     assert done["drain"]["last_safe_s"] > 0
 
 
@@ -121,7 +121,7 @@ def test_the_end_of_the_job_does_not_wait_for_what_is_queued_nor_for_the_rate(dr
     drained.body(f"head -c 5000000 /dev/zero > a; {TAKEN}", "echo 2 > b; echo 3 > c")
     done, _ = account(drained, "--drain", "*:rate=1/s")
     assert counts(done["drain"], "done", "waiting") == [1, 2]
-    assert counts(done["stage_out"], "files", "bytes") == [2, 4]
+    assert counts(done["stage_out"], "files", "unchanged_files") == [3, 1]
     assert (drained.pfs / "a").stat().st_size == 5000000
 
 
@@ -224,7 +224,7 @@ def test_what_does_not_arrive_is_listed_and_stage_out_tries_again(drained):
     assert counts(status, "done", "failed") == [1, 1]
     assert status["failures"][0][0].endswith("/d/a.nc")
     assert "d/a.nc: cannot make the directory" in said and "stage-out tries again" in said
-    assert counts(done["stage_out"], "files", "failures") == [1, []]
+    assert counts(done["stage_out"], "files", "unchanged_files", "failures") == [2, 1, []]
     assert (drained.pfs / "d/a.nc").read_text() == "1\n"
     assert counts(done["drain"], "failed", "done") == [1, 1]
 

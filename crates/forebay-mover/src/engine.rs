@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Limits of a batch of small files, which are synced together.
 const BATCH_FILES_MIN: u64 = 32;
 const BATCH_FILES_MAX: u64 = 2048;
-const BATCH_BYTES_MAX: u64 = 64 << 20;
+const BATCH_BYTES_MAX: u64 = 8 << 20;
 /// Failures that are handed over; the journal has all.
 const FAILURES_MAX: usize = 1000;
 
