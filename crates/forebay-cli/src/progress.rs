@@ -134,13 +134,17 @@ impl Watcher for Progress {
             }
         });
         let (number, bytes) = (counted(staged.files, "file"), HumanBytes(staged.bytes));
+        let there = match staged.unchanged_files {
+            0 => String::new(),
+            there => format!("; {there} of them were there already"),
+        };
         let failed = match staged.failures.len() {
             0 => String::new(),
             failed => format!("; {failed} failed"),
         };
         let seconds = staged.seconds;
         say(&format!(
-            "{}: {number}, {bytes} in {seconds:.2} s{failed}",
+            "{}: {number}, {bytes} in {seconds:.2} s{there}{failed}",
             name(direction)
         ));
     }

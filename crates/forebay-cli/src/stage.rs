@@ -163,7 +163,11 @@ fn finish(
         } else {
             ""
         };
-        let message = format!("{why}{missing_files} files of {bytes} have not arrived");
+        let message = if missing_files == 0 {
+            format!("{why}not everything could be staged")
+        } else {
+            format!("{why}{missing_files} files of {bytes} have not arrived")
+        };
         let mend = if moved.is_stopped {
             "go on with it"
         } else {
