@@ -316,3 +316,10 @@ def test_a_file_that_changes_while_it_is_copied_is_drained_when_it_is_closed_aga
     )
     account(drained, "--drain", "*.nc:rate=1MB/s")
     assert drained.pfs.with_suffix(".seen").read_text() == "5000005\n"
+
+
+def test_older_files_of_newest_go_where_they_should_at_the_end(drained, tmp_path):
+    to = tmp_path / "elsewhere"
+    drained.body("for n in 1 2 3; do echo $n > chk$n; done")
+    account(drained, "--drain", f"chk*:newest:to={to}")
+    assert sorted(path.name for path in to.rglob("chk*")) == ["chk1", "chk2", "chk3"]

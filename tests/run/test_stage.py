@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -442,3 +443,39 @@ def test_killed_in_its_stage_out_a_job_is_gone_on_with(job):
         assert job.command("clean", "--kill").returncode == 0
         job.leaves_nothing()
         subprocess.run(["rm", "-rf", job.directory / "results"], check=True)
+
+
+def test_results_that_were_taken_away_since_are_staged_out_again(job):
+    """A scratch file system that is purged between the job and the cleaning up after it."""
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
+    (job.directory / "results" / "b").mkdir(parents=True)
+    assert job.run().returncode == 123
+    shutil.rmtree(job.directory / "results")
+    assert job.command("clean").returncode == 0
+    assert {path.name: path.read_text() for path in (job.directory / "results").iterdir()} == {"a": "a\n", "b": "b\n"}
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_destination_that_leads_into_the_allocation_is_refused(job, store):
+    """What would arrive there would be removed with the allocation."""
+    if store == "memory":
+        job.in_memory()
+    job.script(
+        "mkdir -p $DW_JOB_STRIPED/out/run $DW_JOB_STRIPED/other; echo a > $DW_JOB_STRIPED/out/run/a; echo b > $DW_JOB_STRIPED/out/b\n"
+        "ln -s $DW_JOB_STRIPED/other results/run",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
+    (job.directory / "results").mkdir()
+    done = job.run()
+    assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr
+    assert (job.directory / "results" / "b").read_text() == "b\n"
+    (job.directory / "results" / "run").unlink()
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "run" / "a").read_text() == "a\n"
+    job.leaves_nothing()

@@ -250,7 +250,11 @@ impl Running<'_> {
         let roots = space.roots(&self.life.request);
         let beside = Beside::start(process, words, &roots, &self.events)?;
         let executed = self.execute(execution)?;
-        let in_order = !executed.over_time_limit && self.events.stops().count() == 0;
+        let is_late = execution
+            .guard
+            .is_some_and(|guard| guard.account().ended_job);
+        let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
+        let in_order = !is_late && !is_stopped;
         let handled = beside.end(in_order, &self.events);
         let handled = handled.unwrap_or_else(|error| {
             self.life.watcher.warning(&error.to_string());

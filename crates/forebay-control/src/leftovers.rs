@@ -202,7 +202,10 @@ impl Recorded {
         }
         if state == State::Lost {
             // What lay in the job's own allocation cannot be drained any more; the rest can.
-            self.update(|record| record.stage_out.retain(|stage| stage.persistent.is_some()))?;
+            self.update(|record| {
+                record.stage_out.retain(|stage| stage.persistent.is_some());
+                record.drain_to.clear();
+            })?;
         }
         let undrained = self.is_undrained();
         let staged = if undrained && !how.discard {
@@ -278,6 +281,7 @@ impl Recorded {
             tag: &self.record.id,
             stops: events.stops(),
             watcher,
+            into_fresh: false,
         };
         let staged = staging.carry_out(&journal, 0);
         if !staged.failures.is_empty() {

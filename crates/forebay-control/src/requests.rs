@@ -139,15 +139,20 @@ impl Requests {
     }
 
     /// The job has ended: nobody asks any more. What is being staged out, or waits for it, is brought to its
-    /// end, unless we are asked to stop; what is being staged in is of no use any more. Returns what was done
+    /// end, unless we are asked to stop or it `is_late`: then the stage-out has it; what is being staged in is of no use any more. Returns what was done
     /// and what could not be written down.
-    pub(crate) fn end(&self, stops: &Stops, before: usize) -> (Requested, Option<Error>) {
+    pub(crate) fn end(
+        &self,
+        stops: &Stops,
+        before: usize,
+        is_late: bool,
+    ) -> (Requested, Option<Error>) {
         let closed = self.listener.close().err();
         let mut state = self.shared.state();
         state.is_closed = true;
         state.book.stop(|copy| copy.direction == Direction::Out);
         while state.workers > 0 {
-            if stops.count() > before {
+            if stops.count() > before || is_late {
                 state.book.stop(|_| false);
             }
             // A signal does not wake us: so often it is looked for.

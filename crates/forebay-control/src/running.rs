@@ -103,7 +103,8 @@ impl Running<'_> {
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
         let before = self.events.stops().count();
-        outcome.requested = requests.and_then(|requests| self.end(&requests, before));
+        let is_late = before > 0 || guard.as_ref().is_some_and(|g| g.account().ended_job);
+        outcome.requested = requests.and_then(|requests| self.end(&requests, before, is_late));
         Ok(if self.has_data() {
             self.after_the_script(outcome, before, recorded, drain.as_ref(), guard.as_ref())
         } else {
@@ -177,7 +178,7 @@ impl Running<'_> {
             .map(|(drain, status)| drain.drained(status, staged));
         outcome.undelivered = missing;
         let ended_job = guard.is_some_and(|guard| guard.account().ended_job);
-        let time_ran_out = guard.is_some() && (ended_job || before > 0);
+        let time_ran_out = guard.is_some() && (ended_job || self.is_asked_to_stop());
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
@@ -215,7 +216,7 @@ impl Running<'_> {
             Err(error) => return (Staged::refused(error), None),
         };
         // May we be killed at any moment from here on?
-        let is_near = guard.is_some_and(|guard| before > 0 || guard.is_near(&journal));
+        let is_near = guard.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
         if is_near {
             self.list_not_safe(recorded, &journal);
         }
@@ -226,6 +227,10 @@ impl Running<'_> {
         let listed = missing || is_near || !staged.failures.is_empty();
         let not_safe = listed.then(|| self.list_not_safe(recorded, &journal));
         (staged, not_safe.flatten())
+    }
+
+    fn is_asked_to_stop(&self) -> bool {
+        self.events.stops().count() > 0
     }
 
     /// May there be something to be staged out?
@@ -293,8 +298,8 @@ impl Running<'_> {
     }
 
     /// Brings to its end what the job's programs asked for, but for what is to be staged out now.
-    fn end(&self, requests: &Requests, before: usize) -> Option<Requested> {
-        let (requested, trouble) = requests.end(&self.events.stops(), before);
+    fn end(&self, requests: &Requests, before: usize, is_late: bool) -> Option<Requested> {
+        let (requested, trouble) = requests.end(&self.events.stops(), before, is_late);
         if let Some(error) = trouble {
             self.life.watcher.warning(&error.to_string());
         }
@@ -380,6 +385,7 @@ impl Running<'_> {
             tag: self.life.directory.id(),
             stops: self.events.stops(),
             watcher: self.life.watcher,
+            into_fresh: direction == Direction::In && !self.persistents.are_used(),
         }
     }
 }

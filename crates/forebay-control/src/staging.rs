@@ -27,6 +27,8 @@ pub(crate) struct Staging<'a> {
     pub(crate) tag: &'a str,
     pub(crate) stops: Stops,
     pub(crate) watcher: &'a dyn Watcher,
+    /// Into allocations that were made for this job alone.
+    pub(crate) into_fresh: bool,
 }
 
 impl Staging<'_> {
@@ -38,10 +40,10 @@ impl Staging<'_> {
             workers: WORKERS,
             piece_bytes: PIECE_BYTES,
             durable: is_out,
-            placing: if is_out {
-                Placing::Renamed
-            } else {
+            placing: if self.into_fresh {
                 Placing::Direct
+            } else {
+                Placing::Renamed
             },
             verify: Verify::Copy,
             checksum: false,
@@ -172,6 +174,9 @@ impl StageOut<'_> {
             plan_elsewhere(&journal, &self.elsewhere, self.stages, allocation)?;
             plan_requests(&journal, allocation.root())?;
         }
+        if let Some(allocation) = self.allocation {
+            journal.refuse_places(INSIDE, &|place| lies_in(allocation, place))?;
+        }
         journal.end_plan()?;
         Ok(journal)
     }
@@ -179,11 +184,25 @@ impl StageOut<'_> {
 
 const INSIDE: &str = "it lies in the allocation itself";
 
-/// Would a stage-out to this path end in what is removed next?
+/// Would a stage-out to this path end in what is removed next? Directories are told by their numbers, since an
+/// allocation may be mounted under other names, too.
 pub(crate) fn lies_in(allocation: &Allocation, target: &Path) -> bool {
-    let root = files::real_path(allocation.root());
-    let target = files::nearest_real_path(target);
-    matches!((root, target), (Ok(root), Ok(target)) if target.starts_with(&root))
+    let number = |path: &Path| {
+        let status = files::status(path).ok()?;
+        Some((status.device, status.inode))
+    };
+    let root = allocation.root();
+    let names = files::names_in(root).unwrap_or_default();
+    let below = names.iter().map(|name| root.join(name));
+    let ours: Vec<_> = below
+        .chain([root.to_owned()])
+        .filter_map(|path| number(&path))
+        .collect();
+    let Ok(target) = files::nearest_real_path(target) else {
+        return false;
+    };
+    let mut ancestors = target.ancestors();
+    ancestors.any(|path| number(path).is_some_and(|number| ours.contains(&number)))
 }
 
 /// The stage itself, or those that its list names.

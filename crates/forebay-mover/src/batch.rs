@@ -13,6 +13,7 @@ use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Placing, Run, Verify};
 use crate::item::{Item, LINK, Reason, is_same, standing};
 use crate::journal::State;
+use crate::missing::leads_back;
 use crate::parts::temporary;
 use crate::steps::Step;
 
@@ -362,6 +363,7 @@ impl Run<'_> {
         if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&standing, &status) {
             return Ok(None);
         }
+        check_not_itself(item, &standing, &status)?;
         self.mend(item, &status, &standing)?;
         syncing.there(item)?;
         (self.on)(Did::Passed(status.size_bytes));
@@ -384,6 +386,7 @@ impl Run<'_> {
         {
             return Ok(false);
         }
+        check_not_itself(item, &standing, status)?;
         self.mend(item, status, &standing)?;
         Ok(true)
     }
@@ -440,6 +443,16 @@ impl Run<'_> {
         }
         dressed.map(|()| Some(temporary))
     }
+}
+
+fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(), Reason> {
+    if !leads_back(&item.source, &item.target, standing, status) {
+        return Ok(());
+    }
+    Err(Reason::new(
+        &format!("{} leads back to it", item.target.display()),
+        "choose a target that no link leads out of",
+    ))
 }
 
 /// Is it still what it was when it was planned, and does it tell its size?

@@ -185,6 +185,7 @@ pub fn carry_out(
     }
     let cut = format!("{} {}", machine::boot_id()?, options.piece_bytes);
     journal.keep_pieces_of(&cut)?;
+    journal.forget_what_is_gone()?;
     let stop = Stop {
         cancelled,
         is_asked: AtomicBool::new(journal.is_cancelled()?),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind, Status};
 
+use crate::item::is_same;
 use crate::{Error, Journal};
 
 /// Rows that are read at a time.
@@ -56,15 +57,16 @@ fn is_there(source: &Path, target: &Path, wanted: &Status) -> bool {
         Ok(found) if found.kind == Kind::Link => {
             files::read_link(target).ok() == files::read_link(source).ok()
         }
-        Ok(found) => found.size_bytes == wanted.size_bytes && is_as_old(&found, wanted),
+        Ok(found) => is_same(&found, wanted) && !leads_back(source, target, &found, wanted),
         Err(_) => false,
     }
 }
 
-/// Some file systems keep whole seconds only.
-fn is_as_old(found: &Status, wanted: &Status) -> bool {
-    let (seconds, nanoseconds) = found.modified;
-    found.modified == wanted.modified || (nanoseconds == 0 && seconds == wanted.modified.0)
+/// A link on the way to a target may lead back to the source, which is no copy of itself. Another name of the same
+/// file is one.
+pub(crate) fn leads_back(source: &Path, target: &Path, found: &Status, wanted: &Status) -> bool {
+    (found.device, found.inode) == (wanted.device, wanted.inode)
+        && matches!((files::real_path(source), files::real_path(target)), (Ok(a), Ok(b)) if a == b)
 }
 
 #[cfg(test)]
@@ -107,7 +109,10 @@ mod tests {
         write(&to.join("a"), "one");
         let status = files::status(&from.join("a")).expect("there");
         files::set_times(&to.join("a"), &status).expect("set");
-        write(&to.join("b"), "other"); // as large, but later
+        write(&to.join("b"), "other"); // as large, but of another time
+        let mut status = files::status(&from.join("b")).expect("there");
+        status.modified.0 += 5;
+        files::set_times(&to.join("b"), &status).expect("set");
         files::make_link(Path::new("nowhere"), &to.join("c")).expect("linked");
         assert_eq!(missing(), [at("b", 5)]);
         files::remove_file(&from.join("b")).expect("removed");

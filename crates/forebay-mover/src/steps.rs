@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_host::files::Status;
+use forebay_host::files::{self, Status};
 use rusqlite::types::Value;
 use rusqlite::{Row, TransactionBehavior, params};
 
@@ -65,6 +65,31 @@ impl Journal {
             ))?;
             statement.query_map(params![id, limit], item)?.collect()
         })
+    }
+
+    /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
+    pub(crate) fn forget_what_is_gone(&self) -> Result<(), Error> {
+        let mut last = 0;
+        loop {
+            let items = self.all_after(last, 4096)?;
+            let Some(item) = items.last() else {
+                return Ok(());
+            };
+            last = item.id;
+            let is_gone = |item: &&Item| {
+                item.state == State::Placed
+                    && files::status_of_name(&item.target).is_err_and(|error| error.is_not_found())
+            };
+            let gone: Vec<i64> = items.iter().filter(is_gone).map(|item| item.id).collect();
+            self.with(|connection| {
+                let mut set = connection
+                    .prepare_cached("UPDATE entry SET state = 0 WHERE id = ? OR link_of = ?")?;
+                for id in gone {
+                    set.execute([id, id])?;
+                }
+                Ok(())
+            })?;
+        }
     }
 
     /// The next files and links behind this number, whatever became of them.

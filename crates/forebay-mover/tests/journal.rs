@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -506,4 +506,51 @@ fn names_of_parts_are_stable_so_that_they_can_be_taken_away() {
     assert_eq!(journal.remove_parts("7").expect("removed"), 1);
     assert_eq!(place.parts(), 0);
     assert!(!Path::new(&place.path("out/x")).exists());
+}
+
+#[test]
+fn what_arrived_and_was_taken_away_since_is_moved_again() {
+    let place = Place::new();
+    place.write("a", "one");
+    place.write("b", "two");
+    let journal = place.planned();
+    assert_eq!(moved(&journal, &options()).files, 2);
+    fs::remove_file(place.path("out").join("a")).expect("removed");
+    drop(journal);
+    let journal = place.planned();
+    assert_eq!(moved(&journal, &options()).failures, vec![]);
+    assert_eq!(place.out("a"), b"one");
+}
+
+#[test]
+fn a_link_that_leads_back_to_the_source_is_no_arrival() {
+    let place = Place::new();
+    fs::create_dir(place.path("in").join("run")).expect("mkdir");
+    place.write("run/a", "precious");
+    fs::create_dir(place.path("out")).expect("mkdir");
+    symlink(place.path("in").join("run"), place.path("out").join("run")).expect("link");
+    let journal = place.planned();
+    let moved = moved(&journal, &options());
+    assert_eq!((moved.files, moved.failures.len()), (0, 1));
+    assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
+    assert!(!moved.counts.is_complete());
+    let mut missing = 0;
+    journal.missing(|_| missing += 1).expect("read");
+    assert_eq!(missing, 1, "and it is told as not safe");
+}
+
+#[test]
+fn a_slash_at_the_end_makes_no_other_place() {
+    let place = Place::new();
+    place.write("a", "one");
+    let slash = |name: &str| place.path(&format!("{name}/"));
+    let tree = Transfer {
+        source: slash("in"),
+        target: slash("out"),
+        ..place.tree()
+    };
+    let journal = place.journal();
+    journal.plan(&[tree, place.file("a")]).expect("planned");
+    let moved = moved(&journal, &options());
+    assert_eq!((moved.files, moved.failures), (1, vec![]));
 }

@@ -24,7 +24,8 @@ pub(super) struct Way {
 
 /// Where the stage_out lines take a file of the namespace at `root`.
 pub(super) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
-    let ways = stages.iter().filter_map(|stage| {
+    let own = stages.iter().filter(|stage| stage.persistent.is_none());
+    let ways = own.filter_map(|stage| {
         let target = Path::new(&stage.pfs_path);
         match stage.kind {
             StageKind::File if Path::new(&stage.inner_path) == relative => {

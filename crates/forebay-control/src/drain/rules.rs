@@ -221,15 +221,18 @@ impl Rules {
 impl Rule {
     /// What was closed in it before there was the rule. A file that is open now is told of later.
     pub(super) fn closed_by_now(&self) -> Vec<Closed> {
-        let closed = files_below(&self.directory).into_iter().filter_map(|path| {
-            let status = is_closed(&path)?;
-            let version = 0;
-            Some(Closed {
-                path,
-                version,
-                status,
-            })
-        });
+        let closed = files_below(&self.directory)
+            .0
+            .into_iter()
+            .filter_map(|path| {
+                let status = is_closed(&path)?;
+                let version = 0;
+                Some(Closed {
+                    path,
+                    version,
+                    status,
+                })
+            });
         closed.collect()
     }
 }
@@ -253,21 +256,27 @@ fn make_target(to: &Path) -> Result<(), Error> {
     made.map(drop).map_err(|error| target_refused(to, &error))
 }
 
-/// Ordinary files below a directory; what vanishes meanwhile is not there.
-fn files_below(top: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
+fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
+    let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![top.to_owned()];
     while let Some(directory) = open.pop() {
-        for (name, kind) in files::kinds_in(&directory).unwrap_or_default() {
-            let path = directory.join(name);
-            match kind {
-                Kind::Directory => open.push(path),
-                Kind::File => found.push(path),
-                Kind::Link | Kind::Other => {}
+        let kinds = files::kinds_in(&directory);
+        match kinds {
+            Err(error) if !error.is_not_found() => closed.push(error),
+            _ => {
+                for (name, kind) in kinds.unwrap_or_default() {
+                    let path = directory.join(name);
+                    match kind {
+                        Kind::Directory => open.push(path),
+                        Kind::File => found.push(path),
+                        Kind::Link | Kind::Other => {}
+                    }
+                }
             }
         }
     }
-    found
+    (found, closed)
 }
 
 /// Adds to a stage-out what goes to directories that none of its lines names.
@@ -284,8 +293,8 @@ pub(crate) fn plan_elsewhere(
     for DrainTo {
         directory,
         patterns,
-        newest,
         to,
+        ..
     } in elsewhere
     {
         let patterns = (!patterns.is_empty()).then(|| Patterns::parse(&patterns.join(",")));
@@ -297,16 +306,15 @@ pub(crate) fn plan_elsewhere(
             }
         };
         let below = |path: &PathBuf| path.strip_prefix(directory).unwrap_or(path).to_owned();
-        let mut found = files_below(directory);
+        let (mut found, closed) = files_below(directory);
+        for error in closed {
+            journal.refuse(&Failure::new(error.path.clone(), error.to_string()))?;
+        }
         found.retain(|path| {
             patterns
                 .as_ref()
                 .is_none_or(|patterns| patterns.are_for(&below(path)))
         });
-        if *newest {
-            let modified = |path: &PathBuf| files::status_of_name(path).ok().map(|s| s.modified);
-            found = found.into_iter().max_by_key(modified).into_iter().collect();
-        }
         for source in found {
             let target = to.join(below(&source));
             let inner = source.strip_prefix(&striped).ok();

@@ -121,7 +121,7 @@ pub(crate) fn check(
 fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
     let is_covered = |pattern: &&super::pattern::Pattern| {
         let mut stages = request.stage_out.iter();
-        stages.any(|stage| pattern.can_be_staged_by(stage))
+        stages.any(|stage| stage.persistent.is_none() && pattern.can_be_staged_by(stage))
     };
     match wish.patterns.0.iter().find(|pattern| !is_covered(pattern)) {
         Some(pattern) => Err(Error::Drain {

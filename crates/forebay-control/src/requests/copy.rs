@@ -33,9 +33,15 @@ pub(super) fn start_workers(shared: &Arc<Shared>) {
     let mut waiting = state.book.waiting();
     while state.workers < state.workers_max && waiting > 0 {
         waiting -= 1;
-        state.workers += 1;
         let shared = Arc::clone(shared);
-        std::thread::spawn(move || work(&shared));
+        // Where there may be no more threads, those that run, or the stage-out, do it.
+        if std::thread::Builder::new()
+            .spawn(move || work(&shared))
+            .is_err()
+        {
+            return;
+        }
+        state.workers += 1;
     }
 }
 

@@ -400,8 +400,8 @@ impl State {
     /// A file that came out of the burst buffer, or should have, and is not there any more takes with it
     /// what was known of it.
     fn is_removed(&mut self, path: &Path) -> bool {
-        let is_there = files::status(path).is_ok();
-        if is_there || self.book.is_busy(path, false) || self.book.is_in(path) {
+        let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
+        if !is_gone || self.book.is_busy(path, false) || self.book.is_in(path) {
             return false;
         }
         self.book.forget(path);
