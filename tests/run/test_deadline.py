@@ -42,15 +42,15 @@ QSTAT = """Job Id: 7.server
 @pytest.mark.parametrize(
     ("environment", "command", "says", "told_by", "at_most_s"),
     [
-        ({"SLURM_JOB_ID": "7"}, "squeue", str(int(time.time()) + 3600), "squeue", 3600),
-        ({"LSB_JOBID": "7"}, "bjobs", "1:00 L", "bjobs", 3600),
-        ({"PBS_JOBID": "7"}, "qstat", QSTAT.format(stime=time.ctime()), "qstat", 3600),
-        ({"PBS_JOBID": "7"}, "qstat", "    Job_Name = wrf\n    Walltime.Remaining = 3600", "qstat", 3600),
-        ({"FLUX_URI": "local:///x"}, "flux", "3600.5", "flux job timeleft", 3601),
+        ({"SLURM_JOB_ID": "7"}, "squeue", lambda: str(int(time.time()) + 3600), "squeue", 3600),
+        ({"LSB_JOBID": "7"}, "bjobs", lambda: "1:00 L", "bjobs", 3600),
+        ({"PBS_JOBID": "7"}, "qstat", lambda: QSTAT.format(stime=time.ctime()), "qstat", 3600),
+        ({"PBS_JOBID": "7"}, "qstat", lambda: "    Job_Name = wrf\n    Walltime.Remaining = 3600", "qstat", 3600),
+        ({"FLUX_URI": "local:///x"}, "flux", lambda: "3600.5", "flux job timeleft", 3601),
     ],
 )
 def test_each_scheduler_is_asked_in_its_own_way(job, environment, command, says, told_by, at_most_s):
-    deadline, err = told(job, environment, **{command: says})
+    deadline, err = told(job, environment, **{command: says()})
     assert (deadline["told_by"], deadline["ended_job"], deadline["warnings"]) == (told_by, False, []), err
     assert 3000 < left_s(deadline) <= at_most_s + 60
 
