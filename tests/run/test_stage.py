@@ -12,6 +12,7 @@ import time
 import pytest
 
 from job import DW
+from killing import killed_at
 
 PIECE = 64 << 10
 SEED = 20170501
@@ -74,30 +75,6 @@ def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
     assert kept(job) == []
 
 
-def killed_at(job, call, number, *words):
-    """Runs `forebay stage` until one of its threads makes that call for the n-th time. Was it killed?"""
-    inject = f"inject={call}:signal=KILL:when={number}"
-    traced = [
-        "strace",
-        "-D",
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        f"trace={call}",
-        "-e",
-        inject,
-        job.forebay,
-        "stage",
-        *words,
-    ]
-    process = subprocess.Popen(
-        traced, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    return process.wait(timeout=60) == -signal.SIGKILL
-
-
 CAREFUL = ("--threads", "1", "--piece", str(PIECE), "--verify", "end")
 # Each step of a file is one of these calls; the journal's own steps are writes.
 CALLS = [
@@ -137,7 +114,7 @@ def forget(job):
 @pytest.mark.parametrize("call", CALLS)
 def test_killed_at_any_step_it_ends_in_the_same_state(job, tree, call):
     draw, met, number = random.Random(f"{SEED} {call}"), 0, 1
-    while killed_at(job, call, number, "out", *CAREFUL, "in", "out"):
+    while killed_at(job, call, number, "stage", "out", *CAREFUL, "in", "out", threads=True):
         goes_on(job, tree)
         forget(job)
         met += 1
@@ -419,30 +396,13 @@ def test_killed_in_its_stage_out_a_job_is_gone_on_with(job):
         DW,
         "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
     )
-    for call, number in (("syncfs", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
-        traced = [
-            "strace",
-            "-D",
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            f"trace={call}",
-            "-e",
-            f"inject={call}:signal=KILL:when={number}",
-        ]
-        process = subprocess.Popen(
-            [*traced, job.forebay, "run", *job.where, "job.sh"],
-            cwd=job.directory,
-            env=job.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        process.wait(timeout=60)
+    killed = 0
+    for call, number in (("fsync", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
+        killed += killed_at(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
         assert job.command("clean", "--kill").returncode == 0
         job.leaves_nothing()
         subprocess.run(["rm", "-rf", job.directory / "results"], check=True)
+    assert killed >= 3
 
 
 def test_results_that_were_taken_away_since_are_staged_out_again(job):

@@ -17,6 +17,7 @@ mod journal;
 mod large;
 mod missing;
 mod parts;
+mod places;
 mod planning;
 mod rate;
 mod steps;

@@ -1,9 +1,9 @@
 //! What one job makes, uses and destroys.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, Place, Request, Stage, is_named_by};
+use forebay_directive::{AccessMode, CreatePersistent, Place, Request, Stage, is_named_by};
 use forebay_host::sharing::{self, Held, Hold};
 use forebay_host::{clock, files};
 use forebay_store::Allocation;
@@ -159,15 +159,7 @@ impl Persistents {
             }
         }
         for asked in &request.create {
-            let new = NewPersistent {
-                name: &asked.name,
-                asked_bytes: asked.capacity_bytes,
-                strict_capacity: order.wishes.strict_capacity,
-                mode: OWNER_ALONE,
-                group: None,
-                expires_after_s: None,
-                job: Some((&life.job_id, &order.script.path)),
-            };
+            let new = new_persistent(order, asked, Some((&life.job_id, &order.script.path)));
             match places.create(&new, life.watcher) {
                 Err(PersistentError::Exists(other)) if is_of_this_job(&other, life) => {
                     let note = format!("{} was made when this job began before", asked.name);
@@ -305,15 +297,7 @@ pub(crate) fn plans(
         variables: Vec::new(),
     };
     for asked in &request.create {
-        let new = NewPersistent {
-            name: &asked.name,
-            asked_bytes: asked.capacity_bytes,
-            strict_capacity: order.wishes.strict_capacity,
-            mode: OWNER_ALONE,
-            group: None,
-            expires_after_s: None,
-            job: None,
-        };
+        let new = new_persistent(order, asked, None);
         let (store, _, grant) = at(order, &asked.place, places.check_new(&new))?;
         plans.push(PersistentPlan {
             action: PersistentAction::Create,
@@ -350,6 +334,22 @@ pub(crate) fn plans(
         plans.push(at(order, &asked.place, doomed)?);
     }
     Ok(plans)
+}
+
+fn new_persistent<'a>(
+    order: &Order,
+    asked: &'a CreatePersistent,
+    job: Option<(&'a str, &'a Path)>,
+) -> NewPersistent<'a> {
+    NewPersistent {
+        name: &asked.name,
+        asked_bytes: asked.capacity_bytes,
+        strict_capacity: order.wishes.strict_capacity,
+        mode: OWNER_ALONE,
+        group: None,
+        expires_after_s: None,
+        job,
+    }
 }
 
 fn is_made_by(request: &Request, name: &str) -> bool {
