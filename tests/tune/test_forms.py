@@ -220,7 +220,9 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
     """Daemons started with an empty environment, as ssh would: what their ranks see was handed on by mpiexec."""
     remote = tmp_path / "remote"
     remote.write_text(
-        '#!/bin/bash\nshift\nexec env -i PATH="$PATH" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -c "$*"\n'
+        # Daemons of one host would race for one session directory, which those of two have not in common.
+        '#!/bin/bash\nnode=$(mktemp -d -p /tmp node.XXXX)\ntrap \'rm -rf "$node"\' EXIT\nshift\n'
+        'env -i PATH="$PATH" TMPDIR="$node" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -c "$*"\n'
     )
     remote.chmod(0o755)
     launch = f"mpiexec.openmpi --mca plm rsh --mca plm_rsh_agent {remote} --host nodea,nodeb -n 2 bash -c 'echo ${{MPICH_MPIIO_HINTS-}} ${{LD_PRELOAD-}} ${{PNETCDF_HINTS-}}'\n"
