@@ -1,6 +1,7 @@
 //! The content of a file, and what belongs to it.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -33,7 +34,8 @@ const NOT_THE_FILES: [&[u8]; 8] = [
 /// A source and a target that are open.
 pub(crate) struct Ends<'a> {
     pub(crate) source: &'a File,
-    pub(crate) target: &'a File,
+    /// Written or read by the block.
+    pub(crate) target: &'a dyn FileExt,
     pub(crate) item: &'a Item,
     pub(crate) is_sparse: bool,
 }
@@ -84,7 +86,7 @@ impl Run<'_> {
         while at < data.end {
             self.check_stopped()?;
             let wanted = usize::try_from(data.end - at).map_or(most, |left| left.min(most));
-            let read = ends.source.read_at(&mut block[..wanted], at);
+            let read = read_up_to(ends.source, &mut block[..wanted], at);
             let read = files::named(read, "read", &item.source)?;
             if read == 0 {
                 return Err(Reason::changed("it became shorter while it was copied"));
@@ -125,7 +127,7 @@ impl Run<'_> {
                 self.check_stopped()?;
                 let wanted = usize::try_from(data.end - at)
                     .map_or(block.len(), |left| left.min(block.len()));
-                let read = ends.target.read_at(&mut block[..wanted], at);
+                let read = read_up_to(ends.target, &mut block[..wanted], at);
                 let read = files::named(read, "read", &ends.item.target)?;
                 if read == 0 {
                     return Err(differs());
@@ -218,6 +220,20 @@ impl Run<'_> {
         }
         Ok(files::set_mode(&item.target, status.mode)?)
     }
+}
+
+/// As much as there is: a part of a block would make all that follow it odd ones.
+fn read_up_to(file: &dyn FileExt, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], at + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
 }
 
 /// What was read again is not what was written.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use forebay_host::files::{self, Status};
+use forebay_host::files::{self, DIRECT_BYTES, Status};
 use forebay_host::machine;
 
 use crate::content::BLOCK_BYTES;
@@ -135,6 +135,8 @@ pub(crate) enum Task {
     Begin(Item, u32),
     /// A piece of an open file.
     Piece(Arc<Copying>, u64),
+    /// A piece of one that is whole and is to be read again.
+    Check(Arc<Copying>, u64),
 }
 
 #[derive(Default)]
@@ -288,15 +290,18 @@ impl Run<'_> {
     }
 
     fn work(&self) {
-        let mut block = vec![0; BLOCK_BYTES];
+        let mut memory = vec![0; BLOCK_BYTES + DIRECT_BYTES];
+        let from = memory.as_ptr().align_offset(DIRECT_BYTES);
+        let block = &mut memory[from..from + BLOCK_BYTES];
         loop {
             let done = match self.take() {
                 Ok(None) => return,
                 Ok(Some(task)) => {
                     let done = match task {
-                        Task::Batch(items) => self.batch(items, &mut block),
-                        Task::Begin(item, tries) => self.begin(&item, tries, &mut block),
-                        Task::Piece(copying, piece) => self.piece(&copying, piece, &mut block),
+                        Task::Batch(items) => self.batch(items, block),
+                        Task::Begin(item, tries) => self.begin(&item, tries, block),
+                        Task::Piece(copying, piece) => self.piece(&copying, piece, block),
+                        Task::Check(copying, piece) => self.check(&copying, piece, block),
                     };
                     self.queue().busy -= 1;
                     self.queued.notify_all();

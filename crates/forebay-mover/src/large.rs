@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use forebay_host::files::{self, Status};
+use forebay_host::files::{self, Direct, Status};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
@@ -25,7 +25,9 @@ pub(crate) struct Copying {
     tries: u32,
     source: File,
     status: Status,
-    target: File,
+    target: Direct,
+    /// The same to be read again, once it is whole.
+    back: OnceLock<Direct>,
     temporary: PathBuf,
     pieces: u64,
     pieces_left: AtomicU64,
@@ -42,6 +44,44 @@ impl Copying {
             item: &self.item,
             is_sparse: is_sparse(&self.status),
         }
+    }
+
+    fn checksums(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.checksums
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Reason>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A piece of it failed: the others need not be done.
+    fn is_lost(&self) -> bool {
+        self.failure().is_some()
+    }
+
+    /// What became of a piece. Was it the last one?
+    fn was_last(&self, done: Result<(), Reason>) -> bool {
+        if let Err(reason) = done {
+            self.failure().get_or_insert(reason);
+        }
+        self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    fn is_in(&self, state: State, checksum: Option<u64>) -> Step {
+        Step {
+            id: self.item.id,
+            state,
+            checksum,
+        }
+    }
+
+    /// All its pieces are done, or one has failed.
+    fn all_done(&self) -> Result<(), Refused> {
+        self.failure()
+            .take()
+            .map_or(Ok(()), |reason| Err(reason.into()))
     }
 }
 
@@ -69,13 +109,7 @@ impl Run<'_> {
     }
 
     fn hand_out(&self, mut copying: Copying, block: &mut [u8]) -> Result<(), Error> {
-        let there: BTreeSet<u64> = {
-            let checksums = copying
-                .checksums
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner);
-            checksums.keys().copied().collect()
-        };
+        let there: BTreeSet<u64> = copying.checksums().keys().copied().collect();
         let missing: Vec<_> = (0..copying.pieces)
             .filter(|piece| !there.contains(piece))
             .collect();
@@ -86,7 +120,7 @@ impl Run<'_> {
         copying.pieces_left = AtomicU64::new(missing.len() as u64);
         let copying = Arc::new(copying);
         let Some((first, rest)) = missing.split_first() else {
-            return self.finish(&copying, block);
+            return self.is_copied(&copying, block);
         };
         self.add_tasks(
             rest.iter()
@@ -143,9 +177,14 @@ impl Run<'_> {
             item: item.clone(),
             tries,
             source,
+            // What is staged in is used at once, from memory.
+            target: match self.options.durable {
+                true => Direct::to_write(target, &temporary),
+                false => Direct::through(target),
+            },
+            back: OnceLock::new(),
             pieces: status.size_bytes.div_ceil(self.options.piece_bytes.max(1)),
             status,
-            target,
             temporary,
             pieces_left: AtomicU64::new(0),
             checksums: Mutex::new(checksums),
@@ -161,66 +200,82 @@ impl Run<'_> {
             .min(from + self.options.piece_bytes)
     }
 
-    /// Copies one piece; whoever copies the last one puts the file in its place.
+    /// Copies one piece; whoever copies the last one goes on with the file.
     ///
     /// # Errors
     /// If the journal cannot be written.
     pub(crate) fn piece(
         &self,
-        copying: &Copying,
+        copying: &Arc<Copying>,
         piece: u64,
         block: &mut [u8],
     ) -> Result<(), Error> {
-        match self.copy_range(&copying.ends(), self.range(copying, piece), block) {
-            Ok(checksum) => {
+        let copied = match copying.is_lost() {
+            true => Ok(None), // the file will not be whole
+            false => self
+                .copy_range(&copying.ends(), self.range(copying, piece), block)
+                .map(Some),
+        };
+        let copied = match copied {
+            Ok(Some(checksum)) => {
                 self.journal
                     .piece_is_copied(copying.item.id, piece, checksum)?;
-                let mut checksums = copying
-                    .checksums
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                checksums.insert(piece, checksum);
+                copying.checksums().insert(piece, checksum);
+                Ok(())
             }
-            Err(reason) => {
-                let mut failure = copying
-                    .failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                failure.get_or_insert(reason);
-            }
-        }
-        if copying.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            return self.finish(copying, block);
+            copied => copied.map(drop),
+        };
+        if copying.was_last(copied) {
+            return self.is_copied(copying, block);
         }
         Ok(())
     }
 
-    /// After the last piece: puts the file in its place, or takes the half of it away.
-    fn finish(&self, copying: &Copying, block: &mut [u8]) -> Result<(), Error> {
-        let item = &copying.item;
-        let failure = copying
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let whole = match failure {
-            Some(reason) => Err(Refused::Reason(reason)),
-            None => self.make_whole(copying),
+    /// After the last piece was copied: the file is made whole, and read again if that is asked for.
+    fn is_copied(&self, copying: &Arc<Copying>, block: &mut [u8]) -> Result<(), Error> {
+        let whole = copying.all_done().and_then(|()| self.make_whole(copying));
+        let back = match (whole, self.options.verify) {
+            (Ok(()), Verify::End) => self.open_back(copying),
+            (whole, _) => return self.finish(copying, whole),
         };
-        let placed = whole.and_then(|checksum| {
-            let copied = |state| Step {
-                id: item.id,
-                state,
-                checksum,
-            };
-            self.journal.done(&[copied(State::Copied)])?;
+        if back.is_err() || copying.pieces == 0 {
+            return self.finish(copying, back);
+        }
+        copying.pieces_left.store(copying.pieces, Ordering::Release);
+        self.add_tasks((1..copying.pieces).map(|piece| Task::Check(Arc::clone(copying), piece)));
+        self.check(copying, 0, block)
+    }
+
+    /// Reads one piece again; whoever reads the last one puts the file in its place.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn check(
+        &self,
+        copying: &Copying,
+        piece: u64,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        let checked = match copying.is_lost() {
+            true => Ok(()),
+            false => self.reads_back_piece(copying, piece, block),
+        };
+        if copying.was_last(checked) {
+            return self.finish(copying, copying.all_done());
+        }
+        Ok(())
+    }
+
+    /// Puts a whole file in its place, or takes the half of one away.
+    fn finish(&self, copying: &Copying, whole: Result<(), Refused>) -> Result<(), Error> {
+        let item = &copying.item;
+        let placed = whole.and_then(|()| {
             if self.options.verify == Verify::End {
-                self.reads_back_whole(copying, block)?;
-                self.journal.done(&[copied(State::Verified)])?;
+                self.journal.done(&[copying.is_in(State::Verified, None)])?;
             }
             self.put_in_place(&copying.temporary, &item.target)?;
             Syncing::of(self.options.durable, 1).finish(std::iter::once(item.target.as_path()))?;
-            self.journal.done(&[copied(State::Placed)])?;
+            self.journal.done(&[copying.is_in(State::Placed, None)])?;
             self.journal.forget_pieces(item.id)?;
             Ok(())
         });
@@ -247,46 +302,57 @@ impl Run<'_> {
         }
     }
 
-    /// Attributes and sync. Returns the checksum of the whole.
-    fn make_whole(&self, copying: &Copying) -> Result<Option<u64>, Refused> {
+    /// Attributes and sync.
+    fn make_whole(&self, copying: &Copying) -> Result<(), Refused> {
         let item = &copying.item;
         let now = files::status_of(&copying.source, &item.source)?;
         if !is_same(&now, &copying.status) {
             return Err(Reason::changed("it was changed while it was copied, each time").into());
         }
         let paths = (item.source.as_path(), item.target.as_path());
-        self.give_attributes(&copying.source, &copying.target, paths, &copying.status)?;
+        let target = copying.target.plain();
+        self.give_attributes(&copying.source, target, paths, &copying.status)?;
         if self.options.durable {
-            files::named(copying.target.sync_all(), "sync", &item.target)?;
+            files::named(target.sync_all(), "sync", &item.target)?;
         }
-        let checksums = copying
-            .checksums
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         let mut whole = Xxh3::new();
-        for checksum in checksums.values() {
+        for checksum in copying.checksums().values() {
             whole.update(&checksum.to_le_bytes());
         }
-        Ok((self.options.verify != Verify::Off).then(|| whole.digest()))
+        let checksum = (self.options.verify != Verify::Off).then(|| whole.digest());
+        self.journal
+            .done(&[copying.is_in(State::Copied, checksum)])?;
+        Ok(())
     }
 
-    fn reads_back_whole(&self, copying: &Copying, block: &mut [u8]) -> Result<(), Reason> {
-        let target = files::open_source(&copying.temporary, false)?;
-        files::forget(&target, &copying.temporary)?;
-        let ends = Ends {
-            target: &target,
-            ..copying.ends()
+    /// What was synced is to come from the device.
+    fn open_back(&self, copying: &Copying) -> Result<(), Refused> {
+        let plain = files::open_source(&copying.temporary, false)?;
+        files::forget(&plain, &copying.temporary)?;
+        let back = match self.options.durable {
+            true => Direct::to_read(plain, &copying.temporary),
+            false => Direct::through(plain),
         };
-        let checksums = copying
-            .checksums
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for (piece, checksum) in checksums.iter() {
-            if self.checksum_of(&ends, self.range(copying, *piece), block)? != *checksum {
-                return Err(differs());
-            }
-        }
+        copying.back.get_or_init(|| back);
         Ok(())
+    }
+
+    fn reads_back_piece(
+        &self,
+        copying: &Copying,
+        piece: u64,
+        block: &mut [u8],
+    ) -> Result<(), Reason> {
+        let wanted = copying.checksums().get(&piece).copied();
+        let mut ends = copying.ends();
+        if let Some(back) = copying.back.get() {
+            ends.target = back;
+        }
+        let found = self.checksum_of(&ends, self.range(copying, piece), block)?;
+        if wanted == Some(found) {
+            return Ok(());
+        }
+        Err(differs())
     }
 }
 

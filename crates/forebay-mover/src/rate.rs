@@ -35,9 +35,10 @@ impl Rate {
         }
     }
 
-    /// The most that is asked for at once.
+    /// The most that is asked for at once: a power of two, so that blocks stay aligned to stripes and pages.
     pub(crate) fn block_bytes(&self) -> usize {
-        usize::try_from(u64::from(self.burst.get()) * UNIT_BYTES).unwrap_or(usize::MAX)
+        let units = 1_u64 << self.burst.ilog2();
+        usize::try_from(units * UNIT_BYTES).unwrap_or(usize::MAX)
     }
 
     /// Waits until so many bytes may go, `block_bytes` at most; less long if told to stop.
