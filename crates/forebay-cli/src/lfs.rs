@@ -80,6 +80,9 @@ struct GetWords {
     /// Directories themselves, not what lies in them
     #[arg(short = 'd', long)]
     directory: bool,
+    /// Show what is left to the file system as 0 and -1
+    #[arg(short = 'R', long)]
+    raw: bool,
     /// Only the table of targets
     #[arg(short = 'q', long)]
     quiet: bool,
@@ -197,11 +200,11 @@ fn each(paths: &[PathBuf], mut act: impl FnMut(&Path) -> Result<(), LayoutError>
 }
 
 fn show(state: &State, words: &GetWords, path: &Path) -> Result<(), LayoutError> {
-    let shown = state.striping(path)?;
+    let shown = state.striping(path, words.raw)?;
     print(&describe(words, path, &shown, state.targets()));
     if matches!(shown, Shown::Directory(_)) && !words.directory {
         for entry in state.entries(path)? {
-            let shown = state.striping(&entry)?;
+            let shown = state.striping(&entry, words.raw)?;
             print(&describe(words, &entry, &shown, state.targets()));
         }
     }

@@ -7,6 +7,7 @@ pub mod closes;
 pub mod disks;
 pub mod door;
 pub mod files;
+pub mod lustre;
 pub mod machine;
 pub mod memory;
 pub mod mounts;

@@ -13,7 +13,7 @@ use crate::engine::{Did, Run, Verify};
 use crate::item::{Item, Reason};
 
 /// Bytes of one read and one write: what parallel file systems like to get at once. Pieces begin at
-/// multiples of it, so that writes are aligned to stripes of any usual size.
+/// multiples of it, so that writes are aligned to stripes whose size divides it or is a multiple of it.
 pub(crate) const BLOCK_BYTES: usize = 4 << 20;
 
 /// How often a source that changed is copied again.
@@ -85,7 +85,9 @@ impl Run<'_> {
         let mut at = data.start;
         while at < data.end {
             self.check_stopped()?;
-            let wanted = usize::try_from(data.end - at).map_or(most, |left| left.min(most));
+            // Up to where a block begins, so that no write reaches over the border of a stripe.
+            let room = most as u64 - at % most as u64;
+            let wanted = usize::try_from(room.min(data.end - at)).unwrap_or(most);
             let read = read_up_to(ends.source, &mut block[..wanted], at);
             let read = files::named(read, "read", &item.source)?;
             if read == 0 {

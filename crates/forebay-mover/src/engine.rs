@@ -16,6 +16,7 @@ use crate::journal::State;
 use crate::large::Copying;
 use crate::rate::Rate;
 use crate::steps::Step;
+use crate::striping::Striping;
 use crate::{Counts, Error, Failure, Journal, Number, directories};
 
 /// How often we look whether somebody has cancelled the journal.
@@ -158,6 +159,7 @@ pub(crate) struct Run<'a> {
     pub(crate) owner: Owner,
     /// Directories that were made now: nothing stands in them.
     pub(crate) fresh: HashSet<i64>,
+    pub(crate) striping: Striping,
     batch_files: u64,
     queue: Mutex<Queue>,
     queued: Condvar,
@@ -223,6 +225,7 @@ fn move_all(journal: &Journal, options: &Options, on: On, stop: &Stop) -> Result
         },
         fresh: directories::make(journal, stop)?,
         batch_files: (open.files / (2 * workers as u64)).clamp(BATCH_FILES_MIN, BATCH_FILES_MAX),
+        striping: Striping::default(),
         queue: Mutex::default(),
         queued: Condvar::new(),
         notes: Mutex::default(),

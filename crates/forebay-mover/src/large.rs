@@ -160,7 +160,7 @@ impl Run<'_> {
             None => {
                 checksums.clear();
                 self.journal.forget_pieces(item.id)?;
-                let target = self.make_part(&temporary)?;
+                let target = self.make_striped_part(item, &temporary, status.size_bytes)?;
                 let sized = files::named(
                     target.set_len(status.size_bytes),
                     "set the size of",

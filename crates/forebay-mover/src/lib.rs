@@ -21,6 +21,7 @@ mod places;
 mod planning;
 mod rate;
 mod steps;
+mod striping;
 
 pub use engine::{Did, Moved, Options, Placing, Verify, carry_out};
 pub use error::Error;

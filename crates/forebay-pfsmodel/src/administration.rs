@@ -114,6 +114,7 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(system(path, source)),
         };
+        let is_new = metadata.is_none();
         if metadata.is_some_and(|metadata| metadata.len() > 0 || !metadata.is_file()) {
             return Err(LayoutError::Exists {
                 path: path.display().to_string(),
@@ -124,6 +125,9 @@ impl State {
             kernel::open(&name, flags, 0o666).map_err(|source| system(path, source))?;
         let bound = Striping::from(self.complete(wish)).bind_descriptor(descriptor);
         kernel::close(descriptor);
+        if bound.is_err() && is_new {
+            std::fs::remove_file(&real).map_err(|source| system(path, source))?;
+        }
         bound.map_err(|source| match source.raw_os_error() {
             Some(libc::EEXIST) => LayoutError::Exists {
                 path: path.display().to_string(),
@@ -146,18 +150,18 @@ impl State {
         Striping::remove_from_path(&name).map_err(|source| system(path, source))
     }
 
-    /// The striping of a file or directory.
+    /// The striping of a file or directory; `raw`: what a directory leaves to the file system as 0 and -1.
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, missing, not permitted.
-    pub fn striping(&self, path: &Path) -> Result<Shown, LayoutError> {
+    pub fn striping(&self, path: &Path, raw: bool) -> Result<Shown, LayoutError> {
         let (real, name) = self.resolve(path)?;
         let metadata = real.metadata().map_err(|source| system(path, source))?;
         let stored = Striping::of_path(&name).map_err(|source| system(path, source))?;
         if metadata.is_dir() {
-            return Ok(Shown::Directory(
-                self.spell_out(stored.unwrap_or(Striping::DEFAULT)),
-            ));
+            let wish = stored.unwrap_or(Striping::DEFAULT);
+            let shown = if raw { wish } else { self.spell_out(wish) };
+            return Ok(Shown::Directory(shown));
         }
         let layout = stored.and_then(|striping| self.bound(striping));
         let layout = layout.unwrap_or_else(|| self.unbound_layout(metadata.ino()));

@@ -1,0 +1,54 @@
+//! Lustre, as its command `lfs` answers for it: the real one, or the one that is emulated for this process and
+//! its children.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::process::{answer_of, command};
+use crate::{Error, Result, machine};
+
+/// The variable in which the emulation is handed on (`docs/pfs-model.md`).
+const EMULATION: &str = "FOREBAY_PFS_STATE";
+const LFS: &str = "lfs";
+/// A server that is asked for longer is not worth to be waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Does a path that exists lie on Lustre?
+#[must_use]
+pub fn is_lustre(path: &Path) -> bool {
+    const LUSTRE_SUPER_MAGIC: i64 = 0x0bd0_0bd0; // statfs(2)
+    #[allow(clippy::unnecessary_cast)] // its type differs between machines
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == LUSTRE_SUPER_MAGIC)
+}
+
+/// Is a Lustre emulated for this process? Which directories it covers, `lfs` knows.
+#[must_use]
+pub fn is_emulated() -> bool {
+    std::env::var_os(EMULATION).is_some_and(|state| !state.is_empty())
+}
+
+/// What `lfs` prints when it is called with these words; what it complains of is not told. The stand-in, which
+/// is this program under that name, where Lustre is emulated; otherwise the first one in `PATH`.
+///
+/// # Errors
+/// If there is none, it cannot be started, or it does not answer within 10 s.
+pub fn lfs(words: &[&OsStr]) -> Result<String> {
+    let missing = |kind: io::ErrorKind| Error {
+        operation: "ask",
+        path: LFS.into(),
+        source: kind.into(),
+    };
+    let mut asked = if is_emulated() {
+        use std::os::unix::process::CommandExt;
+        let mut stand_in = command(machine::this_program()?);
+        stand_in.arg0(LFS);
+        stand_in
+    } else {
+        let found = machine::find_other_program(LFS);
+        command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
+    };
+    asked.args(words);
+    answer_of(asked, PATIENCE)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
+}

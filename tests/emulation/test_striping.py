@@ -1,0 +1,93 @@
+"""Stripes of large files that are staged out to Lustre."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from job import DW
+
+LUSTRE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
+STRIPE = 4 << 20
+GIB = 1 << 30
+ROOMY = DW.replace("64MiB", "512MiB")
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/data/out"
+# From 1 GiB on, mostly a hole; the data begin and end where no stripe does. A large one that is smaller; a small one.
+WRITE = """mkdir $DW_JOB_STRIPED/out; python3 - $DW_JOB_STRIPED/out <<'END'
+import sys
+def write(name, size, *data):
+    with open(f'{sys.argv[1]}/{name}', 'wb') as file:
+        file.truncate(size)
+        for at, length in data:
+            file.seek(at)
+            file.write(b'x' * length)
+write('huge', (1 << 30) + 13, ((5 << 20) + 4096, 6 << 20), (1 << 30, 13))
+write('large', 65 << 20, (0, 4096))
+write('small', 4096, (0, 4096))
+END
+"""
+
+
+@pytest.fixture
+def data(job) -> pathlib.Path:
+    directory = job.directory / "data"
+    directory.mkdir()
+    return directory
+
+
+def staged_out(job, data):
+    job.script(WRITE, ROOMY, STAGE_OUT)
+    done = job.run("--json", "--pfs-model", str(LUSTRE), "--pfs-root", str(data))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def layout(path: pathlib.Path) -> tuple[int, int]:
+    """Number of stripes, and bytes of one."""
+    text = os.getxattr(path, "user.forebay.pfs.layout").decode()
+    fields = dict(field.split("=") for field in text.split()[1:])
+    return int(fields["count"]), int(fields["size"])
+
+
+def test_a_large_file_has_stripes_by_its_size_and_is_written_by_the_stripe(job, data):
+    account, said = staged_out(job, data)
+    out = data / "out"
+    assert layout(out / "huge") == (4, STRIPE)
+    assert layout(out / "large") == layout(out / "small") == (1, 1 << 20), "smaller ones have their directory's"
+    assert out.joinpath("huge").stat().st_size == GIB + 13
+    assert "stripes" not in said, "nothing to be noted"
+    targets = account["emulated"]["counters"]["targets"]
+    # Two requests for what reaches over one border of a stripe, one for the tail, one each for the other files.
+    assert sum(target["requests"] for target in targets) == 5
+    assert sum(target["bytes"] for target in targets) == (6 << 20) + 13 + 2 * 4096
+
+
+def test_a_striping_that_the_directory_has_is_obeyed(job, data):
+    (data / "out").mkdir()
+    job.script(f"lfs setstripe -c 2 -S 1M data/out")
+    assert job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data)).returncode == 0
+    staged_out(job, data)
+    assert layout(data / "out" / "huge") == layout(data / "out" / "small") == (2, 1 << 20)
+
+
+def test_a_staging_in_a_job_sets_stripes_as_the_jobs_own_does(job, data):
+    job.script(f"{WRITE} forebay stage out $DW_JOB_STRIPED/out data/out", ROOMY)
+    done = job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data), PATH=f"{job.forebay.parent}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
+    assert layout(data / "out" / "huge") == (4, STRIPE)
+
+
+def test_stripes_that_cannot_be_set_are_noted_and_the_file_arrives(job, data):
+    if os.geteuid() != 0:
+        pytest.skip("only root mounts a file system without extended attributes")
+    subprocess.run(["mount", "-t", "ramfs", "none", data], check=True)
+    try:
+        account, said = staged_out(job, data)
+        assert (data / "out" / "huge").stat().st_size == GIB + 13
+        notes = [note for note in account["stage_out"]["notes"] if "stripes could not be set" in note[0]]
+        assert [count for _, count in notes] == [1], account
+        assert "lfs setstripe refuses" in notes[0][0]
+    finally:
+        subprocess.run(["umount", data], check=True)

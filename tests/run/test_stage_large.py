@@ -1,0 +1,101 @@
+"""Large files of a stage-out: how their bytes reach the device."""
+
+import collections
+import json
+import random
+import re
+import subprocess
+
+import pytest
+
+BLOCK = 4 << 20
+MIB = 1 << 20
+SEED = 20170502
+WORDS = ("--threads", "1", "--piece", "8MiB")
+# A call, then either what it opens and how, or a file with where and how much.
+CALL = re.compile(
+    r"^\d+ +(?P<call>\w+)\("
+    r"(?:AT_FDCWD[^,]*, \"(?P<opened>[^\"]*)\", (?P<flags>[A-Z_|]+)|\d+<(?P<file>[^>]*)>(?P<rest>[^<]*))"
+)
+
+
+@pytest.fixture
+def source(job):
+    """A file of three pieces with an odd end, and one whose data begin and end where no block does."""
+    directory = job.directory / "in"
+    directory.mkdir()
+    (directory / "whole").write_bytes(random.Random(SEED).randbytes(20 * MIB + 17))
+    with open(directory / "holes", "wb") as file:
+        file.truncate(30 * MIB)
+        file.seek(5 * MIB + 4096)
+        file.write(random.Random(SEED).randbytes(6 * MIB))
+    return directory
+
+
+def traced(job, *words, strace=()):
+    """The lines of its trace, and how it ended."""
+    trace = job.directory.parent / "trace"
+    tracer = ["strace", "-f", "-y", "-s", "0", "-e", "trace=openat,pwrite64,pread64,fsync", *strace, "-o", trace]
+    command = [*tracer, job.forebay, "stage", *words]
+    done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    return trace.read_text().splitlines(), done
+
+
+def staged(job, *options):
+    """Calls on the temporary files: what, which, and the rest of the line."""
+    lines, done = traced(job, "out", *WORDS, *options, "in", "out")
+    assert done.returncode == 0, done.stderr
+    found = [match for line in lines if (match := CALL.match(line))]
+    named = [(one["call"], one["opened"] or one["file"], one["flags"] or one["rest"]) for one in found]
+    return [(call, name, rest) for call, name, rest in named if name.endswith(".part")]
+
+
+def moved(calls, call):
+    """Where and how much: of each file."""
+    ranges = collections.defaultdict(list)
+    for made, name, rest in calls:
+        if made == call:
+            length, at = re.search(r"(\d+), (\d+)\)?", rest[rest.rindex("\"") :]).groups()
+            ranges[name].append((int(at), int(length)))
+    return ranges
+
+
+@pytest.mark.parametrize("options", [(), ("--rate", "40MB")])
+def test_no_write_reaches_over_the_border_of_a_block_and_whole_ones_go_past_the_page_cache(job, source, options):
+    calls = staged(job, *options)
+    writes = moved(calls, "pwrite64")
+    assert sorted(sum(length for _, length in ranges) for ranges in writes.values()) == [6 * MIB, 20 * MIB + 17]
+    for at, length in (one for ranges in writes.values() for one in ranges):
+        assert at // BLOCK == (at + length - 1) // BLOCK
+    assert [name for call, name, flags in calls if call == "openat" and "O_WRONLY" in flags and "O_DIRECT" in flags]
+    for name in ("whole", "holes"):
+        assert (job.directory / "out" / name).read_bytes() == (source / name).read_bytes()
+    assert (job.directory / "out" / "holes").stat().st_blocks * 512 < 7 * MIB
+
+
+def test_what_is_verified_is_read_after_the_sync_past_the_page_cache(job, source):
+    calls = staged(job, "--verify", "end")
+    for name in {name for _, name, _ in calls}:
+        order = [call for call, other, _ in calls if other == name and call != "openat"]
+        synced = order.index("fsync")
+        assert "pwrite64" not in order[synced:] and "pread64" not in order[:synced]
+        read, written = moved(calls, "pread64")[name], moved(calls, "pwrite64")[name]
+        assert sum(length for _, length in read) == sum(length for _, length in written)
+        flags = [flags for call, other, flags in calls if other == name and call == "openat" and "O_RDONLY" in flags]
+        assert any("O_DIRECT" in one for one in flags)
+
+
+def test_a_block_that_the_device_lost_is_found_when_it_is_verified(job, source):
+    (source / "holes").unlink()
+    in_the_way = job.directory / "out" / "whole"
+    in_the_way.mkdir(parents=True)
+    _, done = traced(job, "out", *WORDS, "--verify", "end", "in", "out")
+    assert done.returncode == 123, done.stderr
+    in_the_way.rmdir()
+    (one,) = json.loads(job.command("stage", "list", "--json").stdout)
+    part = job.directory / "out" / f".forebay-{one['id']}-1.part"
+    lost = ["-P", part, "-e", f"inject=pwrite64:retval={BLOCK}:when=3"]  # said to be written, and is not
+    lines, done = traced(job, "retry", one["id"], strace=lost)
+    assert len([line for line in lines if "(INJECTED)" in line and f"{BLOCK}, {2 * BLOCK})" in line]) == 1, lines
+    assert done.returncode == 123 and "what was written reads back differently" in done.stderr, done.stderr
+    assert list((job.directory / "out").iterdir()) == []
