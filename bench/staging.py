@@ -1,7 +1,7 @@
-"""Staging against `cp -a` and one sync, and `rsync -a` where it is there: from the real disk into memory and back.
+"""Staging against `cp -a` and one sync, and small files against `rsync -a` as well: from the real disk into memory and back.
 
 STAGING_SCALE=10 is 8 GiB in 4 files, 100,000 files of 4 KiB in 1,000 directories, and 1,000,000 tiny ones for the
-growth of time and memory; the default is a tenth of that.
+growth of time and memory; the default is a tenth of that. STAGING_ONLY=large runs one part.
 """
 
 import os
@@ -9,7 +9,9 @@ import pathlib
 import random
 import shutil
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 
 from measure import Compared, Counted, Line, in_turn
 from place import Place, forget, seconds
@@ -19,23 +21,38 @@ SCALE = float(os.environ.get("STAGING_SCALE") or 1)
 FILES = max(int(10_000 * SCALE), 100)
 LARGE_BYTES = int(SCALE * (8 << 30)) // 10
 MEMORY_MB_MAX = 300
+CP, RSYNC = "cp -a, sync", "rsync -a, sync"
 
 
 def run(place: Place) -> list[Line]:
+    only = os.environ.get("STAGING_ONLY")
+    if only and only not in PARTS:
+        raise SystemExit(f"error: STAGING_ONLY={only}: there are {', '.join(PARTS)}")
     lines = []
     with place.job() as job, place.in_shared_memory() as memory:
-        disk = job.directory
-        many, large = disk / "many", disk / "large"
-        make_many(many, FILES, FILES // 100, 4096)
-        make_large(large, LARGE_BYTES // 4, random.Random(place.seed))
-        lines += both_ways(job, memory, many, f"{FILES:,} files of 4 KiB", "1.0")
-        lines += both_ways(job, memory, large, f"4 files of {LARGE_BYTES >> 22} MiB", "1.0")
-        lines += both_ways(
-            job, memory, large, f"4 files of {LARGE_BYTES >> 22} MiB, verified", "0.8", "--verify", "end"
-        )
-        lines.append(again(job, many))
-        shutil.rmtree(many)
-        lines.append(growth(job))
+        for name in [only] if only else PARTS:
+            began = time.monotonic()
+            lines += PARTS[name](job, memory, random.Random(place.seed))
+            print(f"staging, {name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return lines
+
+
+def many(job, memory: pathlib.Path, _: random.Random) -> list[Line]:
+    source = job.directory / "many"
+    make_many(source, FILES, FILES // 100, 4096)
+    least = {CP: 1.0, RSYNC: 2.0}
+    lines = both_ways(job, memory, source, {f"{FILES:,} files of 4 KiB": ((), least)})
+    shutil.rmtree(source)
+    return lines
+
+
+def large(job, memory: pathlib.Path, draw: random.Random) -> list[Line]:
+    source = job.directory / "large"
+    make_large(source, LARGE_BYTES // 4, draw)
+    what = f"4 files of {LARGE_BYTES >> 22} MiB"
+    variants = {what: ((), {CP: 1.0}), f"{what}, verified": (("--verify", "end"), {CP: 0.8})}
+    lines = both_ways(job, memory, source, variants)
+    shutil.rmtree(source)
     return lines
 
 
@@ -57,22 +74,18 @@ def make_large(top: pathlib.Path, size: int, draw: random.Random) -> None:
                 file.write(block)
 
 
-def ways(job, *options: str) -> dict:
-    """Ways to copy a tree that is not there, and to have it safe: name, and how long it takes."""
+def other_ways(job) -> dict[str, Callable]:
+    """Other ways to copy a tree that is not there, and to have it safe."""
     shell = lambda text: lambda source, target: seconds(job, "sh", "-c", text, "sh", source, target)
-    found = {"cp -a, sync": shell('cp -a "$1" "$2" && sync')}
-    if shutil.which("rsync"):
-        found["rsync -a, sync"] = shell('rsync -a "$1/" "$2" && sync')
-    return found | {
-        "forebay": lambda source, target: seconds(job, job.forebay, "stage", "out", *options, source, target)
-    }
+    return {CP: shell('cp -a "$1" "$2" && sync'), RSYNC: shell('rsync -a "$1/" "$2" && sync')}
 
 
-def both_ways(
-    job, memory: pathlib.Path, source: pathlib.Path, what: str, at_least: str, *options: str
-) -> list[Line]:
-    found = ways(job, *options)
-    others = [name for name in found if name != "forebay"]
+def both_ways(job, memory: pathlib.Path, source: pathlib.Path, variants: dict[str, tuple]) -> list[Line]:
+    """In and out: each variant of a stage, its options and how many times as fast as whom it is to be, in the same
+    rounds.
+    """
+    wanted = {name for _, least in variants.values() for name in least}
+    others = {name: way for name, way in other_ways(job).items() if name in wanted}
     lines = []
     inside = memory / "data"
     for direction in ("in", "out"):
@@ -80,40 +93,36 @@ def both_ways(
             shutil.copytree(source, inside, symlinks=True)
         origin, target = (source, inside) if direction == "in" else (inside, job.directory / "back")
 
-        def taken(name: str) -> float:
-            shutil.rmtree(target, ignore_errors=True)
-            forget(origin)
-            return found[name](origin, target)
+        def fresh(way: Callable) -> Callable:
+            def taken() -> float:
+                shutil.rmtree(target, ignore_errors=True)
+                forget(origin)
+                return way(origin, target)
 
-        results = in_turn(
-            ROUNDS, *[lambda name=name: taken(name) for name in [others[0], *others[1:], "forebay"]]
-        )
-        (base, *more, own), repeated = results[:-1], results[-1]
-        for name, other in zip(others, [base, *more]):
-            least = at_least if name.startswith("cp") else "2.0"
-            ratios = sorted(a / b for a, b in zip(other, own))
-            kept = ratios[len(ratios) // 2] >= float(least)
-            lines.append(
-                Compared(
-                    f"{direction}, {what}",
-                    name,
-                    "forebay",
-                    "s",
-                    other,
-                    own,
-                    repeated,
-                    promise=f"at least {least}",
-                    kept=kept,
-                )
-            )
+            return taken
+
+        stage = lambda options: lambda a, b: seconds(job, job.forebay, "stage", direction, *options, a, b)
+        ways = [*others.values(), *(stage(options) for options, _ in variants.values())]
+        *results, repeated = in_turn(ROUNDS, *map(fresh, ways))
+        of_others = dict(zip(others, results))
+        for (what, (_, least)), own in zip(variants.items(), results[len(others) :]):
+            for name, times in least.items():
+                lines.append(row(f"{direction}, {what}", name, of_others[name], own, repeated, times))
         shutil.rmtree(target, ignore_errors=True)
         shutil.rmtree(inside, ignore_errors=True)
     return lines
 
 
-def again(job, source: pathlib.Path) -> Line:
+def row(what: str, name: str, other: list[float], own: list[float], repeated: list[float], times: float) -> Compared:
+    ratios = sorted(a / b for a, b in zip(other, own))
+    kept = ratios[len(ratios) // 2] >= times
+    return Compared(what, name, "forebay", "s", other, own, repeated, promise=f"at least {times}", kept=kept)
+
+
+def again(job, *_) -> list[Line]:
     """A tree that is there, staged again, against its first stage."""
-    target = job.directory / "again"
+    source, target = job.directory / "many", job.directory / "again"
+    make_many(source, FILES, FILES // 100, 4096)
     stage = lambda: seconds(job, job.forebay, "stage", "out", source, target)
 
     def first() -> float:
@@ -127,21 +136,13 @@ def again(job, source: pathlib.Path) -> Line:
 
     a, b, repeated = in_turn(ROUNDS, first, second)
     shutil.rmtree(target)
+    shutil.rmtree(source)
     ratios = sorted(x / y for x, y in zip(a, b))
-    return Compared(
-        f"again, {FILES:,} files that are there",
-        "first",
-        "again",
-        "s",
-        a,
-        b,
-        repeated,
-        promise="10 times",
-        kept=ratios[1] >= 10,
-    )
+    what, kept = f"again, {FILES:,} files that are there", ratios[1] >= 10
+    return [Compared(what, "first", "again", "s", a, b, repeated, promise="10 times", kept=kept)]
 
 
-def growth(job) -> Line:
+def growth(job, *_) -> list[Line]:
     """Ten times the tiny files: time for each, and the most memory."""
     each, peak_mb = [], 0
     for files in (FILES, 10 * FILES):
@@ -161,14 +162,9 @@ def growth(job) -> Line:
         shutil.rmtree(target)
     what = f"{10 * FILES:,} tiny files against {FILES:,}; {peak_mb:.0f} MB of memory at most"
     verdict = f"{each[1] / each[0]:.2f} times the time for each file"
-    return Counted(
-        what,
-        "fewer",
-        "more",
-        "us a file",
-        each[0] * 1e6,
-        each[1] * 1e6,
-        verdict,
-        f"less than {MEMORY_MB_MAX} MB",
-        peak_mb < MEMORY_MB_MAX,
-    )
+    microseconds = [one * 1e6 for one in each]
+    promise, kept = f"less than {MEMORY_MB_MAX} MB", peak_mb < MEMORY_MB_MAX
+    return [Counted(what, "fewer", "more", "us a file", *microseconds, verdict, promise, kept)]
+
+
+PARTS = {"many": many, "large": large, "again": again, "growth": growth}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what a make target needs and this machine lacks; what it cannot install, it names.
-# Usage: tools/needs.sh build|test|check
+# Usage: tools/needs.sh build|test|bench|check
 set -euo pipefail
 
 packages=()
@@ -47,7 +47,8 @@ want pkg-config command -v pkg-config
 want libhdf5-openmpi-dev has_hdf5
 case ${1:-build} in
 build) ;;
-test)
+test | bench)
+    [ "$1" = test ] || need rsync command -v rsync
     need hdf5-tools command -v h5ls
     # Beside Open MPI, whose mpicc and mpiexec stay the system's: its alternatives have the higher priority.
     need mpich command -v mpiexec.mpich
@@ -67,7 +68,7 @@ check)
     need shellcheck command -v shellcheck
     ;;
 *)
-    echo "usage: $0 build|test|check" >&2
+    echo "usage: $0 build|test|bench|check" >&2
     exit 2
     ;;
 esac
