@@ -84,3 +84,37 @@ fn is_refused(moved: &io::Result<usize>) -> bool {
         .as_ref()
         .is_err_and(|error| error.raw_os_error() == Some(invalid))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files;
+
+    #[test]
+    fn whole_blocks_and_odd_ends_become_one_file() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let path = scratch.path().join("file");
+        let made = files::make_file(&path, 0o600).expect("made");
+        let file = Direct::to_write(made, &path);
+        let mut memory = vec![7_u8; 4 * DIRECT_BYTES];
+        let from = memory.as_ptr().align_offset(DIRECT_BYTES);
+        let (whole, odd) = (from..from + 2 * DIRECT_BYTES, from + 1..from + 6);
+        assert!(file.past(&memory[odd.clone()], 0).is_none());
+        assert!(file.past(&memory[whole.clone()], 1).is_none());
+        file.write_all_at(&memory[whole.clone()], 0).expect("whole");
+        let end = 2 * DIRECT_BYTES as u64;
+        file.write_all_at(&memory[odd], end).expect("odd");
+        memory.fill(0);
+        let back = Direct::to_read(files::open_to_read(&path).expect("opened"), &path);
+        assert_eq!(
+            back.past(&memory[whole.clone()], 0).is_some(),
+            file.direct.is_some()
+        );
+        back.read_exact_at(&mut memory[whole.clone()], 0)
+            .expect("read");
+        assert!(memory[whole].iter().all(|byte| *byte == 7));
+        let mut rest = [0; 9];
+        assert_eq!(back.read_at(&mut rest, end).expect("read"), 5);
+        assert_eq!(rest, [7, 7, 7, 7, 7, 0, 0, 0, 0]);
+    }
+}
