@@ -346,13 +346,18 @@ impl Run<'_> {
     /// Takes the next files from the journal: one batch of small ones, and the large ones among them.
     fn fetch(&self, queue: &mut Queue) -> Result<(), Error> {
         let limit = usize::try_from(self.batch_files).unwrap_or(usize::MAX);
+        // What is synced by itself anyway goes out past the page cache.
+        let most_in_batch = match self.options.durable {
+            true => self.options.piece_bytes.min(BATCH_BYTES_MAX),
+            false => self.options.piece_bytes,
+        };
         let items = self.journal.items_after(queue.last, limit)?;
         queue.is_exhausted = items.len() < limit;
         let mut small = Vec::new();
         let mut small_bytes = 0;
         let mut begun = Vec::new();
         for item in items {
-            let is_large = item.size_bytes > self.options.piece_bytes;
+            let is_large = item.size_bytes > most_in_batch;
             if !is_large && small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX {
                 queue.is_exhausted = false;
                 break;
