@@ -227,39 +227,6 @@ def test_capacity_is_a_wish(job):
     )
 
 
-def test_memory_of_a_jobs_own_cannot_outlive_it(job):
-    job.in_memory("--store", "memory")
-    error = refused(job, CREATE)
-    assert (
-        "line 3: there is no store on a disk for a persistent allocation" in error
-        and "hint: name a directory with --store DIR" in error
-    )
-    done = job.command("persistent", "create", "a", "--capacity", "1MiB")
-    assert done.returncode == 1 and "no store on a disk" in done.stderr
-
-
-def test_one_in_shared_memory_is_said_to_die_with_the_machine(job):
-    store = f"/dev/shm/forebay-test-{os.getpid()}"
-    os.mkdir(store)
-    try:
-        done = job.command("persistent", "create", "fast", "--capacity", "1MiB", "--store", store)
-        assert (
-            done.returncode == 0 and "lies in memory: it is gone when this machine goes down" in done.stderr
-        )
-        # As after the machine has gone down: the store is there, and empty.
-        os.rename(f"{store}/forebay-persistent-fast", f"{store}/moved")
-        (line,) = json.loads(job.command("persistent", "list", "--json").stdout)
-        assert (line["persistent"], line["state"]) == ("fast", "gone")
-        error = refused(job, "#DW persistentdw name=fast")
-        assert "is not there: it was made as" in error and "it lay in memory and is gone" in error
-        assert job.command("persistent", "destroy", "fast").returncode == 0
-        assert json.loads(job.command("persistent", "list", "--json").stdout) == []
-    finally:
-        os.rename(f"{store}/moved", f"{store}/forebay-persistent-fast")
-        job.command("persistent", "destroy", "fast", "--store", store)
-        os.rmdir(store)
-
-
 def test_a_store_that_is_not_mounted_is_named(job):
     made(job)
     away = job.store.with_name("unmounted")

@@ -50,11 +50,6 @@ pub enum PersistentError {
         /// What is wrong with it.
         fault: String,
     },
-    /// Only a private memory store is to be had, which ends with its job.
-    #[error(
-        "there is no store on a disk for a persistent allocation: none is named, and no local NVMe was found"
-    )]
-    NoStore,
     /// There is less than asked for, and the user wants all or nothing.
     #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
     LessThanAsked {
@@ -167,9 +162,6 @@ impl PersistentError {
                     other.name
                 ));
             }
-            Self::NoStore => {
-                "name a directory with --store DIR; --store /dev/shm is in memory, until the machine goes down"
-            }
             Self::LessThanAsked { .. } => {
                 "leave out --strict-capacity, or choose a larger store with --store DIR"
             }
@@ -206,7 +198,7 @@ impl PersistentError {
 
 fn places(stores: &[PathBuf]) -> String {
     if stores.is_empty() {
-        return "any store: none is named, and no local NVMe was found".to_owned();
+        return "any store: there is none".to_owned();
     }
     let stores: Vec<_> = stores
         .iter()
