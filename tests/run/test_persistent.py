@@ -159,6 +159,39 @@ def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
     only_jobs_are_gone(job, "old")
 
 
+def test_a_script_that_cannot_begin_is_mended_and_runs(job):
+    """What is missing when everything else is done: the interpreter, first by path, then by name."""
+    made(job, "old")
+    stage = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
+    directives = (CREATE, USE, DW, stage)
+    for interpreter, doomed in (("/no/such/bash", ("#BB destroy_persistent name=old",)), ("no-such-bash", ())):
+        job.script(f"echo data > {STRIPED}/x", *directives, *doomed)
+        script = job.directory / "job.sh"
+        script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
+        done = job.run()
+        assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
+        only_jobs_are_gone(job, "old")
+    ran(job, f"echo data > {STRIPED}/x", *directives, "#BB destroy_persistent name=old")
+    assert (job.directory / "x").read_text() == "data\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
+    """A user namespace without any inotify instance: known only after the allocation is made."""
+    made(job)
+    job.script("touch ran", CREATE.replace("proj1", "proj2"), USE, DW, "#DW persistentdw name=proj2")
+    limited = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" "$@"'
+    words = ["run", *job.where, "--on-close", "*=true", "job.sh"]
+    real, job.forebay = job.forebay, "unshare"
+    try:
+        done = job.command("--user", "--map-root-user", "sh", "-c", limited, real, *words)
+    finally:
+        job.forebay = real
+    assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
+    only_jobs_are_gone(job, "proj1")
+    ran(job, "true", DESTROY)
+
+
 def test_dry_run_tells_of_them_and_makes_none(job):
     made(job, "old")
     made(job, "used")
@@ -225,6 +258,14 @@ def test_capacity_is_a_wish(job):
     assert "are asked for, and the store" in refused(
         job, CREATE.replace("1MiB", "500PiB"), options=("--strict-capacity",)
     )
+
+
+def test_going_beyond_the_capacity_is_said(job):
+    full = "head -c %s /dev/zero > " + f"{STRIPED}/x"
+    assert "holds" not in ran(job, full % "500K", CREATE, USE).stderr
+    done = ran(job, full % "2M", USE)
+    assert "warning: the persistent allocation proj1 of 1.00 MiB holds 2.00 MiB: where" in done.stderr
+    ran(job, "true", DESTROY)
 
 
 def test_a_store_that_is_not_mounted_is_named(job):

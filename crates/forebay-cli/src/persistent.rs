@@ -15,7 +15,8 @@ use crate::progress::Progress;
 #[derive(Debug, Serialize)]
 pub struct Shown {
     persistent: String,
-    /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing` or `gone`.
+    /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing`, `gone` or
+    /// `elsewhere` (on another machine).
     state: &'static str,
     owner: String,
     store: String,
@@ -161,7 +162,12 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, PersistentE
     let mut shown = found?;
     shown.extend(listing.unfinished.iter().map(Shown::of_unfinished));
     shown.extend(listing.missing.iter().map(|missing| Shown {
-        state: if missing.in_memory { "gone" } else { "missing" },
+        state: match missing.host {
+            Some(_) => "elsewhere",
+            None if missing.in_memory => "gone",
+            None => "missing",
+        },
+        host: missing.host.clone(),
         store: text(missing.root.parent().unwrap_or(&missing.root)),
         path: text(&missing.root),
         in_memory: missing.in_memory,

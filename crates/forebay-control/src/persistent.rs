@@ -61,6 +61,8 @@ pub struct Missing {
     pub root: PathBuf,
     /// It lay in memory, and so it is gone for good.
     pub in_memory: bool,
+    /// It was made on another machine, which alone can tell.
+    pub host: Option<String>,
 }
 
 /// All persistent allocations that can be found.
@@ -321,7 +323,9 @@ impl Places<'_> {
         }
         match error {
             _ if swept => Ok(Destroyed::Remains),
-            PersistentError::Missing(missing) if missing.in_memory || hurry => {
+            PersistentError::Missing(missing)
+                if missing.host.is_none() && (missing.in_memory || hurry) =>
+            {
                 known::forget(&missing.root)?;
                 Ok(Destroyed::Memory)
             }

@@ -74,6 +74,14 @@ pub fn may_write_in(directory: &Path) -> Result<()> {
     on(may, "write in", directory)
 }
 
+/// May this user run the program?
+///
+/// # Errors
+/// As `access(2)`.
+pub fn may_run(program: &Path) -> Result<()> {
+    on(rustix::fs::access(program, Access::EXEC_OK), "run", program)
+}
+
 /// A setting of the kernel, as /proc/sys and /sys show it; `None` if this kernel has no such.
 #[must_use]
 pub fn setting(path: &str) -> Option<String> {

@@ -37,7 +37,7 @@ pub enum PersistentError {
         stores: Vec<PathBuf>,
     },
     /// It was made, and is not there.
-    #[error("the persistent allocation {} is not there: it was made as {}", .0.name, .0.root.display())]
+    #[error("the persistent allocation {} is not there: it was made as {}{}", .0.name, .0.root.display(), on_host(.0))]
     Missing(Missing),
     /// The name is taken.
     #[error("there is a persistent allocation {} already, {}", .0.name, origin(.0))]
@@ -144,6 +144,9 @@ impl PersistentError {
                 ));
             }
             Self::Several { .. } => "name the store with --store DIR",
+            Self::Missing(Missing {
+                host: Some(host), ..
+            }) => return Some(format!("use and destroy it on {host}")),
             Self::Missing(missing) if missing.in_memory => {
                 return Some(format!(
                     "it lay in memory and is gone: forebay persistent destroy {} forgets it",
@@ -205,6 +208,11 @@ fn places(stores: &[PathBuf]) -> String {
         .map(|store| store.display().to_string())
         .collect();
     stores.join(", ")
+}
+
+fn on_host(missing: &Missing) -> String {
+    let host = missing.host.as_ref();
+    host.map_or_else(String::new, |host| format!(" on {host}"))
 }
 
 fn jobs_of(jobs: &[String]) -> String {

@@ -117,6 +117,28 @@ struct Attached {
     _held: Held,
 }
 
+impl Attached {
+    /// Nothing limits its size, so going beyond it is at least said.
+    fn check_capacity(&self, watcher: &dyn Watcher) {
+        let about = self.persistent.about.as_ref().ok();
+        let capacity = about.map(|about| about.capacity_bytes);
+        let Some((used, capacity)) = self.persistent.used_bytes().zip(capacity) else {
+            return;
+        };
+        if used > capacity {
+            let (name, used, capacity) = (
+                &self.persistent.name,
+                HumanBytes(used),
+                HumanBytes(capacity),
+            );
+            watcher.warning(&format!(
+                "the persistent allocation {name} of {capacity} holds {used}: where the size is enforced \
+                 writing would have failed with ENOSPC"
+            ));
+        }
+    }
+}
+
 /// Puts the place of its directive before an error.
 fn at<T>(order: &Order, place: &Place, result: Result<T>) -> std::result::Result<T, Error> {
     result.map_err(|error| Error::PersistentOfJob {
@@ -212,6 +234,9 @@ impl Persistents {
     pub(crate) fn let_go(self, recorded: &mut Recorded, watcher: &dyn Watcher) {
         let was_started = recorded.record.phase != crate::Phase::Preparing;
         let is_undrained = recorded.is_undrained();
+        if was_started {
+            self.used.iter().for_each(|one| one.check_capacity(watcher));
+        }
         drop(self.used);
         if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
