@@ -18,8 +18,8 @@ use indicatif::HumanBytes;
 use crate::Watcher;
 
 pub use error::{PersistentError, written_time};
+pub(crate) use job::{Askable, Persistents, Roots, plans, remove_uses};
 pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
-pub(crate) use job::{Persistents, Roots, plans, remove_uses};
 pub use uses::{Use, UseState, Uses};
 
 type Result<T> = std::result::Result<T, PersistentError>;

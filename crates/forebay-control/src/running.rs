@@ -292,7 +292,11 @@ impl Running<'_> {
     fn requests(&self) -> Result<Option<Requests>, Error> {
         let asked = self.life.request.job.as_ref();
         match asked.zip(self.space) {
-            Some((job, space)) => Requests::listen(space, &job.access, self.life.directory.id()),
+            Some((job, space)) => {
+                let persistent = self.persistents.askable()?;
+                let tag = self.life.directory.id();
+                Requests::listen(space, &job.access, persistent, tag)
+            }
             None => Ok(None),
         }
     }

@@ -1,6 +1,7 @@
 //! What one job makes, uses and destroys.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, CreatePersistent, Place, Request, Stage, is_named_by};
@@ -114,6 +115,8 @@ pub(crate) struct Persistents {
 struct Attached {
     variables: Vec<String>,
     persistent: Persistent,
+    /// Says that the job uses it.
+    file: PathBuf,
     _held: Held,
 }
 
@@ -136,6 +139,27 @@ impl Attached {
                  writing would have failed with ENOSPC"
             ));
         }
+    }
+}
+
+/// Where programs of the job may ask for staging, too.
+#[derive(Debug)]
+pub(crate) struct Askable {
+    /// Root of the namespace, with links resolved.
+    pub(crate) root: PathBuf,
+    file: PathBuf,
+    stages_out: OnceLock<()>,
+}
+
+impl Askable {
+    /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
+    /// that.
+    pub(crate) fn stages_out(&self) -> forebay_host::Result<()> {
+        if self.stages_out.get().is_none() {
+            Use::will_stage_out(&self.file)?;
+            self.stages_out.get_or_init(|| ());
+        }
+        Ok(())
     }
 }
 
@@ -195,7 +219,7 @@ impl Persistents {
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
-            write_down(&persistent, stages_out, life, recorded)?;
+            let file = write_down(&persistent, stages_out, life, recorded)?;
             let path = persistent.namespace();
             life.watcher.explain(&format!(
                 "persistent allocation {}: ${} is {}/",
@@ -206,6 +230,7 @@ impl Persistents {
             self.used.push(Attached {
                 variables,
                 persistent,
+                file,
                 _held: held,
             });
         }
@@ -260,6 +285,17 @@ impl Persistents {
     /// Where one of them lies.
     pub(crate) fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
+    }
+
+    pub(crate) fn askable(&self) -> forebay_host::Result<Vec<Askable>> {
+        let askable = self.used.iter().map(|one| {
+            Ok(Askable {
+                root: files::real_path(&one.persistent.namespace())?,
+                file: one.file.clone(),
+                stages_out: OnceLock::new(),
+            })
+        });
+        askable.collect()
     }
 
     pub(crate) fn roots(&self, job: Option<&Allocation>) -> Roots {
@@ -450,7 +486,7 @@ fn write_down(
     stages_out: bool,
     life: &Life,
     recorded: &mut Recorded,
-) -> std::result::Result<(), Error> {
+) -> std::result::Result<PathBuf, Error> {
     let file = Use::file(&recorded.record, &persistent.uses());
     let planned = PersistentUse {
         name: persistent.name.clone(),
@@ -458,7 +494,8 @@ fn write_down(
         file: file.clone(),
     };
     recorded.update(|record| record.persistent.push(planned))?;
-    Ok(Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?)
+    Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?;
+    Ok(file)
 }
 
 /// For a line of text.
