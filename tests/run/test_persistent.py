@@ -160,26 +160,42 @@ def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
 
 
 def test_a_script_that_cannot_begin_is_mended_and_runs(job):
-    """What is missing when everything else is done: the interpreter, first by path, then by name."""
+    """What is missing when everything else is done: the interpreter, by path and by name; one is no program."""
     made(job, "old")
     stage = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
     directives = (CREATE, USE, DW, stage)
-    for interpreter, doomed in (("/no/such/bash", ("#BB destroy_persistent name=old",)), ("no-such-bash", ())):
+    destroys = "#BB destroy_persistent name=old"
+    empty = job.temporary.with_name("empty")
+    empty.touch(0o755)
+    for interpreter, doomed in (("/no/such/bash", [destroys]), ("no-such-bash", [destroys]), (empty, [])):
         job.script(f"echo data > {STRIPED}/x", *directives, *doomed)
         script = job.directory / "job.sh"
         script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
         done = job.run()
         assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
         only_jobs_are_gone(job, "old")
-    ran(job, f"echo data > {STRIPED}/x", *directives, "#BB destroy_persistent name=old")
-    assert (job.directory / "x").read_text() == "data\n"
+    job.script(f"echo data > {STRIPED}/x", *directives, destroys, "#SBATCH --chdir=work")
+    script.write_text(script.read_text().replace("#!/bin/bash", "#!./bash"))  # seen from where it works
+    (job.directory / "work").mkdir()
+    (job.directory / "work" / "bash").symlink_to("/bin/bash")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "work" / "x").read_text() == "data\n"
     only_jobs_are_gone(job, "proj1")
 
 
 def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
     """A user namespace without any inotify instance: known only after the allocation is made."""
     made(job)
-    job.script("touch ran", CREATE.replace("proj1", "proj2"), USE, DW, "#DW persistentdw name=proj2")
+    made(job, "old")
+    job.script(
+        "touch ran",
+        CREATE.replace("proj1", "proj2"),
+        USE,
+        DW,
+        "#DW persistentdw name=proj2",
+        "#BB destroy_persistent name=old",
+    )
     limited = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" "$@"'
     words = ["run", *job.where, "--on-close", "*=true", "job.sh"]
     real, job.forebay = job.forebay, "unshare"
@@ -188,7 +204,7 @@ def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
     finally:
         job.forebay = real
     assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
-    only_jobs_are_gone(job, "proj1")
+    only_jobs_are_gone(job, "old", "proj1")
     ran(job, "true", DESTROY)
 
 

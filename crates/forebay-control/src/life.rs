@@ -17,7 +17,7 @@ use crate::profile::{Profile, record_refusal};
 use crate::record::{Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
-use crate::{Error, JobScript, Outcome, PersistentError, environment};
+use crate::{Error, Outcome, PersistentError, environment};
 
 /// Brings a job from its script to its end.
 ///
@@ -147,7 +147,8 @@ impl Held {
         // Inside the view now: it shows the directories that the script names.
         check_directory(&life.works_in)?;
         if runs_once {
-            check_interpreter(order.script)?;
+            // What is not there is said before anything is staged in or destroyed.
+            probe::may_run(Path::new(&order.script.interpreter[0]), &life.works_in)?;
         }
         let keeper = self.placement.keeper.as_ref().map(Keeper::identity);
         let mut running = Running {
@@ -210,15 +211,6 @@ pub(crate) fn check_directory(directory: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::NoDirectory(directory.to_owned()))
-}
-
-/// What is not there is said before anything is staged in or destroyed.
-fn check_interpreter(script: &JobScript) -> Result<(), Error> {
-    let program = Path::new(&script.interpreter[0]);
-    if program.is_absolute() {
-        probe::may_run(program)?;
-    }
-    Ok(())
 }
 
 impl<'a> Life<'a> {

@@ -65,7 +65,6 @@ impl Running<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
-        self.persistents.destroy(life)?;
         let elsewhere = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         recorded.update(|record| {
             record.phase = Phase::Running;

@@ -1,5 +1,6 @@
 //! What one job makes, uses and destroys.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -107,7 +108,7 @@ fn striped(allocation: &Allocation) -> PathBuf {
 pub(crate) struct Persistents {
     used: Vec<Attached>,
     made: Vec<Persistent>,
-    destroyed: Vec<Persistent>,
+    destroyed: OnceCell<Vec<Persistent>>,
 }
 
 /// One that the job uses. As long as this lives, it cannot be destroyed.
@@ -238,7 +239,8 @@ impl Persistents {
     }
 
     /// Destroys what the script destroys. From then on the job is not undone.
-    pub(crate) fn destroy(&mut self, life: &Life) -> std::result::Result<(), Error> {
+    pub(crate) fn destroy(&self, life: &Life) -> std::result::Result<(), Error> {
+        let mut destroyed = Vec::new();
         for asked in &life.request.destroy {
             let places = life.places();
             let found = at(life.order, &asked.place, places.find(&asked.name))?;
@@ -249,8 +251,9 @@ impl Persistents {
             )?;
             life.watcher
                 .note(&format!("persistent allocation {} destroyed", asked.name));
-            self.destroyed.push(found);
+            destroyed.push(found);
         }
+        self.destroyed.get_or_init(|| destroyed);
         Ok(())
     }
 
@@ -327,7 +330,8 @@ impl Persistents {
         let made = self.made.iter().map(of(PersistentAction::Create));
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
-        let destroyed = self.destroyed.iter().map(of(PersistentAction::Destroy));
+        let destroyed = self.destroyed.get().into_iter().flatten();
+        let destroyed = destroyed.map(of(PersistentAction::Destroy));
         made.chain(used).chain(destroyed).collect()
     }
 }
