@@ -15,6 +15,8 @@ from persistent import (
     listed,
     made,
     only_jobs_are_gone,
+    ran,
+    refused,
     root,
 )
 from views import reachable
@@ -29,22 +31,6 @@ def shared(build):
     with reachable(build) as job:
         yield job
         job.command("clean", "--discard", "--kill")
-
-
-def ran(job: Job, body: str, *directives: str, options: tuple[str, ...] = ()):
-    job.script(body, *directives)
-    done = job.run(*options)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str = "touch ran"):
-    """The error of a job that does not start."""
-    job.script(body, *directives)
-    done = job.run(*options)
-    assert done.returncode == 125, done.stderr
-    assert not (job.directory / "ran").exists()
-    return done.stderr
 
 
 def test_one_is_made_used_by_a_later_job_and_destroyed(job):
@@ -149,63 +135,6 @@ def test_a_requeued_job_takes_what_it_has_made(job):
         done = job.run(SLURM_JOB_ID=number)
         assert done.returncode == code, done.stderr
     only_jobs_are_gone(job, "proj1")
-
-
-def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
-    made(job, "old")
-    stage = "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x"
-    error = refused(job, CREATE, DW, stage, "#BB destroy_persistent name=old")
-    assert "missing" in error
-    only_jobs_are_gone(job, "old")
-
-
-def test_a_script_that_cannot_begin_is_mended_and_runs(job):
-    """What is missing when everything else is done: the interpreter, by path and by name; one is no program."""
-    made(job, "old")
-    stage = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
-    directives = (CREATE, USE, DW, stage)
-    destroys = "#BB destroy_persistent name=old"
-    empty = job.temporary.with_name("empty")
-    empty.touch(0o755)
-    for interpreter, doomed in (("/no/such/bash", [destroys]), ("no-such-bash", [destroys]), (empty, [])):
-        job.script(f"echo data > {STRIPED}/x", *directives, *doomed)
-        script = job.directory / "job.sh"
-        script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
-        done = job.run()
-        assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
-        only_jobs_are_gone(job, "old")
-    job.script(f"echo data > {STRIPED}/x", *directives, destroys, "#SBATCH --chdir=work")
-    script.write_text(script.read_text().replace("#!/bin/bash", "#!./bash"))  # seen from where it works
-    (job.directory / "work").mkdir()
-    (job.directory / "work" / "bash").symlink_to("/bin/bash")
-    done = job.run()
-    assert done.returncode == 0, done.stderr
-    assert (job.directory / "work" / "x").read_text() == "data\n"
-    only_jobs_are_gone(job, "proj1")
-
-
-def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
-    """A user namespace without any inotify instance: known only after the allocation is made."""
-    made(job)
-    made(job, "old")
-    job.script(
-        "touch ran",
-        CREATE.replace("proj1", "proj2"),
-        USE,
-        DW,
-        "#DW persistentdw name=proj2",
-        "#BB destroy_persistent name=old",
-    )
-    limited = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" "$@"'
-    words = ["run", *job.where, "--on-close", "*=true", "job.sh"]
-    real, job.forebay = job.forebay, "unshare"
-    try:
-        done = job.command("--user", "--map-root-user", "sh", "-c", limited, real, *words)
-    finally:
-        job.forebay = real
-    assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
-    only_jobs_are_gone(job, "old", "proj1")
-    ran(job, "true", DESTROY)
 
 
 def test_dry_run_tells_of_them_and_makes_none(job):
