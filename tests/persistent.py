@@ -35,3 +35,19 @@ def only_jobs_are_gone(job: Job, *names: str):
     assert [path.name for path in job.state.iterdir() if path.suffix == ".json"] == []
     for name in names:
         assert list((root(job, name) / "uses").iterdir()) == []
+
+
+def ran(job: Job, body: str, *directives: str, options: tuple[str, ...] = ()):
+    job.script(body, *directives)
+    done = job.run(*options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str = "touch ran"):
+    """The error of a job that does not start."""
+    job.script(body, *directives)
+    done = job.run(*options)
+    assert done.returncode == 125, done.stderr
+    assert not (job.directory / "ran").exists()
+    return done.stderr

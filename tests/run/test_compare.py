@@ -145,3 +145,18 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
     assert status == 130 and f"nothing was deleted: the data are in {kept}" in err
     assert (kept / "striped" / "out" / "x").stat().st_size == 100_000_000
     assert list((job.directory / "out").iterdir()) == [] and list(job.temporary.iterdir()) == []
+
+
+def test_a_persistent_allocation_is_used_with_a_warning_and_not_made(job):
+    create = "#BB create_persistent name=p capacity=1MiB"
+    job.script("touch ran", DW, create)
+    done = compare(job)
+    assert done.returncode == 1 and "job.sh: line 4, column 5: it makes the persistent allocation p" in done.stderr
+    assert "hint: compare a copy without that line" in done.stderr and not (job.directory / "ran").exists()
+    job.leaves_nothing()
+    assert job.command("persistent", "create", "p", "--capacity", "1MiB", *job.where).returncode == 0
+    job.script('echo "$DW_PERSISTENT_STRIPED_p" >> seen; touch ${DW_PERSISTENT_STRIPED_p:-./}x', DW, "#DW persistentdw name=p")
+    done = compare(job, "--repeat", "1")
+    assert done.returncode == 0 and "warning: p: each run on the burst buffer begins with" in done.stderr
+    namespace = job.store / "forebay-persistent-p" / "striped"
+    assert (job.directory / "seen").read_text() == f"\n{namespace}/\n" and (namespace / "x").exists()

@@ -15,6 +15,8 @@ from persistent import (
     listed,
     made,
     only_jobs_are_gone,
+    ran,
+    refused,
     root,
 )
 from views import reachable
@@ -29,22 +31,6 @@ def shared(build):
     with reachable(build) as job:
         yield job
         job.command("clean", "--discard", "--kill")
-
-
-def ran(job: Job, body: str, *directives: str, options: tuple[str, ...] = ()):
-    job.script(body, *directives)
-    done = job.run(*options)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str = "touch ran"):
-    """The error of a job that does not start."""
-    job.script(body, *directives)
-    done = job.run(*options)
-    assert done.returncode == 125, done.stderr
-    assert not (job.directory / "ran").exists()
-    return done.stderr
 
 
 def test_one_is_made_used_by_a_later_job_and_destroyed(job):
@@ -151,14 +137,6 @@ def test_a_requeued_job_takes_what_it_has_made(job):
     only_jobs_are_gone(job, "proj1")
 
 
-def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
-    made(job, "old")
-    stage = "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x"
-    error = refused(job, CREATE, DW, stage, "#BB destroy_persistent name=old")
-    assert "missing" in error
-    only_jobs_are_gone(job, "old")
-
-
 def test_dry_run_tells_of_them_and_makes_none(job):
     made(job, "old")
     made(job, "used")
@@ -227,37 +205,12 @@ def test_capacity_is_a_wish(job):
     )
 
 
-def test_memory_of_a_jobs_own_cannot_outlive_it(job):
-    job.in_memory("--store", "memory")
-    error = refused(job, CREATE)
-    assert (
-        "line 3: there is no store on a disk for a persistent allocation" in error
-        and "hint: name a directory with --store DIR" in error
-    )
-    done = job.command("persistent", "create", "a", "--capacity", "1MiB")
-    assert done.returncode == 1 and "no store on a disk" in done.stderr
-
-
-def test_one_in_shared_memory_is_said_to_die_with_the_machine(job):
-    store = f"/dev/shm/forebay-test-{os.getpid()}"
-    os.mkdir(store)
-    try:
-        done = job.command("persistent", "create", "fast", "--capacity", "1MiB", "--store", store)
-        assert (
-            done.returncode == 0 and "lies in memory: it is gone when this machine goes down" in done.stderr
-        )
-        # As after the machine has gone down: the store is there, and empty.
-        os.rename(f"{store}/forebay-persistent-fast", f"{store}/moved")
-        (line,) = json.loads(job.command("persistent", "list", "--json").stdout)
-        assert (line["persistent"], line["state"]) == ("fast", "gone")
-        error = refused(job, "#DW persistentdw name=fast")
-        assert "is not there: it was made as" in error and "it lay in memory and is gone" in error
-        assert job.command("persistent", "destroy", "fast").returncode == 0
-        assert json.loads(job.command("persistent", "list", "--json").stdout) == []
-    finally:
-        os.rename(f"{store}/moved", f"{store}/forebay-persistent-fast")
-        job.command("persistent", "destroy", "fast", "--store", store)
-        os.rmdir(store)
+def test_going_beyond_the_capacity_is_said(job):
+    full = "head -c %s /dev/zero > " + f"{STRIPED}/x"
+    assert "holds" not in ran(job, full % "500K", CREATE, USE).stderr
+    done = ran(job, full % "2M", USE)
+    assert "warning: the persistent allocation proj1 of 1.00 MiB holds 2.00 MiB: where" in done.stderr
+    ran(job, "true", DESTROY)
 
 
 def test_a_store_that_is_not_mounted_is_named(job):

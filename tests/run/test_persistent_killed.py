@@ -170,7 +170,9 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     for pid in [*line["processes"], *map(int, job.keepers())]:
         os.kill(pid, KILL)
     job.where = where
-    (line, _) = json.loads(job.command("status", "--json").stdout)
+    deadline, line = time.monotonic() + 60, {"state": "left"}
+    while line["state"] == "left" and time.monotonic() < deadline:  # a signal ends nobody at once
+        (line, _) = json.loads(job.command("status", "--json").stdout)
     assert (line["state"], listed(job)["proj1"]["jobs"][0]["state"]) == ("lost", "left")
     # Its destinations may have been paths that only its view showed.
     done = job.command("clean", line["job_id"])

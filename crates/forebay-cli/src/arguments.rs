@@ -376,7 +376,7 @@ pub enum PersistentVerb {
 
 #[derive(Debug, Args)]
 pub struct FoundArguments {
-    /// The store to look in [default: $FOREBAY_STORE, local NVMe, and where you have made some]
+    /// The store to look in [default: $FOREBAY_STORE, local NVMe, /dev/shm, and where you have made some]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// Print JSON
@@ -394,7 +394,7 @@ pub struct CreateArguments {
     /// Do not make one with less capacity
     #[arg(long)]
     pub strict_capacity: bool,
-    /// The directory it is made in [default: $FOREBAY_STORE, else local NVMe]
+    /// The directory it is made in [default: $FOREBAY_STORE, else local NVMe, else /dev/shm]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// How the nodes of a job see it

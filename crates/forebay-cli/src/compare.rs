@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_control::{JobScript, expanded_out, seen};
-use forebay_directive::{Stage, StageKind};
+use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
@@ -137,6 +137,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
     bench.destinations(None)?; // what is wrong in the script is said before anything runs
+    bench.check_persistent()?;
     files::make_directory(&bench.scratch, 0o700).map_err(|error| {
         Failure::new(
             error.to_string(),
@@ -155,10 +156,43 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
 }
 
 impl Bench<'_> {
+    fn request(&self, job_id: Option<&str>) -> Result<Request, Failure> {
+        let here = machine::current_directory()?;
+        Ok(self.script.request(&here, job_id.unwrap_or("no-job"))?)
+    }
+
+    /// Each run finds in a persistent allocation what the run before has left there.
+    fn check_persistent(&self) -> Result<(), Failure> {
+        let request = self.request(None)?;
+        let script = self.script.path.display();
+        let made = request.create.iter();
+        let made = made.map(|made| ("makes", &made.name, made.place));
+        let destroyed = request.destroy.iter();
+        let destroyed = destroyed.map(|doomed| ("destroys", &doomed.name, doomed.place));
+        if let Some((does, name, place)) = made.chain(destroyed).next() {
+            let message = format!(
+                "{script}: {place}: it {does} the persistent allocation {name}, which can be done only once, and \
+                 a comparison runs it several times"
+            );
+            let hint = format!(
+                "compare a copy without that line; forebay persistent create {name} makes one beforehand"
+            );
+            return Err(Failure::new(message, hint));
+        }
+        for used in &request.persistent {
+            messages::warn(&format!(
+                "{}: each run on the burst buffer begins with what the run before has left in it; on the file \
+                 system the script has no {}",
+                used.name,
+                used.variables().join(" and no ")
+            ));
+        }
+        Ok(())
+    }
+
     /// Where the script stages out to, in a job of this id.
     fn destinations(&self, job_id: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
-        let here = machine::current_directory()?;
-        let request = self.script.request(&here, job_id.unwrap_or("no-job"))?;
+        let request = self.request(job_id)?;
         if request.job.is_none() {
             let script = self.script.path.display();
             return Err(Failure::new(

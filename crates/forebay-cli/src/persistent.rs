@@ -15,12 +15,15 @@ use crate::progress::Progress;
 #[derive(Debug, Serialize)]
 pub struct Shown {
     persistent: String,
-    /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing` or `gone`.
+    /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing`, `gone` or
+    /// `elsewhere` (on another machine).
     state: &'static str,
     owner: String,
     store: String,
     /// The root of its namespace; what is there of it, if it is not whole.
     path: String,
+    /// It is lost when the machine restarts.
+    in_memory: bool,
     group: Option<String>,
     /// Permission bits of the namespace, as `0700`.
     mode: Option<String>,
@@ -159,9 +162,15 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, PersistentE
     let mut shown = found?;
     shown.extend(listing.unfinished.iter().map(Shown::of_unfinished));
     shown.extend(listing.missing.iter().map(|missing| Shown {
-        state: if missing.in_memory { "gone" } else { "missing" },
+        state: match missing.host {
+            Some(_) => "elsewhere",
+            None if missing.in_memory => "gone",
+            None => "missing",
+        },
+        host: missing.host.clone(),
         store: text(missing.root.parent().unwrap_or(&missing.root)),
         path: text(&missing.root),
+        in_memory: missing.in_memory,
         ..Shown::bare(&missing.name, machine::user_id())
     }));
     Ok(shown)
@@ -179,6 +188,7 @@ impl Shown {
             owner: sharing::user_named(owner),
             store: String::new(),
             path: String::new(),
+            in_memory: false,
             group: None,
             mode: None,
             capacity_bytes: None,
@@ -198,6 +208,7 @@ impl Shown {
         let mut shown = Self {
             store: text(persistent.store()),
             path: text(&persistent.namespace()),
+            in_memory: machine::is_in_memory(persistent.store())?,
             used_bytes: persistent.used_bytes(),
             jobs: uses.found.into_iter().map(ShownUse::of).collect(),
             ..Self::bare(&persistent.name, persistent.owner)
@@ -272,7 +283,8 @@ impl Shown {
             "expires",
             self.expires_unix_s.map(forebay_control::written_time),
         );
-        add("where", Some(self.path.clone()));
+        let until = if self.in_memory { ", in memory" } else { "" };
+        add("where", Some(format!("{}{until}", self.path)));
         add("problem", self.problem.clone());
         lines.extend(
             self.jobs

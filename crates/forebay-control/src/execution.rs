@@ -183,6 +183,7 @@ impl Running<'_> {
             process.envs(profile.environment(recording, launcher, life.watcher));
         }
         process.envs(execution.environment);
+        self.persistents.destroy(life)?; // all that can be known to fail has not
         life.watcher.running(&life.job_id);
         Ok(start_job(process)?)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_host::files::{self, Kind};
 use forebay_host::namespace::Keeper;
 use forebay_host::process::Caught;
-use forebay_host::{clock, machine};
+use forebay_host::{clock, machine, probe};
 
 use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
@@ -41,7 +41,11 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
     }
     let kept = match &done {
         Ok(outcome) => outcome.kept.is_some(),
-        Err(error) => matches!(error, Error::LostSight { kept: Some(_), .. }),
+        Err(Error::LostSight { kept, .. }) => kept.is_some(),
+        Err(_) => {
+            held.was_not_started(watcher);
+            false
+        }
     };
     held.let_go(kept, watcher);
     done
@@ -142,6 +146,10 @@ impl Held {
         self.placement = life.place(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
         check_directory(&life.works_in)?;
+        if runs_once {
+            // What is not there is said before anything is staged in or destroyed.
+            probe::may_run(Path::new(&order.script.interpreter[0]), &life.works_in)?;
+        }
         let keeper = self.placement.keeper.as_ref().map(Keeper::identity);
         let mut running = Running {
             life: &life,
@@ -151,6 +159,16 @@ impl Held {
             persistents: &mut self.persistents,
         };
         job(&mut running, &mut self.recorded)
+    }
+
+    /// No script has written anything: nothing is to be staged out, and what was made is undone.
+    fn was_not_started(&mut self, watcher: &dyn Watcher) {
+        let is_prepared = |record: &mut Record| record.phase = Phase::Preparing;
+        if self.recorded.record.phase != Phase::Preparing
+            && let Err(error) = self.recorded.update(is_prepared)
+        {
+            watcher.warning(&error.to_string());
+        }
     }
 
     /// Leaves the allocation to be found through its record, or frees all that the job had.

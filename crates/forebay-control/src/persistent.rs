@@ -3,6 +3,7 @@
 mod error;
 mod job;
 mod known;
+mod lifetime;
 mod uses;
 
 use std::path::{Path, PathBuf};
@@ -11,14 +12,14 @@ use forebay_directive::fault_of_name;
 use forebay_host::sharing::{self, Held, Hold};
 use forebay_host::{clock, disks, files, machine};
 use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
-use forebay_store::{Grant, Store};
+use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::Watcher;
 
 pub use error::{PersistentError, written_time};
+pub(crate) use job::{Askable, Persistents, Roots, plans, remove_uses};
 pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
-pub(crate) use job::{Persistents, Roots, plans, remove_uses};
 pub use uses::{Use, UseState, Uses};
 
 type Result<T> = std::result::Result<T, PersistentError>;
@@ -60,6 +61,8 @@ pub struct Missing {
     pub root: PathBuf,
     /// It lay in memory, and so it is gone for good.
     pub in_memory: bool,
+    /// It was made on another machine, which alone can tell.
+    pub host: Option<String>,
 }
 
 /// All persistent allocations that can be found.
@@ -85,15 +88,16 @@ pub enum Destroyed {
 }
 
 impl Places<'_> {
-    /// The directories that the user, the site and the machine name, in this order.
+    /// The directories that the user, the site and the machine name, in this order; the last is in memory.
     fn directories(&self) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
-        for named in [self.named, self.site].into_iter().flatten() {
-            found.extend(directory_of(Store::choose(Some(named), None)?.0));
+        for named in [self.named, self.site].into_iter().filter_map(directory) {
+            found.push(path_of(named)?);
         }
         for disk in disks::nvme_directories()? {
-            found.extend(directory_of(Store::directory(&disk.directory)?));
+            found.push(path_of(&disk.directory)?);
         }
+        found.extend(path_of(Path::new(SHARED_MEMORY)).ok()); // not every machine has it
         Ok(found)
     }
 
@@ -121,9 +125,8 @@ impl Places<'_> {
     /// If a store cannot be listed.
     pub fn list(&self) -> Result<Listing> {
         let mut listing = Listing::default();
-        let named = self.named.map(|named| Store::choose(Some(named), None));
-        let stores = match named {
-            Some(store) => directory_of(store?.0).into_iter().collect(),
+        let stores = match directory(self.named) {
+            Some(named) => vec![path_of(named)?],
             None => {
                 listing.missing = known::missing()?;
                 self.all_directories()?
@@ -137,13 +140,13 @@ impl Places<'_> {
         Ok(listing)
     }
 
-    /// The allocation of this name: in the named store, or in the only one that has it.
+    /// The allocation of this name: in the named store, or in the only one that has it, or has one of ours.
     ///
     /// # Errors
     /// If there is none, or more than one.
     pub fn find(&self, name: &str) -> Result<Persistent> {
         let stores = self.all_directories()?;
-        let named = self.named.and(stores.first());
+        let named = directory(self.named).and(stores.first());
         let mut found = Vec::new();
         for store in &stores {
             if let Some(persistent) = Persistent::find(store, name)? {
@@ -152,6 +155,10 @@ impl Places<'_> {
                 }
                 found.push(persistent);
             }
+        }
+        let is_ours = |one: &Persistent| one.owner == machine::user_id();
+        if found.len() > 1 && found.iter().filter(|one| is_ours(one)).count() == 1 {
+            found.retain(is_ours); // anybody may take a name in memory that all share
         }
         match found.len() {
             0 => Err(Self::not_found(name, stores)),
@@ -187,18 +194,13 @@ impl Places<'_> {
 
     /// The store in which a new one is made, and what it can give.
     fn choose(&self, asked_bytes: u64, strict: bool) -> Result<(PathBuf, bool, Grant)> {
-        let on_disk = |path: &Path| {
-            (!matches!(path.to_str(), Some("memory" | "memory:huge"))).then(|| path.to_owned())
+        let store = match Store::choose(directory(self.named), directory(self.site))?.0 {
+            Store::Memory { .. } => Store::directory(Path::new(SHARED_MEMORY))?,
+            in_directory => in_directory,
         };
-        let named = self.named.and_then(on_disk);
-        let site = self.site.and_then(on_disk);
-        let (store, _) = Store::choose(named.as_deref(), site.as_deref())?;
         let in_memory = store.in_memory();
         let grant = store.grant(asked_bytes, 0)?;
         let name = store.to_string();
-        let Some(directory) = directory_of(store) else {
-            return Err(PersistentError::NoStore);
-        };
         if strict && grant.capacity_bytes < asked_bytes {
             return Err(PersistentError::LessThanAsked {
                 asked_bytes,
@@ -206,7 +208,7 @@ impl Places<'_> {
                 store: name,
             });
         }
-        Ok((directory, in_memory, grant))
+        Ok((PathBuf::from(name), in_memory, grant))
     }
 
     /// Makes an allocation.
@@ -260,10 +262,7 @@ impl Places<'_> {
             store.display()
         ));
         if in_memory {
-            watcher.warning(&format!(
-                "{} lies in memory: it is gone when this machine goes down",
-                store.display()
-            ));
+            watcher.warning(&lifetime::in_memory(new.name, &store));
         }
         Ok(made)
     }
@@ -324,7 +323,9 @@ impl Places<'_> {
         }
         match error {
             _ if swept => Ok(Destroyed::Remains),
-            PersistentError::Missing(missing) if missing.in_memory || hurry => {
+            PersistentError::Missing(missing)
+                if missing.host.is_none() && (missing.in_memory || hurry) =>
+            {
                 known::forget(&missing.root)?;
                 Ok(Destroyed::Memory)
             }
@@ -381,11 +382,14 @@ fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
     })
 }
 
-fn directory_of(store: Store) -> Option<PathBuf> {
-    match store {
-        Store::Directory { path, .. } => Some(path),
-        Store::Memory { .. } => None,
-    }
+/// Memory of a job's own ends with the job: who asks for it has named no place for what outlives it.
+fn directory(named: Option<&Path>) -> Option<&Path> {
+    named.filter(|named| !matches!(named.to_str(), Some("memory" | "memory:huge")))
+}
+
+/// Of a directory that can be a store, with links resolved.
+fn path_of(directory: &Path) -> Result<PathBuf> {
+    Ok(Store::directory(directory)?.to_string().into())
 }
 
 fn group_number(group: &str) -> Result<u32> {

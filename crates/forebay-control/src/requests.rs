@@ -20,6 +20,7 @@ use forebay_mover::{Failure, Journal};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
+use crate::persistent::Askable;
 use crate::placement::{Space, namespace_directory};
 use crate::{Direction, Error};
 use book::{Book, Copy, Errno, Task};
@@ -69,6 +70,8 @@ struct Shared {
     changed: Condvar,
     /// Root of the striped namespace, with links resolved.
     root: PathBuf,
+    /// Namespaces that outlive the job.
+    persistent: Vec<Askable>,
     allocation: PathBuf,
     is_mounted: bool,
     capacity_bytes: u64,
@@ -92,6 +95,7 @@ impl Requests {
     pub(crate) fn listen(
         space: &Space,
         access: &[AccessMode],
+        persistent: Vec<Askable>,
         tag: &str,
     ) -> Result<Option<Self>, Error> {
         if !access.contains(&AccessMode::Striped) {
@@ -115,6 +119,7 @@ impl Requests {
             }),
             changed: Condvar::new(),
             root: files::real_path(&root)?,
+            persistent,
             allocation: files::real_path(allocation)?,
             is_mounted: space.allocation.is_mounted(),
             capacity_bytes: space.used.capacity_bytes,

@@ -65,7 +65,6 @@ impl Running<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
-        self.persistents.destroy(life)?;
         let elsewhere = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         recorded.update(|record| {
             record.phase = Phase::Running;
@@ -292,7 +291,11 @@ impl Running<'_> {
     fn requests(&self) -> Result<Option<Requests>, Error> {
         let asked = self.life.request.job.as_ref();
         match asked.zip(self.space) {
-            Some((job, space)) => Requests::listen(space, &job.access, self.life.directory.id()),
+            Some((job, space)) => {
+                let persistent = self.persistents.askable()?;
+                let tag = self.life.directory.id();
+                Requests::listen(space, &job.access, persistent, tag)
+            }
             None => Ok(None),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::{Result, files, on};
+use crate::{Result, files, machine, on};
 
 /// What a program said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,18 @@ pub fn open_both_ways(path: &Path) -> Result<()> {
 pub fn may_write_in(directory: &Path) -> Result<()> {
     let may = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
     on(may, "write in", directory)
+}
+
+/// May this user run the program in this directory? It is sought in `$PATH` if it has no slash. What kind of
+/// file it is only running it tells.
+///
+/// # Errors
+/// As `access(2)`.
+pub fn may_run(program: &Path, directory: &Path) -> Result<()> {
+    let name = program.to_str().filter(|name| !name.contains('/'));
+    let found = name.and_then(machine::find_other_program);
+    let path = found.unwrap_or_else(|| directory.join(program));
+    on(rustix::fs::access(&path, Access::EXEC_OK), "run", program)
 }
 
 /// A setting of the kernel, as /proc/sys and /sys show it; `None` if this kernel has no such.

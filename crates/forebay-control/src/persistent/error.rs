@@ -37,7 +37,7 @@ pub enum PersistentError {
         stores: Vec<PathBuf>,
     },
     /// It was made, and is not there.
-    #[error("the persistent allocation {} is not there: it was made as {}", .0.name, .0.root.display())]
+    #[error("the persistent allocation {} is not there: it was made as {}{}", .0.name, .0.root.display(), on_host(.0))]
     Missing(Missing),
     /// The name is taken.
     #[error("there is a persistent allocation {} already, {}", .0.name, origin(.0))]
@@ -50,11 +50,6 @@ pub enum PersistentError {
         /// What is wrong with it.
         fault: String,
     },
-    /// Only a private memory store is to be had, which ends with its job.
-    #[error(
-        "there is no store on a disk for a persistent allocation: none is named, and no local NVMe was found"
-    )]
-    NoStore,
     /// There is less than asked for, and the user wants all or nothing.
     #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
     LessThanAsked {
@@ -149,6 +144,9 @@ impl PersistentError {
                 ));
             }
             Self::Several { .. } => "name the store with --store DIR",
+            Self::Missing(Missing {
+                host: Some(host), ..
+            }) => return Some(format!("use and destroy it on {host}")),
             Self::Missing(missing) if missing.in_memory => {
                 return Some(format!(
                     "it lay in memory and is gone: forebay persistent destroy {} forgets it",
@@ -166,9 +164,6 @@ impl PersistentError {
                     "use it with #DW persistentdw name={0}, take another name, or forebay persistent destroy {0}",
                     other.name
                 ));
-            }
-            Self::NoStore => {
-                "name a directory with --store DIR; --store /dev/shm is in memory, until the machine goes down"
             }
             Self::LessThanAsked { .. } => {
                 "leave out --strict-capacity, or choose a larger store with --store DIR"
@@ -206,13 +201,18 @@ impl PersistentError {
 
 fn places(stores: &[PathBuf]) -> String {
     if stores.is_empty() {
-        return "any store: none is named, and no local NVMe was found".to_owned();
+        return "any store: there is none".to_owned();
     }
     let stores: Vec<_> = stores
         .iter()
         .map(|store| store.display().to_string())
         .collect();
     stores.join(", ")
+}
+
+fn on_host(missing: &Missing) -> String {
+    let host = missing.host.as_ref();
+    host.map_or_else(String::new, |host| format!(" on {host}"))
 }
 
 fn jobs_of(jobs: &[String]) -> String {

@@ -1,6 +1,8 @@
 //! What one job makes, uses and destroys.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, CreatePersistent, Place, Request, Stage, is_named_by};
@@ -106,7 +108,7 @@ fn striped(allocation: &Allocation) -> PathBuf {
 pub(crate) struct Persistents {
     used: Vec<Attached>,
     made: Vec<Persistent>,
-    destroyed: Vec<Persistent>,
+    destroyed: OnceCell<Vec<Persistent>>,
 }
 
 /// One that the job uses. As long as this lives, it cannot be destroyed.
@@ -114,7 +116,52 @@ pub(crate) struct Persistents {
 struct Attached {
     variables: Vec<String>,
     persistent: Persistent,
+    /// Says that the job uses it.
+    file: PathBuf,
     _held: Held,
+}
+
+impl Attached {
+    /// Nothing limits its size, so going beyond it is at least said.
+    fn check_capacity(&self, watcher: &dyn Watcher) {
+        let about = self.persistent.about.as_ref().ok();
+        let capacity = about.map(|about| about.capacity_bytes);
+        let Some((used, capacity)) = self.persistent.used_bytes().zip(capacity) else {
+            return;
+        };
+        if used > capacity {
+            let (name, used, capacity) = (
+                &self.persistent.name,
+                HumanBytes(used),
+                HumanBytes(capacity),
+            );
+            watcher.warning(&format!(
+                "the persistent allocation {name} of {capacity} holds {used}: where the size is enforced \
+                 writing would have failed with ENOSPC"
+            ));
+        }
+    }
+}
+
+/// Where programs of the job may ask for staging, too.
+#[derive(Debug)]
+pub(crate) struct Askable {
+    /// Root of the namespace, with links resolved.
+    pub(crate) root: PathBuf,
+    file: PathBuf,
+    stages_out: OnceLock<()>,
+}
+
+impl Askable {
+    /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
+    /// that.
+    pub(crate) fn stages_out(&self) -> forebay_host::Result<()> {
+        if self.stages_out.get().is_none() {
+            Use::will_stage_out(&self.file)?;
+            self.stages_out.get_or_init(|| ());
+        }
+        Ok(())
+    }
 }
 
 /// Puts the place of its directive before an error.
@@ -173,7 +220,7 @@ impl Persistents {
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
-            write_down(&persistent, stages_out, life, recorded)?;
+            let file = write_down(&persistent, stages_out, life, recorded)?;
             let path = persistent.namespace();
             life.watcher.explain(&format!(
                 "persistent allocation {}: ${} is {}/",
@@ -184,6 +231,7 @@ impl Persistents {
             self.used.push(Attached {
                 variables,
                 persistent,
+                file,
                 _held: held,
             });
         }
@@ -191,7 +239,8 @@ impl Persistents {
     }
 
     /// Destroys what the script destroys. From then on the job is not undone.
-    pub(crate) fn destroy(&mut self, life: &Life) -> std::result::Result<(), Error> {
+    pub(crate) fn destroy(&self, life: &Life) -> std::result::Result<(), Error> {
+        let mut destroyed = Vec::new();
         for asked in &life.request.destroy {
             let places = life.places();
             let found = at(life.order, &asked.place, places.find(&asked.name))?;
@@ -202,8 +251,9 @@ impl Persistents {
             )?;
             life.watcher
                 .note(&format!("persistent allocation {} destroyed", asked.name));
-            self.destroyed.push(found);
+            destroyed.push(found);
         }
+        self.destroyed.get_or_init(|| destroyed);
         Ok(())
     }
 
@@ -212,6 +262,9 @@ impl Persistents {
     pub(crate) fn let_go(self, recorded: &mut Recorded, watcher: &dyn Watcher) {
         let was_started = recorded.record.phase != crate::Phase::Preparing;
         let is_undrained = recorded.is_undrained();
+        if was_started {
+            self.used.iter().for_each(|one| one.check_capacity(watcher));
+        }
         drop(self.used);
         if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
@@ -235,6 +288,17 @@ impl Persistents {
     /// Where one of them lies.
     pub(crate) fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
+    }
+
+    pub(crate) fn askable(&self) -> forebay_host::Result<Vec<Askable>> {
+        let askable = self.used.iter().map(|one| {
+            Ok(Askable {
+                root: files::real_path(&one.persistent.namespace())?,
+                file: one.file.clone(),
+                stages_out: OnceLock::new(),
+            })
+        });
+        askable.collect()
     }
 
     pub(crate) fn roots(&self, job: Option<&Allocation>) -> Roots {
@@ -266,7 +330,8 @@ impl Persistents {
         let made = self.made.iter().map(of(PersistentAction::Create));
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
-        let destroyed = self.destroyed.iter().map(of(PersistentAction::Destroy));
+        let destroyed = self.destroyed.get().into_iter().flatten();
+        let destroyed = destroyed.map(of(PersistentAction::Destroy));
         made.chain(used).chain(destroyed).collect()
     }
 }
@@ -425,7 +490,7 @@ fn write_down(
     stages_out: bool,
     life: &Life,
     recorded: &mut Recorded,
-) -> std::result::Result<(), Error> {
+) -> std::result::Result<PathBuf, Error> {
     let file = Use::file(&recorded.record, &persistent.uses());
     let planned = PersistentUse {
         name: persistent.name.clone(),
@@ -433,7 +498,8 @@ fn write_down(
         file: file.clone(),
     };
     recorded.update(|record| record.persistent.push(planned))?;
-    Ok(Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?)
+    Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?;
+    Ok(file)
 }
 
 /// For a line of text.

@@ -13,10 +13,22 @@ use crate::record::{made_state_directories, state_directories};
 
 const LINKS: &str = "persistent";
 
+/// Begins the name of the machine at the end of a link's name: machines may share a state directory.
+const ON: char = '@';
+
 /// A link.
 pub(super) struct Known {
     link: PathBuf,
     pub(super) root: PathBuf,
+}
+
+impl Known {
+    /// The machine on which it was made, if that is another one.
+    fn other_host(&self) -> Option<String> {
+        let link = self.link.file_name()?.to_str()?;
+        let (_, host) = link.rsplit_once(ON)?;
+        (host != machine::hostname()).then(|| host.to_owned())
+    }
 }
 
 /// All links, in the order in which they were made.
@@ -43,7 +55,9 @@ pub(super) fn all() -> forebay_host::Result<Vec<Known>> {
 /// Those that lead nowhere.
 pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
     let mut missing = Vec::new();
-    for Known { root, .. } in all()? {
+    for known in all()? {
+        let host = known.other_host();
+        let root = known.root;
         let gone = files::status_of_name(&root).is_err_and(|error| error.is_not_found());
         let name = root.file_name().and_then(|name| name.to_str());
         let name = name.and_then(|name| name.strip_prefix("forebay-persistent-"));
@@ -53,6 +67,7 @@ pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
                 name: name.to_owned(),
                 in_memory: machine::is_in_memory(store).unwrap_or(false), // it is not there either
                 root,
+                host,
             });
         }
     }
@@ -66,7 +81,8 @@ pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
         let linked = directory.and_then(|directory| {
             let directory = directory.join(LINKS);
             files::make_directories(&directory, 0o700)?;
-            let link = format!("{}-{}", clock::unix_milliseconds(), made.name);
+            let (now, host) = (clock::unix_milliseconds(), machine::hostname());
+            let link = format!("{now}-{}{ON}{host}", made.name);
             files::make_link(made.root(), &directory.join(link))
         });
         match linked {
@@ -77,9 +93,10 @@ pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Takes away what is written down of one.
+/// Takes away what is written down of one of this machine.
 pub(super) fn forget(root: &Path) -> forebay_host::Result<()> {
-    for known in all()?.into_iter().filter(|known| known.root == root) {
+    let is_it = |known: &Known| known.root == root && known.other_host().is_none();
+    for known in all()?.into_iter().filter(is_it) {
         match files::remove_file(&known.link) {
             Err(error) if error.is_not_found() => {}
             removed => removed?,

@@ -101,6 +101,14 @@ impl Use {
         files::set_mode(file, 0o644) // the allocation's owner reads it
     }
 
+    /// Changes what is written down: something is to be staged out of it.
+    pub(super) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
+        let text = files::read_to_string(file)?;
+        let mut written = understood(serde_json::from_str::<Self>(&text), file)?;
+        written.stages_out = true;
+        written.write(file)
+    }
+
     fn state(&self) -> forebay_host::Result<UseState> {
         let same_boot = self.boot_id == machine::boot_id()?;
         let same_numbers = self.pid_namespace == machine::pid_namespace()?;

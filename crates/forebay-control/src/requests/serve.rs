@@ -96,7 +96,7 @@ impl Shared {
         Ok(Answer::Done)
     }
 
-    /// The path with links resolved, proved to lie in the striped namespace.
+    /// The path with links resolved, proved to lie in a striped namespace.
     fn place(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = match files::real_path(&path) {
@@ -110,7 +110,9 @@ impl Shared {
             }
             found => found.map_err(|error| errno(&error))?,
         };
-        match real.starts_with(&self.root) {
+        let persistent = self.persistent.iter().map(|one| &one.root);
+        let mut roots = persistent.chain([&self.root]);
+        match roots.any(|root| real.starts_with(root)) {
             true => Ok(real),
             false => Err(libc::EINVAL),
         }
@@ -123,6 +125,19 @@ impl Shared {
         match real.starts_with(&self.allocation) {
             true => Err(libc::EINVAL),
             false => Ok(path),
+        }
+    }
+
+    /// To stage from a persistent namespace into the same one would copy a tree into itself.
+    fn not_within_one(&self, copy: &Copy) -> Result<(), Errno> {
+        let mut persistent = self.persistent.iter();
+        let Some(one) = persistent.find(|one| copy.inner.starts_with(&one.root)) else {
+            return Ok(());
+        };
+        let outer = files::nearest_real_path(&copy.outer).map_err(|error| errno(&error))?;
+        match outer.starts_with(&one.root) {
+            true => Err(libc::EINVAL),
+            false => Ok(()),
         }
     }
 
@@ -220,6 +235,9 @@ impl Shared {
         copies: Vec<(Copy, BTreeSet<PathBuf>)>,
         at_job_end: bool,
     ) -> Result<(), Errno> {
+        for (copy, _) in &copies {
+            self.not_within_one(copy)?;
+        }
         let mut state = self.state();
         if state.is_closed {
             return Err(libc::ESHUTDOWN);
@@ -236,6 +254,11 @@ impl Shared {
         }
         let out = copies.iter().map(|(copy, _)| copy);
         let out = out.filter(|copy| copy.direction == Direction::Out);
+        for one in &self.persistent {
+            if out.clone().any(|copy| copy.inner.starts_with(&one.root)) {
+                one.stages_out().map_err(|error| errno(&error))?;
+            }
+        }
         state.open.add(out)?;
         for (copy, files) in copies {
             state.book.add(copy, files, at_job_end);

@@ -1,0 +1,74 @@
+"""What programs ask of a persistent namespace that their job uses."""
+
+import errno
+import json
+
+import pytest
+from job import KILL
+from persistent import STRIPED, USE, listed, made, only_jobs_are_gone
+
+INVALID = str(-errno.EINVAL)
+P = f"P={STRIPED}"
+
+
+def destroyed(job):
+    return job.command("persistent", "destroy", "proj1")
+
+
+def test_files_go_both_ways_now_and_at_the_end(asking):
+    made(asking.job)
+    made(asking.job, "other")
+    (asking.pfs / "in").write_text("input\n")
+    said = asking.says(
+        f"{P}; echo result > $P/f; ask out $P/f pfs/now now; ask wait $P/f; cat pfs/now\n"
+        "ask in $P/g pfs/in; ask wait $P/g; cat $P/g\n"
+        "mkdir $P/d; echo deep > $P/d/e; ask out-directory $P/d pfs end; ask query $P/d/e; ask failed $P\n"
+        "ask out $P/f $P/copy now; ask out-directory $P/d $P now\n"
+        "other=${P%/}/../../forebay-persistent-other/striped; echo > $other/x; ask out $other/x pfs/x now",
+        "--json",
+        "--output",
+        "said",
+        directives=[USE],
+    )
+    account = json.loads("\n".join(said))
+    said = (asking.job.directory / "said").read_text().splitlines()
+    assert said == ["0", "0", "result", "0", "0", "input", "0", "0 0 0 1 0", "0", INVALID, INVALID, INVALID]
+    assert (asking.pfs / "e").read_text() == "deep\n"
+    assert sorted(path.name for path in asking.pfs.iterdir()) == ["e", "in", "now"]
+    assert (account["requested"]["files_in"], account["requested"]["files_out"]) == (1, 1)
+    only_jobs_are_gone(asking.job, "proj1", "other")
+
+
+def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):
+    job = asking.job
+    made(job)
+    spoiled = "mkdir pfs/d; ask out $P/f pfs/d/f end; rmdir pfs/d; echo > pfs/d"
+    assert asking.says(f"{P}; echo f > $P/f; {spoiled}", directives=[USE], status=123) == ["0"]
+    refused = destroyed(job)
+    assert refused.returncode == 1 and "holds what is to be staged out yet: job" in refused.stderr
+    (asking.pfs / "d").unlink()
+    (asking.pfs / "d").mkdir()
+    cleaned = job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "d" / "f").read_text() == "f\n"
+    only_jobs_are_gone(job, "proj1")
+    assert destroyed(job).returncode == 0
+
+
+@pytest.mark.parametrize("where", ["directory", "memory"])
+def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
+    job = asking.job
+    made(job)
+    if where == "memory":
+        job.in_memory()
+    asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; sleep 600", USE)
+    job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+    in_use = destroyed(job)
+    assert in_use.returncode == 1 and "proj1 is in use: job" in in_use.stderr
+    (one,) = listed(job)["proj1"]["jobs"]
+    assert one["stages_out"] and one["state"] == "killed"
+    cleaned = job.command("clean", "--kill")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "f").read_text() == "f\n"
+    assert destroyed(job).returncode == 0
+    only_jobs_are_gone(job)

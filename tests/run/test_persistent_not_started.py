@@ -1,0 +1,61 @@
+"""A job that cannot be started leaves every persistent allocation as it was."""
+
+from job import DW
+from persistent import CREATE, DESTROY, STRIPED, USE, made, only_jobs_are_gone, ran, refused
+
+
+def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
+    made(job, "old")
+    stage = "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x"
+    error = refused(job, CREATE, DW, stage, "#BB destroy_persistent name=old")
+    assert "missing" in error
+    only_jobs_are_gone(job, "old")
+
+
+def test_a_script_that_cannot_begin_is_mended_and_runs(job):
+    """What is missing when everything else is done: the interpreter, by path and by name; one is no program."""
+    made(job, "old")
+    stage = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
+    directives = (CREATE, USE, DW, stage)
+    destroys = "#BB destroy_persistent name=old"
+    empty = job.temporary.with_name("empty")
+    empty.touch(0o755)
+    for interpreter, doomed in (("/no/such/bash", [destroys]), ("no-such-bash", [destroys]), (empty, [])):
+        job.script(f"echo data > {STRIPED}/x", *directives, *doomed)
+        script = job.directory / "job.sh"
+        script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
+        done = job.run()
+        assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
+        only_jobs_are_gone(job, "old")
+    job.script(f"echo data > {STRIPED}/x", *directives, destroys, "#SBATCH --chdir=work")
+    script.write_text(script.read_text().replace("#!/bin/bash", "#!./bash"))  # seen from where it works
+    (job.directory / "work").mkdir()
+    (job.directory / "work" / "bash").symlink_to("/bin/bash")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "work" / "x").read_text() == "data\n"
+    only_jobs_are_gone(job, "proj1")
+
+
+def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
+    """A user namespace without any inotify instance: known only after the allocation is made."""
+    made(job)
+    made(job, "old")
+    job.script(
+        "touch ran",
+        CREATE.replace("proj1", "proj2"),
+        USE,
+        DW,
+        "#DW persistentdw name=proj2",
+        "#BB destroy_persistent name=old",
+    )
+    limited = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" "$@"'
+    words = ["run", *job.where, "--on-close", "*=true", "job.sh"]
+    real, job.forebay = job.forebay, "unshare"
+    try:
+        done = job.command("--user", "--map-root-user", "sh", "-c", limited, real, *words)
+    finally:
+        job.forebay = real
+    assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
+    only_jobs_are_gone(job, "old", "proj1")
+    ran(job, "true", DESTROY)
