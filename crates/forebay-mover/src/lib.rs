@@ -59,6 +59,8 @@ pub struct Failure {
     pub reason: String,
     /// What to do about it, where that can be said.
     pub remedy: Option<String>,
+    /// The number of the error, as in errno(3), where there is one for it.
+    pub errno: Option<i32>,
 }
 
 impl Failure {
@@ -69,6 +71,7 @@ impl Failure {
             path,
             reason,
             remedy: None,
+            errno: None,
         }
     }
 }

@@ -176,7 +176,7 @@ impl Journal {
                 | Error::IntoItself { .. }),
             ) => {
                 let generation = self.generation()?;
-                self.keep_transfer(transfer, generation, Some(&error.to_string()))
+                self.keep_transfer(transfer, generation, Some(&error))
             }
             added => added,
         }
@@ -245,11 +245,11 @@ impl Journal {
         &self,
         transfer: &Transfer,
         generation: i64,
-        reason: Option<&str>,
+        error: Option<&Error>,
     ) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute("DELETE FROM linked", [])?;
-            keep_transfer(connection, transfer, generation, reason)
+            keep_transfer(connection, transfer, generation, error)
         })
     }
 
@@ -367,6 +367,7 @@ impl Looking<'_> {
             path: path.to_owned(),
             reason: error.to_string(),
             remedy: crate::item::remedy(error),
+            errno: error.source.raw_os_error(),
         }))
     }
 
@@ -408,24 +409,27 @@ fn keep_transfer(
     connection: &rusqlite::Connection,
     transfer: &Transfer,
     generation: i64,
-    reason: Option<&str>,
+    error: Option<&Error>,
 ) -> rusqlite::Result<()> {
     let what = i64::from(transfer.what == What::Directory);
     let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
     let mut set = connection.prepare_cached(
-        "INSERT INTO transfer (what, source, target, generation, reason) VALUES (?, ?, ?, ?, ?) \
-         ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason",
+        "INSERT INTO transfer (what, source, target, generation, reason, errno) VALUES (?, ?, ?, ?, ?, ?) \
+         ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason, \
+         errno = excluded.errno",
     )?;
-    set.execute(params![what, source, target, generation, reason])
+    let (reason, errno) = (error.map(ToString::to_string), error.and_then(Error::errno));
+    set.execute(params![what, source, target, generation, reason, errno])
         .map(drop)
 }
 
 pub(crate) fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
-    let mut set = connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)")?;
+    let mut set = connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?)")?;
     set.execute(params![
         bytes(&failure.path),
         failure.reason,
-        failure.remedy
+        failure.remedy,
+        failure.errno
     ])
     .map(drop)
 }
@@ -478,7 +482,11 @@ fn write_entry(
     if status.kind == Kind::Other {
         let reason = "it is a fifo, socket or device, which cannot be staged";
         let path = source_path(change, directory, source_name.as_ref().unwrap_or(name))?;
-        return refuse(change, &Failure::new(path, reason.to_owned()));
+        let failure = Failure {
+            errno: Some(libc::EINVAL),
+            ..Failure::new(path, reason.to_owned())
+        };
+        return refuse(change, &failure);
     }
     let kind = if status.kind == Kind::Link {
         LINK
@@ -544,6 +552,7 @@ fn refuse_second(
         path: source_path(change, directory, source_name.as_ref().unwrap_or(name))?,
         reason: format!("it would go to {target}, where {other} goes already"),
         remedy: Some("give one of them another destination".to_owned()),
+        errno: Some(libc::EEXIST),
     };
     refuse(change, &failure)
 }

@@ -91,10 +91,10 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let mut failures = journal.failures(FAILURES_MAX)?;
     if moved.is_stopped {
         let path = copy.ends().0.to_owned();
-        failures.push(Failure::new(
-            path,
-            format!("(os error {})", libc::ECANCELED),
-        ));
+        failures.push(Failure {
+            errno: Some(libc::ECANCELED),
+            ..Failure::new(path, String::new())
+        });
     }
     Ok(Became {
         files: moved.files,
@@ -147,21 +147,8 @@ fn failed_as(copy: &Copy, failures: &[Failure]) -> Failed {
     };
     let failed = failures
         .iter()
-        .map(|failure| (named(failure), errno_of(&failure.reason)));
+        .map(|failure| (named(failure), failure.errno.unwrap_or(libc::EIO)));
     failed.collect()
-}
-
-/// The system's own number stands in its message; the rest is the mover's judgement.
-fn errno_of(reason: &str) -> Errno {
-    let number = reason.split_once("(os error ");
-    let number = number.and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
-    number.unwrap_or_else(|| match reason {
-        _ if reason.ends_with("does not exist") => libc::ENOENT,
-        _ if reason.contains("cannot be staged") => libc::EINVAL,
-        _ if reason.contains("a directory stands") => libc::EISDIR,
-        _ if reason.contains("while it was copied") => libc::EAGAIN,
-        _ => libc::EIO,
-    })
 }
 
 pub(super) fn errno(error: &forebay_host::Error) -> Errno {
