@@ -186,8 +186,14 @@ impl Shared {
         };
         *files += became.files;
         *bytes += became.bytes;
-        requested.failed += became.failed.len() as u64;
-        if state.book.ended(task, became.failed) {
+        let failed = became.failed.len() as u64;
+        let Some(is_complete) = state.book.ended(task, became.failed) else {
+            drop(state);
+            self.changed.notify_all();
+            return;
+        };
+        state.requested.failed += failed;
+        if is_complete {
             state.closed(&task.copy.inner, task.copy.is_directory);
         }
         self.changed.notify_all();
@@ -231,7 +237,9 @@ pub(crate) fn plan_requests(journal: &Journal, root: &Path) -> Result<(), foreba
             inner: request.inner.clone(),
             outer: request.outer.clone(),
             is_directory: request.is_directory,
+            left_out: request.left_out.clone(),
         };
+        journal.leave_out(&transfer(&copy), &copy.left_out_of_source())?;
         journal.add_or_note(&transfer(&copy), &|_| true)?;
     }
     Ok(())
@@ -280,6 +288,14 @@ fn is_gone(error: forebay_host::Error) -> bool {
 fn is_covered(request: &Open, open: &[Open]) -> bool {
     open.iter().filter(|other| other.is_directory).any(|tree| {
         let rest = request.inner.strip_prefix(&tree.inner);
-        *tree != *request && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
+        let is_left_out = || {
+            request
+                .inner
+                .ancestors()
+                .any(|above| tree.left_out.contains(above))
+        };
+        *tree != *request
+            && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
+            && !is_left_out()
     })
 }

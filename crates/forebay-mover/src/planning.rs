@@ -1,6 +1,7 @@
 //! Looking through sources, into the journal. What is found is written in short transactions, so that
 //! memory does not grow with the number of files, and nobody waits long for the journal.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
+use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
 
 /// Rows of one transaction.
@@ -48,6 +50,7 @@ struct Looking<'a> {
     on_planned: Planned<'a>,
     /// Which targets are wanted.
     is_wanted: &'a dyn Fn(&Path) -> bool,
+    left_out: BTreeSet<PathBuf>,
 }
 
 impl Journal {
@@ -157,6 +160,7 @@ impl Journal {
             generation,
             on_planned,
             is_wanted,
+            left_out: self.left_out(transfer)?,
         };
         looking.look(transfer)?;
         looking.write()
@@ -328,6 +332,7 @@ impl Looking<'_> {
             for name in names {
                 let path = source.join(&name);
                 match files::status_of_name(&path) {
+                    _ if self.left_out.contains(&path) => {}
                     Ok(status) if status.kind == Kind::Directory => {
                         let target = target.join(&name);
                         let below = self.directory(path.clone(), target.clone(), true);
@@ -421,17 +426,6 @@ fn keep_transfer(
     let (reason, errno) = (error.map(ToString::to_string), error.and_then(Error::errno));
     set.execute(params![what, source, target, generation, reason, errno])
         .map(drop)
-}
-
-pub(crate) fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
-    let mut set = connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?)")?;
-    set.execute(params![
-        bytes(&failure.path),
-        failure.reason,
-        failure.remedy,
-        failure.errno
-    ])
-    .map(drop)
 }
 
 /// Returns its number and that of its place.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
+use forebay_host::priority;
 use forebay_mover::{
     Did, Error, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out,
 };
@@ -45,7 +46,11 @@ pub(super) fn start_workers(shared: &Arc<Shared>) {
     }
 }
 
+/// The disk is left to the job, which computes meanwhile, but not the processor: ranks that wait for our copy may
+/// spin on all of them, and a thread of the lowest priority would get next to nothing.
 fn work(shared: &Shared) {
+    // Where the kernel refuses, the copies only yield to nobody.
+    priority::leave_disk_to_others().ok();
     loop {
         let mut state = shared.state();
         let task = match state.workers <= state.workers_max {
@@ -70,6 +75,7 @@ fn work(shared: &Shared) {
 fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
+    journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
     journal.plan(&[transfer(copy)])?;
     let options = Options {
         workers: 1, // requests are carried out side by side, not the parts of one

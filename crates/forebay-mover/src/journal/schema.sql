@@ -5,6 +5,8 @@ CREATE TABLE transfer (
   id INTEGER PRIMARY KEY, what INTEGER NOT NULL, source BLOB NOT NULL, target BLOB NOT NULL,
   generation INTEGER NOT NULL, reason TEXT, errno INTEGER, UNIQUE (source, target, what)
 );
+-- Paths below the source of a transfer that are not to be staged with it.
+CREATE TABLE left_out (source BLOB, target BLOB, path BLOB, PRIMARY KEY (source, target, path)) WITHOUT ROWID;
 -- Directories of targets, with links resolved: what makes two names one place.
 CREATE TABLE place (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE);
 -- Parents have smaller numbers than children. `is_of_tree`: made, with the mode and times of its source.
