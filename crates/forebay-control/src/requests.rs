@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::placement::{Space, namespace_directory};
 use crate::{Direction, Error};
-use book::{Book, Copy, Errno, Task};
+use book::{Book, Copy, Ended, Errno, Task};
 use copy::{Became, transfer};
 pub(crate) use open::none_is_open;
 use open::{Open, OpenRequests, open_in};
@@ -179,22 +179,21 @@ impl Shared {
     /// A worker's task has ended.
     fn ended(&self, task: &Task, became: Became) {
         let mut state = self.state();
-        let requested = &mut state.requested;
-        let (files, bytes) = match task.copy.direction {
-            Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
-            Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
-        };
-        *files += became.files;
-        *bytes += became.bytes;
         let failed = became.failed.len() as u64;
-        let Some(is_complete) = state.book.ended(task, became.failed) else {
-            drop(state);
-            self.changed.notify_all();
-            return;
-        };
-        state.requested.failed += failed;
-        if is_complete {
-            state.closed(&task.copy.inner, task.copy.is_directory);
+        let ended = state.book.ended(task, became.failed);
+        let requested = &mut state.requested;
+        if ended != Ended::Again {
+            let (files, bytes) = match task.copy.direction {
+                Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
+                Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
+            };
+            *files += became.files;
+            *bytes += became.bytes;
+        }
+        match ended {
+            Ended::Failed => requested.failed += failed,
+            Ended::Complete => state.closed(&task.copy.inner, task.copy.is_directory),
+            Ended::Forgotten | Ended::Again => {}
         }
         self.changed.notify_all();
     }

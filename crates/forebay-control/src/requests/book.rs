@@ -45,6 +45,17 @@ pub(super) struct Task {
     pub(super) arrived: Arc<AtomicU32>,
 }
 
+/// How a task has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Complete,
+    Failed,
+    /// It was terminated, or asked for anew: what became of it is of no interest.
+    Forgotten,
+    /// It is queued again, and finds what has arrived.
+    Again,
+}
+
 /// Files that did not arrive, as they are called in the burst buffer.
 pub(super) type Failed = BTreeMap<PathBuf, Errno>;
 
@@ -180,23 +191,28 @@ impl Book {
         self.queue.len()
     }
 
-    /// What became of a task. Is it complete? None if that is of interest no more.
-    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> Option<bool> {
+    /// What became of a task.
+    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> Ended {
         let inner = &task.copy.inner;
         let unit = self.units.get_mut(inner);
-        let unit = unit.filter(|unit| unit.serial == task.serial)?;
+        let Some(unit) = unit.filter(|unit| unit.serial == task.serial) else {
+            return Ended::Forgotten;
+        };
         if matches!(unit.state, State::Terminating) {
             self.units.remove(inner);
-            return None;
+            return Ended::Forgotten;
         }
         if std::mem::take(&mut unit.is_again) {
             unit.state = State::Queued;
             self.queue.push_back((inner.clone(), task.serial));
-            return None;
+            return Ended::Again;
         }
         let is_complete = failed.is_empty();
         unit.state = State::Ended(failed);
-        Some(is_complete)
+        match is_complete {
+            true => Ended::Complete,
+            false => Ended::Failed,
+        }
     }
 
     /// Files in each state: of what was asked for under this name; of a file, also as part of a directory; of a

@@ -122,7 +122,8 @@ pub(super) fn transfer(copy: &Copy) -> Transfer {
     }
 }
 
-/// Files that a directory holds, by their names in the burst buffer; also what cannot be staged, but no links.
+/// Files that a directory holds and brings, by their names in the burst buffer; also what cannot be staged, but no
+/// links.
 pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     let (source, _) = tree.ends();
     let mut found = BTreeSet::new();
@@ -130,6 +131,9 @@ pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     while let Some((from, inner)) = open.pop() {
         for (name, kind) in files::kinds_in(&from).map_err(|error| errno(&error))? {
             let (from, inner) = (from.join(&name), inner.join(&name));
+            if tree.left_out.contains(&inner) {
+                continue;
+            }
             match kind {
                 Kind::Directory => open.push((from, inner)),
                 Kind::Link => {}

@@ -45,7 +45,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
         "it is no part of it"
     );
     let failed = Failed::from([(PathBuf::from("/d/b"), 13)]);
-    assert_eq!(book.ended(&task, failed), Some(false));
+    assert_eq!(book.ended(&task, failed), Ended::Failed);
     assert_eq!(tree(&book, "/d"), counts(2, 0, 0, 1));
     assert_eq!(
         (file(&book, "/d/b"), file(&book, "/d/a")),
@@ -80,7 +80,7 @@ fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
     assert!(!book.terminate(meant) && !book.terminate(meant));
     assert!(task.cancelled.load(Ordering::SeqCst) && book.is_busy(inner, false));
     let ended = book.ended(&task, Failed::new());
-    assert_eq!(ended, None, "nobody wants it any more");
+    assert_eq!(ended, Ended::Forgotten, "nobody wants it any more");
     assert!(book.terminate(meant) && file(&book, "/f").is_none());
 }
 
@@ -90,7 +90,7 @@ fn a_task_of_a_request_that_was_replaced_changes_nothing() {
     book.add(copy("/f", false), BTreeSet::new(), false);
     let old = book.take().expect("queued");
     book.add(copy("/f", false), BTreeSet::new(), true);
-    assert_eq!(book.ended(&old, Failed::new()), None);
+    assert_eq!(book.ended(&old, Failed::new()), Ended::Forgotten);
     assert_eq!(file(&book, "/f"), counts(0, 0, 1, 0));
     assert!(book.take().is_none(), "it is for the job's end");
 }
@@ -158,12 +158,12 @@ fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again
     assert_eq!(file(&book, "/d/b"), None);
     assert_eq!(
         book.ended(&task, Failed::from([("/d/a".into(), 125)])),
-        None
+        Ended::Again
     );
     assert!(book.terminate(&meant), "nobody has it in hand");
     let again = book.take().expect("queued again");
     assert_eq!(again.copy.left_out, names(&["/d/b"]));
-    assert_eq!(book.ended(&again, Failed::new()), Some(true));
+    assert_eq!(book.ended(&again, Failed::new()), Ended::Complete);
     assert_eq!(tree(&book, "/d"), counts(1, 0, 0, 0));
 }
 
@@ -177,7 +177,7 @@ fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
     );
     let task = book.take().expect("queued");
     let failed = Failed::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
-    assert_eq!(book.ended(&task, failed), Some(false));
+    assert_eq!(book.ended(&task, failed), Ended::Failed);
     assert!(book.terminate(&part(&book, "/d/e", true)));
     assert_eq!(
         book.failures(Path::new("/d")),
