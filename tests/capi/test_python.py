@@ -25,9 +25,36 @@ stage.wait([buffer / "c"])
 (buffer / "d").mkdir()
 stage.stage_in(buffer / "d", pfs)
 stage.wait(buffer / "d")
-assert sorted(os.listdir(buffer / "d")) == ["a", "c"] and stage.failures(buffer) == []
+assert {"a", "c"} <= set(os.listdir(buffer / "d")) and stage.failures(buffer) == []
 stage.stage_out(buffer / "b", pfs / "gone", "job-end")
 stage.terminate(buffer / "b")
+stage.stage_out(buffer / "d", pfs / "later", "job-end")
+stage.revoke(buffer / "d" / "a")
+stage.activate(buffer / "d" / "c")
+stage.wait(buffer / "d" / "c")
+assert stage.query(buffer / "d" / "c").complete == 1 and stage.query(buffer / "d").deferred == 0
+stage.set_concurrency(buffer, 3)
+with open(buffer / "empty", "w") as file:
+    layout = stage.layout(file.fileno())
+    assert layout == (1 << 20, 1, 0)
+    stage.set_layout(file.fileno(), layout.stripe_bytes, layout.width)
+assert stage.mds_path(buffer, 2**63) == buffer
+assert stage.account(buffer)["namespaces"][0]["stage_bytes_read"] == 2
+calls = {
+    "set_layout": lambda: stage.set_layout(os.open(buffer, os.O_RDONLY), 1 << 20, 2),
+    "layout": lambda: stage.layout(os.open("/", os.O_RDONLY)),
+    "mds_path": lambda: stage.mds_path("/", 1),
+    "set_concurrency": lambda: stage.set_concurrency(buffer, -1),
+    "account": lambda: stage.account("/"),
+    "wait_sync": lambda: stage.wait_sync(os.open(buffer, os.O_RDONLY)),
+}
+for name, call in calls.items():
+    try:
+        call()
+    except OSError as error:
+        assert error.errno == errno.EINVAL, (name, error)
+    else:
+        raise AssertionError(name)
 for refused, number in ((buffer / "b", errno.EINVAL), (buffer / "no", errno.ENOENT)):
     try:
         stage.query(refused)
@@ -40,10 +67,12 @@ for refused, number in ((buffer / "b", errno.EINVAL), (buffer / "no", errno.ENOE
 
 def test_the_same_can_be_asked_from_python(asking):
     (asking.job.directory / "program.py").write_text(PROGRAM)
+    (asking.pfs / "later").mkdir()
     asking.job.script(f"{PATHS}; {sys.executable} program.py", DW)
     done = asking.job.run(PATH=f"{asking.job.forebay.parent}:/usr/bin:/bin")
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in asking.pfs.iterdir()) == ["a", "c"]
+    assert sorted(path.name for path in asking.pfs.iterdir()) == ["a", "c", "later"]
+    assert [path.name for path in (asking.pfs / "later").iterdir() if path.is_file()] == ["c"]
 
 
 def test_importing_it_is_light():

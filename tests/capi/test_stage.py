@@ -87,10 +87,10 @@ def test_what_is_deferred_goes_at_the_end_unless_it_is_revoked_and_at_once_if_it
 def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(asking):
     said = asking.says(
         "mkdir $S/d $S/r; echo 1 > $S/d/a; echo 1 > $S/r/a; for d in d r; do ask out-directory $S/$d pfs end; done\n"
-        "ask query-directory $S/d; ask query $S/d/a; ask out $S/d/a - revoke; ask out-directory $S/r - revoke\n"
+        "ask query-directory $S/d; ask query $S/d/a; ask query $S/d/no; ask out-directory $S/r - revoke\n"
         "ask query-directory $S/r; rm $S/d/a; echo 2 > $S/d/b"
     )
-    assert said == ["0", "0", DEFERRED, DEFERRED, INVALID, "0", INVALID]
+    assert said == ["0", "0", DEFERRED, DEFERRED, MISSING, "0", INVALID]
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
 

@@ -1,5 +1,6 @@
 """`make install PREFIX=...` without root; the installed command finds its parts."""
 
+import errno
 import os
 import pathlib
 import shutil
@@ -19,13 +20,7 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
-    source = tmp_path / "program.c"
-    source.write_text('#include <datawarp.h>\nint main(void) { return dw_wait_file_stage("/") == 0; }\n')
-    named = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": os.environ["PATH"]}
-    asked = ["pkg-config", "--cflags", "--libs", "cray-datawarp"]
-    flags = subprocess.run(asked, env=named, check=True, capture_output=True, text=True).stdout.split()
-    subprocess.run(["cc", source, "-o", tmp_path / "program", *flags], check=True)
-    assert subprocess.run([tmp_path / "program"], env={"LD_LIBRARY_PATH": str(prefix / "lib")}).returncode == 0
+    compile_against(prefix, tmp_path)
     pages = prefix / "share" / "man" / "man1"
     assert sorted(page.name for page in pages.iterdir()) == [
         "forebay-clean.1",
@@ -59,6 +54,29 @@ def test_what_is_installed_works_from_there(build, tmp_path):
         "forebay.1",
     ]
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
+
+
+def compile_against(prefix, tmp_path):
+    """A program that uses every function: as C and C++, through pkg-config, and with the plain compiler."""
+    every = PROJECT / "tests" / "capi" / "programs" / "ask.c"
+    named = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": os.environ["PATH"]}
+    asked = ["pkg-config", "--cflags", "--libs", "cray-datawarp"]
+    flags = subprocess.run(asked, env=named, check=True, capture_output=True, text=True).stdout.split()
+    plain = named | {"CPATH": str(prefix / "include"), "LIBRARY_PATH": str(prefix / "lib")}
+    for number, (words, environment) in enumerate(
+        (
+            (["cc", every, *flags], named),
+            (["g++", "-x", "c++", every, *flags], named),
+            (["cc", every, "-ldatawarp"], plain),
+        )
+    ):
+        program = tmp_path / f"program{number}"
+        subprocess.run([*words, "-o", program], env=environment, check=True)
+        symbols = subprocess.run(["nm", "-D", "-u", program], check=True, capture_output=True, text=True).stdout
+        assert sum(line.split()[-1].startswith("dw_") for line in symbols.splitlines()) == 24
+        loaded = {"LD_LIBRARY_PATH": str(prefix / "lib")}
+        done = subprocess.run([program, "wait", "/"], env=loaded, capture_output=True, text=True)
+        assert done.stdout == f"{-errno.EINVAL}\n"
 
 
 def test_a_place_where_the_preload_cannot_be_loaded_from_is_refused(build, tmp_path):

@@ -295,6 +295,16 @@ pub struct WatchArguments {
     /// Started by forebay run
     #[arg(long, hide = true)]
     pub beside_job: bool,
+    /// Started by a program that does itself what the commands only name
+    #[arg(long, hide = true)]
+    pub calls: bool,
+}
+
+impl WatchArguments {
+    /// Does whoever started us speak to us over our standard streams?
+    pub fn is_started(&self) -> bool {
+        self.beside_job || self.calls
+    }
 }
 
 #[derive(Debug, Args)]

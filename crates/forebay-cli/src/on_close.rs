@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_control::{Error, FINISH, Handled, Handler, Handling, READY};
+use forebay_control::{Calls, Error, FINISH, Handled, Handler, Handling, READY, STOP};
 use forebay_host::files::real_path;
 use forebay_host::process::{Bell, Caught};
 
@@ -16,6 +16,7 @@ use crate::messages::{data, error, fail, json, say, warn};
 const FAILED: i32 = 1;
 /// Failures named one by one; `--json` has all.
 const SHOWN: usize = 10;
+pub const COMMANDS: &str = "commands";
 
 pub fn watch(arguments: &WatchArguments) -> i32 {
     match handle(arguments) {
@@ -27,9 +28,9 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
             };
             let code = signal.map_or(failed, |signal| 128 + signal);
             if !arguments.beside_job {
-                tell(&handled);
+                tell(&handled, if arguments.calls { "calls" } else { COMMANDS });
             }
-            if arguments.json || arguments.beside_job {
+            if arguments.json || arguments.is_started() {
                 return json(&handled, code);
             }
             code
@@ -55,16 +56,17 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
         at_most: arguments.at_most as usize,
         retries: arguments.retries,
         log: log.unwrap_or(arguments.log.clone()),
+        calls: arguments.calls.then(|| Arc::new(Calls::new(hand_out))),
     };
     let events = caught.watch(None);
     let finish = Arc::new(AtomicBool::new(false));
-    if arguments.beside_job {
-        let (finish, bell) = (Arc::clone(&finish), events.bell());
-        std::thread::spawn(move || obey(&finish, &bell));
+    if arguments.is_started() {
+        let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.calls.clone());
+        std::thread::spawn(move || obey(&finish, &bell, calls.as_deref()));
     }
     let handler = Handler::new(&arguments.on_close, &roots, &how, &warn);
     let ready = || {
-        if arguments.beside_job {
+        if arguments.is_started() {
             data(READY, 0);
         } else {
             for root in &roots {
@@ -76,13 +78,30 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
     Ok((handled, events.stops().signal()))
 }
 
-/// What `forebay run` says; if it says nothing any more, it is gone, or wants an end at once.
-fn obey(finish: &AtomicBool, bell: &Bell) {
-    for line in std::io::stdin().lock().lines() {
-        if line.is_ok_and(|line| line == FINISH) {
-            finish.store(true, Ordering::SeqCst);
-            bell.ring();
+fn hand_out(line: &str) {
+    data(line, 0);
+}
+
+/// What whoever started us says; if he says nothing any more, he is gone, or wants an end at once.
+fn obey(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        match (line.as_str(), calls) {
+            (FINISH, _) => {
+                finish.store(true, Ordering::SeqCst);
+                bell.ring();
+            }
+            (STOP, _) => bell.hang_up(),
+            (answer, Some(calls)) => {
+                if let Err(wrong) = calls.answer(answer) {
+                    warn(&wrong);
+                    break;
+                }
+            }
+            (other, None) => warn(&format!("{other} is not understood")),
         }
+    }
+    if let Some(calls) = calls {
+        calls.gone();
     }
     bell.hang_up();
 }
@@ -114,11 +133,11 @@ pub fn words(arguments: &RunArguments) -> Vec<OsString> {
     words
 }
 
-/// Tells what became of the commands.
-pub fn tell(handled: &Handled) {
+/// Tells what became of the commands, or whatever they are.
+pub fn tell(handled: &Handled, what: &str) {
     let Handled { done, failed, .. } = handled;
     say(&format!(
-        "on close: {done} commands succeeded, {failed} failed"
+        "on close: {done} {what} succeeded, {failed} failed"
     ));
     for (path, version, reason) in handled.failures.iter().take(SHOWN) {
         error(&format!("on close: {path}, version {version}: {reason}"));

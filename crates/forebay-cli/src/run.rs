@@ -97,7 +97,7 @@ fn wished(arguments: &RunArguments) -> Result<Vec<DrainWish>, Refused> {
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
     if let Some(handled) = &outcome.on_close {
-        on_close::tell(handled);
+        on_close::tell(handled, on_close::COMMANDS);
     }
     if let Some(kept) = &outcome.kept {
         messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));

@@ -1,12 +1,13 @@
 //! Events on close: a command for each version of a matching file, as soon as its last writer has closed it.
 
 mod beside;
+mod calls;
 mod queue;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forebay_host::closes::{self, Closes, Told};
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Patterns};
 pub(crate) use beside::Beside;
-pub use beside::{FINISH, READY};
+pub use beside::{FINISH, READY, STOP};
+pub use calls::Calls;
 use queue::{Item, Queue};
 
 /// Names the file for the command.
@@ -78,6 +80,8 @@ pub struct Handling {
     pub retries: u32,
     /// Where their output goes; none: to our standard error.
     pub log: Option<PathBuf>,
+    /// The program that started us does what the commands only name; none: the shell runs them.
+    pub calls: Option<Arc<Calls>>,
 }
 
 /// What became of the commands. Of all versions that were closed, each is in one of the counts behind the
@@ -277,11 +281,12 @@ impl<'a> Handler<'a> {
         let mut pause = FIRST_PAUSE;
         let mut tries_left = self.how.retries;
         loop {
-            let reason = match self.run(item) {
-                Ok(Ended::Exit(0)) => return Ok(()),
-                Ok(Ended::Exit(status)) => format!("the command ended with status {status}"),
-                Ok(Ended::Signal(signal)) => format!("the command was ended by signal {signal}"),
-                Err(error) => error,
+            let attempt = match &self.how.calls {
+                Some(calls) => self.call(calls, item),
+                None => self.run(item).and_then(succeeded),
+            };
+            let Err(reason) = attempt else {
+                return Ok(());
             };
             if tries_left == 0 {
                 return Err(reason);
@@ -296,6 +301,25 @@ impl<'a> Handler<'a> {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    fn call(&self, calls: &Calls, item: &Item) -> Result<(), String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        let name = &self.on_close[item.rule].command;
+        let of = format!("{}, version {}: {name}", item.path.display(), item.version);
+        self.log(&of).map_err(text)?;
+        let Err((reason, traceback)) = calls.call(item) else {
+            return self.log(&format!("{of} returned")).map_err(text);
+        };
+        match (traceback, &self.how.log) {
+            (Some(traceback), Some(_)) => {
+                self.log(&format!("{of} failed\n{traceback}"))
+                    .map_err(text)?;
+            }
+            (Some(traceback), None) => (self.say)(&format!("{of} failed\n{traceback}")),
+            (None, _) => self.log(&format!("{of} failed: {reason}")).map_err(text)?,
+        }
+        Err(reason)
     }
 
     fn run(&self, item: &Item) -> Result<Ended, String> {
@@ -368,5 +392,13 @@ impl<'a> Handler<'a> {
             let waited = self.changed.wait_timeout(queue, step);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+fn succeeded(ended: Ended) -> Result<(), String> {
+    match ended {
+        Ended::Exit(0) => Ok(()),
+        Ended::Exit(status) => Err(format!("the command ended with status {status}")),
+        Ended::Signal(signal) => Err(format!("the command was ended by signal {signal}")),
     }
 }

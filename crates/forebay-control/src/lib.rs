@@ -38,7 +38,7 @@ pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE, in_a_schedulers_job};
 pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
-pub use events::{FINISH, Handled, Handler, Handling, OnClose, READY};
+pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 pub use forebay_mover::{Account, Failure};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};

@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::persistent::Askable;
 use crate::placement::{Space, namespace_directory};
 use crate::{Direction, Error};
-use book::{Book, Copy, Errno, Task};
+use book::{Book, Copy, Ended, Errno, Task};
 use copy::{Became, transfer};
 pub(crate) use open::none_is_open;
 use open::{Open, OpenRequests, open_in};
@@ -184,16 +184,21 @@ impl Shared {
     /// A worker's task has ended.
     fn ended(&self, task: &Task, became: Became) {
         let mut state = self.state();
+        let failed = became.failed.len() as u64;
+        let ended = state.book.ended(task, became.failed);
         let requested = &mut state.requested;
-        let (files, bytes) = match task.copy.direction {
-            Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
-            Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
-        };
-        *files += became.files;
-        *bytes += became.bytes;
-        requested.failed += became.failed.len() as u64;
-        if state.book.ended(task, became.failed) {
-            state.closed(&task.copy.inner, task.copy.is_directory);
+        if ended != Ended::Again {
+            let (files, bytes) = match task.copy.direction {
+                Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
+                Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
+            };
+            *files += became.files;
+            *bytes += became.bytes;
+        }
+        match ended {
+            Ended::Failed => requested.failed += failed,
+            Ended::Complete => state.closed(&task.copy.inner, task.copy.is_directory),
+            Ended::Forgotten | Ended::Again => {}
         }
         self.changed.notify_all();
     }
@@ -236,7 +241,9 @@ pub(crate) fn plan_requests(journal: &Journal, root: &Path) -> Result<(), foreba
             inner: request.inner.clone(),
             outer: request.outer.clone(),
             is_directory: request.is_directory,
+            left_out: request.left_out.clone(),
         };
+        journal.leave_out(&transfer(&copy), &copy.left_out_of_source())?;
         journal.add_or_note(&transfer(&copy), &|_| true)?;
     }
     Ok(())
@@ -285,6 +292,14 @@ fn is_gone(error: forebay_host::Error) -> bool {
 fn is_covered(request: &Open, open: &[Open]) -> bool {
     open.iter().filter(|other| other.is_directory).any(|tree| {
         let rest = request.inner.strip_prefix(&tree.inner);
-        *tree != *request && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
+        let is_left_out = || {
+            request
+                .inner
+                .ancestors()
+                .any(|above| tree.left_out.contains(above))
+        };
+        *tree != *request
+            && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
+            && !is_left_out()
     })
 }

@@ -23,11 +23,19 @@ pub struct Yielding(Pid);
 /// # Errors
 /// If the kernel refuses.
 pub fn yield_to_others() -> Result<Yielding> {
+    leave_disk_to_others()?;
     let here = Path::new("this thread");
-    let set = set_class(0, IDLE);
-    on(set, "lower the I/O priority of", here)?;
     let nice = rustix::process::setpriority_process(None, LEAST_NICE);
     on(nice, "lower the priority of", here).map(|()| Yielding(gettid()))
+}
+
+/// From here on this thread, and those that it starts, leaves the disk to all others, but not the processor.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn leave_disk_to_others() -> Result<()> {
+    let set = set_class(0, IDLE);
+    on(set, "lower the I/O priority of", Path::new("this thread"))
 }
 
 impl Yielding {

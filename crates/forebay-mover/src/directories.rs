@@ -57,10 +57,13 @@ fn stands(directory: &Directory) -> Result<bool, Reason> {
     match files::status(&directory.target) {
         Ok(status) if status.kind == Kind::Directory => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
-        Ok(_) => Err(Reason::new(
-            "it is in the way: not a directory",
-            "move it away or choose another target",
-        )),
+        Ok(_) => Err(Reason {
+            errno: Some(libc::ENOTDIR),
+            ..Reason::new(
+                "it is in the way: not a directory",
+                "move it away or choose another target",
+            )
+        }),
         Err(error) => Err(error.into()),
     }
 }

@@ -279,6 +279,7 @@ impl Run<'_> {
             let reason =
                 format!("staging was stopped: {files} files of {bytes} bytes have not arrived");
             let mut stopped = Failure::new(self.journal.path().to_owned(), reason);
+            stopped.errno = Some(libc::ECANCELED);
             stopped.remedy = Some("run it again: it goes on where it was".to_owned());
             failures.push(stopped);
         }

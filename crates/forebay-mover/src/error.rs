@@ -73,6 +73,21 @@ impl Error {
         error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
     }
 
+    /// The number of the error, as in errno(3), where there is one for it.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Host(error) => error.source.raw_os_error(),
+            Self::NoSource(_) => Some(libc::ENOENT),
+            Self::NotAFile(_) | Self::IntoItself { .. } => Some(libc::EINVAL),
+            Self::NotADirectory(_) => Some(libc::ENOTDIR),
+            Self::InHand(_) => Some(libc::EBUSY),
+            Self::Journal { .. } if self.is_journal_full() => Some(libc::ENOSPC),
+            Self::PlanInterrupted => Some(libc::ECANCELED),
+            Self::Journal { .. } | Self::Damaged { .. } => None,
+        }
+    }
+
     /// What to do about it, where that can be said.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -114,6 +129,7 @@ impl From<Error> for Failure {
             path,
             reason: error.to_string(),
             remedy: error.hint(),
+            errno: error.errno(),
         }
     }
 }

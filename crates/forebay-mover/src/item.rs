@@ -45,6 +45,8 @@ pub(crate) fn is_same(a: &Status, b: &Status) -> bool {
 pub(crate) struct Reason {
     pub(crate) text: String,
     pub(crate) remedy: Option<String>,
+    /// As in errno(3).
+    pub(crate) errno: Option<i32>,
     /// It goes again without anybody mending anything.
     pub(crate) is_stop: bool,
     /// Trying again may help: the source was being written.
@@ -56,6 +58,7 @@ impl Reason {
         Self {
             text: text.to_owned(),
             remedy: (!remedy.is_empty()).then(|| remedy.to_owned()),
+            errno: None,
             is_stop: false,
             is_change: false,
         }
@@ -74,6 +77,7 @@ impl Reason {
         let remedy = "stage it again when its writer has closed it";
         Self {
             is_change: true,
+            errno: Some(libc::EAGAIN),
             ..Self::new(text, remedy)
         }
     }
@@ -84,6 +88,7 @@ impl From<forebay_host::Error> for Reason {
         Self {
             text: text(&error),
             remedy: remedy(&error),
+            errno: error.source.raw_os_error(),
             is_stop: false,
             is_change: false,
         }
@@ -134,10 +139,13 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
 pub(crate) fn standing(target: &Path) -> Result<Option<Status>, Reason> {
     match files::status_of_name(target) {
         Err(error) if error.is_not_found() => Ok(None),
-        Ok(status) if status.kind == Kind::Directory => Err(Reason::new(
-            &format!("a directory stands at its place, {}", target.display()),
-            "move that directory away or choose another target",
-        )),
+        Ok(status) if status.kind == Kind::Directory => Err(Reason {
+            errno: Some(libc::EISDIR),
+            ..Reason::new(
+                &format!("a directory stands at its place, {}", target.display()),
+                "move that directory away or choose another target",
+            )
+        }),
         found => Ok(Some(found?)),
     }
 }

@@ -17,7 +17,7 @@ use crate::{Error, Failure};
 
 const SCHEMA: &str = include_str!("journal/schema.sql");
 /// `user_version` of a journal that this program can read.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// `application_id`, so that other databases are not taken for journals: "FBay".
 const APPLICATION: i64 = 0x4642_6179;
 /// How long we wait for another process that writes into the journal.
@@ -329,6 +329,7 @@ impl Journal {
                         path: path(row)?,
                         reason: row.get::<_, Option<_>>(0)?.unwrap_or_default(),
                         remedy: row.get(1)?,
+                        errno: row.get(2)?,
                     });
                 }
             }
@@ -434,23 +435,23 @@ const IN_MEMORY: &str = ":memory:";
 
 type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
 
-/// Queries for all kinds of failures: reason, remedy, then what the path is made of.
+/// Queries for all kinds of failures: reason, remedy, errno, then what the path is made of.
 const FAILURES: [(&str, PathOf); 4] = [
     (
-        "SELECT e.reason, e.remedy, d.source, coalesce(e.source_name, e.name) FROM entry e \
+        "SELECT e.reason, e.remedy, e.errno, d.source, coalesce(e.source_name, e.name) FROM entry e \
          JOIN directory d ON d.id = e.directory WHERE e.state = 5 LIMIT ?",
-        |row| Ok(path_at(row, 2)?.join(path_at(row, 3)?)),
+        |row| Ok(path_at(row, 3)?.join(path_at(row, 4)?)),
     ),
     (
-        "SELECT reason, remedy, target FROM directory WHERE state = 5 LIMIT ?",
+        "SELECT reason, remedy, errno, target FROM directory WHERE state = 5 LIMIT ?",
         single_path,
     ),
     (
-        "SELECT reason, remedy, source FROM refusal LIMIT ?",
+        "SELECT reason, remedy, errno, source FROM refusal LIMIT ?",
         single_path,
     ),
     (
-        "SELECT reason, NULL, source FROM transfer WHERE reason IS NOT NULL LIMIT ?",
+        "SELECT reason, NULL, errno, source FROM transfer WHERE reason IS NOT NULL LIMIT ?",
         single_path,
     ),
 ];
@@ -461,7 +462,7 @@ pub(crate) fn path_at(row: &Row, column: usize) -> rusqlite::Result<PathBuf> {
 }
 
 fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
-    path_at(row, 2)
+    path_at(row, 3)
 }
 
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {

@@ -15,6 +15,7 @@ mod hard_links;
 mod item;
 mod journal;
 mod large;
+mod left_out;
 mod missing;
 mod parts;
 mod places;
@@ -60,6 +61,8 @@ pub struct Failure {
     pub reason: String,
     /// What to do about it, where that can be said.
     pub remedy: Option<String>,
+    /// The number of the error, as in errno(3), where there is one for it.
+    pub errno: Option<i32>,
 }
 
 impl Failure {
@@ -70,6 +73,7 @@ impl Failure {
             path,
             reason,
             remedy: None,
+            errno: None,
         }
     }
 }

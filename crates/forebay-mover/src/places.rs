@@ -1,9 +1,11 @@
 //! Where things would go, as far as that is no place for them.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::params;
+
 use crate::journal::path_at;
-use crate::planning::refuse;
 use crate::{Error, Failure, Journal};
 
 impl Journal {
@@ -44,4 +46,16 @@ impl Journal {
         }
         Ok(())
     }
+}
+
+pub(crate) fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
+    let mut set =
+        connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?)")?;
+    set.execute(params![
+        failure.path.as_os_str().as_bytes(),
+        failure.reason,
+        failure.remedy,
+        failure.errno
+    ])
+    .map(drop)
 }

@@ -1,6 +1,7 @@
 //! Looking through sources, into the journal. What is found is written in short transactions, so that
 //! memory does not grow with the number of files, and nobody waits long for the journal.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
+use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
 
 /// Rows of one transaction.
@@ -48,6 +50,7 @@ struct Looking<'a> {
     on_planned: Planned<'a>,
     /// Which targets are wanted.
     is_wanted: &'a dyn Fn(&Path) -> bool,
+    left_out: BTreeSet<PathBuf>,
 }
 
 impl Journal {
@@ -157,6 +160,7 @@ impl Journal {
             generation,
             on_planned,
             is_wanted,
+            left_out: self.left_out(transfer)?,
         };
         looking.look(transfer)?;
         looking.write()
@@ -176,7 +180,7 @@ impl Journal {
                 | Error::IntoItself { .. }),
             ) => {
                 let generation = self.generation()?;
-                self.keep_transfer(transfer, generation, Some(&error.to_string()))
+                self.keep_transfer(transfer, generation, Some(&error))
             }
             added => added,
         }
@@ -245,11 +249,11 @@ impl Journal {
         &self,
         transfer: &Transfer,
         generation: i64,
-        reason: Option<&str>,
+        error: Option<&Error>,
     ) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute("DELETE FROM linked", [])?;
-            keep_transfer(connection, transfer, generation, reason)
+            keep_transfer(connection, transfer, generation, error)
         })
     }
 
@@ -328,6 +332,7 @@ impl Looking<'_> {
             for name in names {
                 let path = source.join(&name);
                 match files::status_of_name(&path) {
+                    _ if self.left_out.contains(&path) => {}
                     Ok(status) if status.kind == Kind::Directory => {
                         let target = target.join(&name);
                         let below = self.directory(path.clone(), target.clone(), true);
@@ -367,6 +372,7 @@ impl Looking<'_> {
             path: path.to_owned(),
             reason: error.to_string(),
             remedy: crate::item::remedy(error),
+            errno: error.source.raw_os_error(),
         }))
     }
 
@@ -408,26 +414,18 @@ fn keep_transfer(
     connection: &rusqlite::Connection,
     transfer: &Transfer,
     generation: i64,
-    reason: Option<&str>,
+    error: Option<&Error>,
 ) -> rusqlite::Result<()> {
     let what = i64::from(transfer.what == What::Directory);
     let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
     let mut set = connection.prepare_cached(
-        "INSERT INTO transfer (what, source, target, generation, reason) VALUES (?, ?, ?, ?, ?) \
-         ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason",
+        "INSERT INTO transfer (what, source, target, generation, reason, errno) VALUES (?, ?, ?, ?, ?, ?) \
+         ON CONFLICT DO UPDATE SET generation = excluded.generation, reason = excluded.reason, \
+         errno = excluded.errno",
     )?;
-    set.execute(params![what, source, target, generation, reason])
+    let (reason, errno) = (error.map(ToString::to_string), error.and_then(Error::errno));
+    set.execute(params![what, source, target, generation, reason, errno])
         .map(drop)
-}
-
-pub(crate) fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
-    let mut set = connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)")?;
-    set.execute(params![
-        bytes(&failure.path),
-        failure.reason,
-        failure.remedy
-    ])
-    .map(drop)
 }
 
 /// Returns its number and that of its place.
@@ -478,7 +476,11 @@ fn write_entry(
     if status.kind == Kind::Other {
         let reason = "it is a fifo, socket or device, which cannot be staged";
         let path = source_path(change, directory, source_name.as_ref().unwrap_or(name))?;
-        return refuse(change, &Failure::new(path, reason.to_owned()));
+        let failure = Failure {
+            errno: Some(libc::EINVAL),
+            ..Failure::new(path, reason.to_owned())
+        };
+        return refuse(change, &failure);
     }
     let kind = if status.kind == Kind::Link {
         LINK
@@ -544,6 +546,7 @@ fn refuse_second(
         path: source_path(change, directory, source_name.as_ref().unwrap_or(name))?,
         reason: format!("it would go to {target}, where {other} goes already"),
         remedy: Some("give one of them another destination".to_owned()),
+        errno: Some(libc::EEXIST),
     };
     refuse(change, &failure)
 }

@@ -223,9 +223,9 @@ impl Journal {
     fn fail_in(&self, table: &str, id: i64, reason: &Reason) -> Result<(), Error> {
         self.with(|connection| {
             let mut set = connection.prepare_cached(&format!(
-                "UPDATE {table} SET state = 5, reason = ?2, remedy = ?3 WHERE id = ?1"
+                "UPDATE {table} SET state = 5, reason = ?2, remedy = ?3, errno = ?4 WHERE id = ?1"
             ))?;
-            set.execute(params![id, reason.text, reason.remedy])
+            set.execute(params![id, reason.text, reason.remedy, reason.errno])
                 .map(drop)
         })
     }

@@ -7,6 +7,7 @@ of files. What is refused is an OSError with the number that docs/libdatawarp.md
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import sys
@@ -33,6 +34,14 @@ class Counts(NamedTuple):
     failed: int
 
 
+class Layout(NamedTuple):
+    """How a file is striped: bytes of one stripe, over how many servers, beginning with which."""
+
+    stripe_bytes: int
+    width: int
+    first: int
+
+
 class Failure(NamedTuple):
     """A file of the burst buffer that could not be staged, and the number of the error, as in `errno`."""
 
@@ -49,7 +58,7 @@ def _library() -> ctypes.CDLL:
     beside.append(Path(sys.prefix).parents[1] / _LIBRARY)
     found = next((str(path) for path in beside if path.is_file()), _LIBRARY)
     try:
-        return ctypes.CDLL(found)
+        return ctypes.CDLL(found, use_errno=True)
     except OSError as error:
         hint = "set LD_LIBRARY_PATH to the lib folder of where Forebay is installed"
         raise ImportError(f"{_LIBRARY} cannot be loaded ({error}); {hint}") from error
@@ -133,3 +142,58 @@ def failures(instance: Name) -> list[Failure]:
     finally:
         _call("dw_close_failed_stage", handle, about=instance)
     return found
+
+
+def layout(fd: int) -> Layout:
+    """How an open file or directory is striped."""
+    found = [ctypes.c_int() for _ in range(3)]
+    _call("dw_get_stripe_configuration", fd, *map(ctypes.byref, found), about=fd)
+    return Layout(*(number.value for number in found))
+
+
+def set_layout(fd: int, stripe_bytes: int, width: int) -> None:
+    """Stripes an open empty file, or what will be made in an open directory: only as it is anyhow."""
+    _call("dw_set_stripe_configuration", fd, stripe_bytes, width, about=fd)
+
+
+def mds_path(root: Name, key: int) -> Path:
+    """The directory to build paths on that go to the metadata server of this key."""
+    function = _library().dw_get_mds_path
+    function.restype = ctypes.c_void_p
+    ctypes.set_errno(0)
+    found = function(os.fsencode(root), ctypes.c_uint64(key))
+    if not found:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(root))
+    return Path(os.fsdecode(_taken(found)))
+
+
+def set_concurrency(instance: Name, most: int) -> None:
+    """So many requests of the job are copied at the same time."""
+    _call("dw_set_stage_concurrency", os.fsencode(instance), max(0, most), about=instance)
+
+
+def account(instance: Name) -> dict:
+    """What was stored and moved, as docs/libdatawarp.md describes it."""
+    function = _library().dw_get_accounting_data_json
+    function.restype = ctypes.c_void_p
+    number = ctypes.c_int()
+    found = function(os.fsencode(instance), ctypes.byref(number))
+    if not found:
+        raise OSError(-number.value, os.strerror(-number.value), str(instance))
+    return json.loads(_taken(found))
+
+
+def wait_sync(fd: int) -> None:
+    """Waits for an open file of a cache; there are none, so this is refused."""
+    _call("dw_wait_sync_complete", fd, about=fd)
+
+
+def _taken(found: int) -> bytes:
+    """A string of the library's, which is freed."""
+    try:
+        return ctypes.string_at(found)
+    finally:
+        free = ctypes.CDLL(None).free
+        free.argtypes = [ctypes.c_void_p]
+        free(found)

@@ -19,6 +19,8 @@ use crate::execution::JOB_GRACE;
 pub const READY: &str = "ready";
 /// What it is told when nothing new will be closed.
 pub const FINISH: &str = "finish";
+/// What it is told when nothing more is to be begun.
+pub const STOP: &str = "stop";
 
 pub(crate) struct Beside {
     job: Job,

@@ -21,6 +21,17 @@ pub(super) struct Copy {
     /// On the file system.
     pub(super) outer: PathBuf,
     pub(super) is_directory: bool,
+    /// What below a directory is not to be copied with it, by names in the burst buffer.
+    pub(super) left_out: BTreeSet<PathBuf>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// What was asked for under this name.
+    Whole { inner: PathBuf, is_directory: bool },
+    /// A part of the directory `tree` that was asked for.
+    Part { tree: PathBuf, inner: PathBuf },
 }
 
 /// A copy that a worker has in hand.
@@ -32,6 +43,17 @@ pub(super) struct Task {
     pub(super) cancelled: Arc<AtomicBool>,
     /// Files that have arrived.
     pub(super) arrived: Arc<AtomicU32>,
+}
+
+/// How a task has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Complete,
+    Failed,
+    /// It was terminated, or asked for anew: what became of it is of no interest.
+    Forgotten,
+    /// It is queued again, and finds what has arrived.
+    Again,
 }
 
 /// Files that did not arrive, as they are called in the burst buffer.
@@ -55,6 +77,8 @@ struct Unit {
     files: BTreeSet<PathBuf>,
     state: State,
     serial: u64,
+    /// A part of it was terminated while it was copied: it is queued again without that.
+    is_again: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +90,31 @@ pub(super) struct Book {
 }
 
 impl Copy {
+    /// The copy of a part of this directory.
+    fn part(&self, inner: &Path, is_directory: bool) -> Self {
+        let below = inner.strip_prefix(&self.inner).unwrap_or(Path::new(""));
+        let left_out = self.left_out.iter().filter(|out| out.starts_with(inner));
+        Self {
+            direction: self.direction,
+            inner: inner.to_owned(),
+            outer: self.outer.join(below),
+            is_directory,
+            left_out: left_out.cloned().collect(),
+        }
+    }
+
+    /// The same, by names of what is read.
+    pub(super) fn left_out_of_source(&self) -> BTreeSet<PathBuf> {
+        let (source, _) = self.ends();
+        let below = self.left_out.iter();
+        let below = below.filter_map(|out| out.strip_prefix(&self.inner).ok());
+        below.map(|below| source.join(below)).collect()
+    }
+
+    fn leaves_out(&self, inner: &Path) -> bool {
+        inner.ancestors().any(|above| self.left_out.contains(above))
+    }
+
     /// What is read, what is made.
     pub(super) fn ends(&self) -> (&Path, &Path) {
         match self.direction {
@@ -101,6 +150,7 @@ impl Book {
             files,
             state,
             serial: self.serial,
+            is_again: false,
         };
         self.units.insert(name, unit);
     }
@@ -141,23 +191,28 @@ impl Book {
         self.queue.len()
     }
 
-    /// What became of a task. Is it complete?
-    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> bool {
+    /// What became of a task.
+    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> Ended {
         let inner = &task.copy.inner;
-        let Some(unit) = self
-            .units
-            .get_mut(inner)
-            .filter(|u| u.serial == task.serial)
-        else {
-            return false;
+        let unit = self.units.get_mut(inner);
+        let Some(unit) = unit.filter(|unit| unit.serial == task.serial) else {
+            return Ended::Forgotten;
         };
         if matches!(unit.state, State::Terminating) {
             self.units.remove(inner);
-            return false;
+            return Ended::Forgotten;
+        }
+        if std::mem::take(&mut unit.is_again) {
+            unit.state = State::Queued;
+            self.queue.push_back((inner.clone(), task.serial));
+            return Ended::Again;
         }
         let is_complete = failed.is_empty();
         unit.state = State::Ended(failed);
-        is_complete
+        match is_complete {
+            true => Ended::Complete,
+            false => Ended::Failed,
+        }
     }
 
     /// Files in each state: of what was asked for under this name; of a file, also as part of a directory; of a
@@ -170,8 +225,13 @@ impl Book {
         if let Some(unit) = self.units.get(inner).filter(|unit| unit.copy.is_directory) {
             return Some(unit.counts());
         }
-        let below = self.below(inner).map(Unit::counts);
-        below.reduce(|mut sum, counts| {
+        let parts = self.part_of(inner).into_iter().flat_map(|unit| {
+            let files = unit.files.iter().filter(|file| file.starts_with(inner));
+            let files = files.filter(|file| !self.units.contains_key(*file));
+            files.map(|file| unit.counts_of(file))
+        });
+        let all = self.below(inner).map(Unit::counts).chain(parts);
+        all.reduce(|mut sum, counts| {
             sum += counts;
             sum
         })
@@ -183,11 +243,62 @@ impl Book {
         unit.is_some_and(|unit| unit.copy.direction == Direction::In)
     }
 
-    /// What is to be copied at the job's end, if that was asked for under this name.
-    pub(super) fn deferred(&self, inner: &Path, is_directory: bool) -> Option<Copy> {
-        let unit = self.units.get(inner)?;
-        let is_deferred = matches!(unit.state, State::Deferred);
-        (is_deferred && unit.copy.is_directory == is_directory).then(|| unit.copy.clone())
+    /// Is it to be copied at the job's end, as it is now? Of a directory: as a whole.
+    pub(super) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
+        let unit = match is_directory {
+            true => self.units.get(inner),
+            false => self.holding(inner),
+        };
+        unit.is_some_and(|unit| matches!(unit.state, State::Deferred))
+    }
+
+    /// What is meant by a name: what was asked for under it; else the part of a directory that was asked for, and
+    /// of a directory also all that was asked for in it.
+    pub(super) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Meant> {
+        let whole = |unit: &Unit| Meant::Whole {
+            inner: unit.copy.inner.clone(),
+            is_directory: unit.copy.is_directory,
+        };
+        let own = self.units.get(inner);
+        if let Some(unit) = own.filter(|unit| unit.copy.is_directory == is_directory) {
+            return vec![whole(unit)];
+        }
+        let mut meant = Vec::new();
+        if is_directory {
+            meant.extend(self.below(inner).map(whole));
+        }
+        let part = self.part_of(inner).map(|unit| Meant::Part {
+            tree: unit.copy.inner.clone(),
+            inner: inner.to_owned(),
+        });
+        meant.extend(part);
+        meant
+    }
+
+    /// Of what is meant by a name, that which is to be copied at the job's end.
+    pub(super) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Meant, Copy)> {
+        let meant = self.meant(inner, is_directory).into_iter();
+        let deferred = meant.filter_map(|meant| {
+            let unit = self.units.get(meant.name())?;
+            let copy = match &meant {
+                Meant::Whole { .. } => unit.copy.clone(),
+                Meant::Part { inner, .. } => unit.copy.part(inner, is_directory),
+            };
+            matches!(unit.state, State::Deferred).then_some((meant, copy))
+        });
+        deferred.collect()
+    }
+
+    /// It is not to be copied at the job's end.
+    pub(super) fn revoke(&mut self, meant: &Meant) {
+        match meant {
+            Meant::Whole { inner, .. } => self.forget(inner),
+            Meant::Part { tree, inner } => {
+                if let Some(unit) = self.units.get_mut(tree) {
+                    unit.leave_out(inner);
+                }
+            }
+        }
     }
 
     /// Was it asked for under this name?
@@ -206,12 +317,18 @@ impl Book {
         failed.map(|(path, errno)| (path.clone(), *errno)).collect()
     }
 
-    /// Ends what was asked for under this name and forgets it, unless it is complete. Returns false while a
-    /// worker still has it.
-    pub(super) fn terminate(&mut self, inner: &Path) -> bool {
-        let Some(unit) = self.units.get_mut(inner) else {
+    /// Ends it and forgets it, unless it is complete. Returns false while a worker still has it.
+    pub(super) fn terminate(&mut self, meant: &Meant) -> bool {
+        let (name, part) = match meant {
+            Meant::Whole { inner, .. } => (inner, None),
+            Meant::Part { tree, inner } => (tree, Some(inner)),
+        };
+        let Some(unit) = self.units.get_mut(name) else {
             return true;
         };
+        if let Some(part) = part {
+            return unit.terminate_part(part);
+        }
         match &unit.state {
             State::Copying(cancelled, _) => {
                 cancelled.store(true, Ordering::SeqCst);
@@ -221,7 +338,7 @@ impl Book {
             State::Terminating => false,
             State::Ended(failed) if failed.is_empty() => true,
             State::Deferred | State::Queued | State::Ended(_) => {
-                self.units.remove(inner);
+                self.units.remove(name);
                 true
             }
         }
@@ -243,11 +360,12 @@ impl Book {
 
     /// What is in progress and not wanted is to stop; what waits and is not wanted is not begun.
     pub(super) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
-        for unit in self.units.values() {
+        for unit in self.units.values_mut() {
             if let State::Copying(cancelled, _) = &unit.state
                 && !is_wanted(&unit.copy)
             {
                 cancelled.store(true, Ordering::SeqCst);
+                unit.is_again = false;
             }
         }
         let units = &self.units;
@@ -264,6 +382,22 @@ impl Book {
         })
     }
 
+    /// The directory that was asked for and that this is part of, or may become: files of one are looked for again
+    /// when its turn comes.
+    fn part_of(&self, inner: &Path) -> Option<&Unit> {
+        let mut above = inner.ancestors().skip(1);
+        let unit = above.find_map(|above| {
+            let unit = self.units.get(above)?;
+            unit.copy.is_directory.then_some(unit)
+        })?;
+        let is_part = match &unit.state {
+            State::Ended(_) => unit.files.iter().any(|file| file.starts_with(inner)),
+            State::Terminating => false,
+            State::Deferred | State::Queued | State::Copying(..) => true,
+        };
+        (is_part && !unit.copy.leaves_out(inner)).then_some(unit)
+    }
+
     /// What was asked for under this name or below it.
     fn below(&self, inner: &Path) -> impl Iterator<Item = &Unit> {
         let from = self.units.range(inner.to_owned()..);
@@ -272,7 +406,44 @@ impl Book {
     }
 }
 
+impl Meant {
+    /// Under which it was asked for.
+    fn name(&self) -> &Path {
+        match self {
+            Self::Whole { inner, .. } => inner,
+            Self::Part { tree, .. } => tree,
+        }
+    }
+}
+
 impl Unit {
+    /// From here on it is not part of this directory, whose copy goes on without it.
+    fn leave_out(&mut self, inner: &Path) {
+        self.copy.left_out.insert(inner.to_owned());
+        let is_left = |file: &Path| !file.starts_with(inner);
+        if let State::Ended(failed) = &mut self.state {
+            // What has arrived stays known.
+            self.files
+                .retain(|file| is_left(file) || !failed.contains_key(file));
+            failed.retain(|file, _| is_left(file));
+        } else {
+            self.files.retain(|file| is_left(file));
+        }
+    }
+
+    /// As [`Book::terminate`]. The copy is stopped, and begun again without the part: what has arrived is not
+    /// copied twice.
+    fn terminate_part(&mut self, inner: &Path) -> bool {
+        if !self.copy.leaves_out(inner) {
+            self.leave_out(inner);
+            if let State::Copying(cancelled, _) = &self.state {
+                cancelled.store(true, Ordering::SeqCst);
+                self.is_again = true;
+            }
+        }
+        !self.is_again
+    }
+
     fn is_pending(&self) -> bool {
         matches!(
             self.state,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
+use forebay_host::priority;
 use forebay_mover::{
     Did, Error, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out,
 };
@@ -45,7 +46,11 @@ pub(super) fn start_workers(shared: &Arc<Shared>) {
     }
 }
 
+/// The disk is left to the job, which computes meanwhile, but not the processor: ranks that wait for our copy may
+/// spin on all of them, and a thread of the lowest priority would get next to nothing.
 fn work(shared: &Shared) {
+    // Where the kernel refuses, the copies only yield to nobody.
+    priority::leave_disk_to_others().ok();
     loop {
         let mut state = shared.state();
         let task = match state.workers <= state.workers_max {
@@ -70,6 +75,7 @@ fn work(shared: &Shared) {
 fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
+    journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
     journal.plan(&[transfer(copy)])?;
     let options = Options {
         workers: 1, // requests are carried out side by side, not the parts of one
@@ -91,10 +97,10 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let mut failures = journal.failures(FAILURES_MAX)?;
     if moved.is_stopped {
         let path = copy.ends().0.to_owned();
-        failures.push(Failure::new(
-            path,
-            format!("(os error {})", libc::ECANCELED),
-        ));
+        failures.push(Failure {
+            errno: Some(libc::ECANCELED),
+            ..Failure::new(path, String::new())
+        });
     }
     Ok(Became {
         files: moved.files,
@@ -116,7 +122,8 @@ pub(super) fn transfer(copy: &Copy) -> Transfer {
     }
 }
 
-/// Files that a directory holds, by their names in the burst buffer; also what cannot be staged, but no links.
+/// Files that a directory holds and brings, by their names in the burst buffer; also what cannot be staged, but no
+/// links.
 pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     let (source, _) = tree.ends();
     let mut found = BTreeSet::new();
@@ -124,6 +131,9 @@ pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     while let Some((from, inner)) = open.pop() {
         for (name, kind) in files::kinds_in(&from).map_err(|error| errno(&error))? {
             let (from, inner) = (from.join(&name), inner.join(&name));
+            if tree.left_out.contains(&inner) {
+                continue;
+            }
             match kind {
                 Kind::Directory => open.push((from, inner)),
                 Kind::Link => {}
@@ -147,21 +157,8 @@ fn failed_as(copy: &Copy, failures: &[Failure]) -> Failed {
     };
     let failed = failures
         .iter()
-        .map(|failure| (named(failure), errno_of(&failure.reason)));
+        .map(|failure| (named(failure), failure.errno.unwrap_or(libc::EIO)));
     failed.collect()
-}
-
-/// The system's own number stands in its message; the rest is the mover's judgement.
-fn errno_of(reason: &str) -> Errno {
-    let number = reason.split_once("(os error ");
-    let number = number.and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
-    number.unwrap_or_else(|| match reason {
-        _ if reason.ends_with("does not exist") => libc::ENOENT,
-        _ if reason.contains("cannot be staged") => libc::EINVAL,
-        _ if reason.contains("a directory stands") => libc::EISDIR,
-        _ if reason.contains("while it was copied") => libc::EAGAIN,
-        _ => libc::EIO,
-    })
 }
 
 pub(super) fn errno(error: &forebay_host::Error) -> Errno {

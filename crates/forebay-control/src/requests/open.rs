@@ -1,6 +1,7 @@
 //! What programs asked to be staged out and has not arrived, on disk beside the data: whoever is killed, the
 //! next one carries it out.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::files;
 use rusqlite::{Connection, OpenFlags, Row, params};
 
-use super::book::{Copy, Errno};
+use super::book::{Copy, Errno, Meant};
 use crate::Error;
 
 /// Beside the namespaces of an allocation.
@@ -19,7 +20,10 @@ const SCHEMA: &str = "
     PRAGMA synchronous = NORMAL;
     CREATE TABLE IF NOT EXISTS open (
       inner BLOB NOT NULL, is_directory INTEGER NOT NULL, outer BLOB NOT NULL, PRIMARY KEY (inner, is_directory)
-    ) WITHOUT ROWID;";
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS left_out (tree BLOB NOT NULL, inner BLOB NOT NULL, PRIMARY KEY (tree, inner)) WITHOUT ROWID;
+    CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON open WHEN old.is_directory
+      BEGIN DELETE FROM left_out WHERE tree = old.inner; END;";
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(super) struct Open {
     /// On the file system.
     pub(super) outer: PathBuf,
     pub(super) is_directory: bool,
+    /// What below it is not to be staged with it.
+    pub(super) left_out: BTreeSet<PathBuf>,
 }
 
 /// All of one job. Made when the first one comes.
@@ -64,10 +70,37 @@ impl OpenRequests {
                     "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
                 let mut insert = transaction.prepare_cached(sql)?;
                 insert.execute(params![inner, copy.is_directory, outer])?;
+                if copy.is_directory {
+                    let mut delete =
+                        transaction.prepare_cached("DELETE FROM left_out WHERE tree = ?")?;
+                    delete.execute([inner])?;
+                    let mut insert =
+                        transaction.prepare_cached("INSERT INTO left_out VALUES (?, ?)")?;
+                    for out in &copy.left_out {
+                        insert.execute([inner, bytes(out)])?;
+                    }
+                }
             }
             transaction.commit()
         });
         added.map_err(|error| errno_of(&error))
+    }
+
+    /// It is wanted no more: all of it, or as part of its directory.
+    pub(super) fn leave_out(&mut self, meant: &Meant) -> Result<(), Errno> {
+        let (tree, inner) = match meant {
+            Meant::Whole {
+                inner,
+                is_directory,
+            } => return self.remove(inner, *is_directory),
+            Meant::Part { tree, inner } => (bytes(tree), bytes(inner)),
+        };
+        let Some(connection) = &self.connection else {
+            return Ok(());
+        };
+        let sql = "INSERT OR IGNORE INTO left_out SELECT inner, ?2 FROM open WHERE inner = ?1 AND is_directory";
+        let added = connection.execute(sql, params![tree, inner]);
+        added.map(drop).map_err(|error| errno_of(&error))
     }
 
     /// It has arrived, or is wanted no more.
@@ -112,7 +145,13 @@ pub(super) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
         let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
         let mut select = connection.prepare(sql)?;
         let rows = select.query_map([], open_of)?;
-        rows.collect()
+        let mut open: Vec<Open> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut select = connection.prepare("SELECT inner FROM left_out WHERE tree = ?")?;
+        for tree in open.iter_mut().filter(|request| request.is_directory) {
+            let left_out = select.query_map([bytes(&tree.inner)], |row| path_in(row, 0))?;
+            tree.left_out = left_out.collect::<rusqlite::Result<_>>()?;
+        }
+        Ok(open)
     };
     read().map_err(|error: rusqlite::Error| Error::Requests {
         path: path.clone(),
@@ -135,15 +174,17 @@ pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
 }
 
 fn open_of(row: &Row) -> rusqlite::Result<Open> {
-    let path = |column| {
-        row.get(column)
-            .map(|name: Vec<u8>| OsString::from_vec(name).into())
-    };
     Ok(Open {
-        inner: path(0)?,
-        outer: path(2)?,
+        inner: path_in(row, 0)?,
+        outer: path_in(row, 2)?,
         is_directory: row.get(1)?,
+        left_out: BTreeSet::new(),
     })
+}
+
+fn path_in(row: &Row, column: usize) -> rusqlite::Result<PathBuf> {
+    let name: Vec<u8> = row.get(column)?;
+    Ok(OsString::from_vec(name).into())
 }
 
 fn bytes(path: &Path) -> &[u8] {

@@ -11,7 +11,7 @@ use forebay_host::{clock, machine};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
 use serde_json::json;
 
-use super::book::{Copy, Errno};
+use super::book::{Copy, Errno, Meant};
 use super::copy::{errno, files_of, start_workers};
 use super::{Shared, State, WORKERS_MAX};
 use crate::Direction;
@@ -244,7 +244,7 @@ impl Shared {
         }
         let is_busy = |(copy, _): &(Copy, _)| {
             let (inner, is_directory) = (&copy.inner, copy.is_directory);
-            let is_deferred = || state.book.deferred(inner, is_directory).is_some();
+            let is_deferred = || state.book.is_deferred(inner, is_directory);
             // What is to be staged out must not be overwritten first.
             state.book.is_busy(inner, is_directory)
                 || (copy.direction == Direction::In && is_deferred())
@@ -290,49 +290,61 @@ impl Shared {
                 return Ok(Answer::Counts(sum));
             }
             Action::Wait => {
-                self.until(&inner, is_tree, |state, path| {
-                    !state.book.is_busy(path, is_tree)
-                })?;
-            }
-            Action::Terminate => {
-                self.must_be_asked(&inner, is_tree)?;
-                self.until(&inner, is_tree, |state, path| state.book.terminate(path))?;
                 let mut state = self.state();
                 for path in &inner {
-                    state.open.remove(path, is_tree)?;
+                    state.counts(path, is_tree)?;
+                }
+                drop(state);
+                self.until(&inner, |state, path| !state.book.is_busy(path, is_tree));
+            }
+            Action::Terminate => {
+                let meant = self.meant(&inner, is_tree)?;
+                self.until(&meant, |state, meant| state.book.terminate(meant));
+                let mut state = self.state();
+                for meant in &meant {
+                    state.open.leave_out(meant)?;
                 }
             }
             Action::Revoke => {
                 let mut state = self.state();
-                state.deferred(&inner, is_tree)?;
-                for path in &inner {
-                    state.open.remove(path, is_tree)?;
-                    state.book.forget(path);
+                for (meant, _) in state.deferred(&inner, is_tree)? {
+                    state.open.leave_out(&meant)?;
+                    state.book.revoke(&meant);
                 }
             }
             Action::Activate => {
-                let mut deferred = self.state().deferred(&inner, is_tree)?;
-                if is_tree {
-                    self.stage_tree(deferred.remove(0), false)?;
-                } else {
-                    self.queue(deferred, false)?;
+                let deferred = self.state().deferred(&inner, is_tree)?;
+                let with_files = |(_, copy): &(Meant, Copy)| match copy.is_directory {
+                    true => Ok((copy.clone(), files_of(copy)?)),
+                    false => Ok((copy.clone(), BTreeSet::new())),
+                };
+                let copies: Result<_, Errno> = deferred.iter().map(with_files).collect();
+                self.add(copies?, false)?;
+                let mut state = self.state();
+                for (meant, _) in &deferred {
+                    if let Meant::Part { .. } = meant {
+                        state.open.leave_out(meant)?;
+                        state.book.revoke(meant);
+                    }
                 }
             }
         }
         Ok(Answer::Done)
     }
 
-    /// What is part of a directory that was asked for cannot be ended alone.
-    fn must_be_asked(&self, inner: &[PathBuf], is_tree: bool) -> Result<(), Errno> {
+    /// What is meant by these names, each of which must have been asked for.
+    fn meant(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Meant>, Errno> {
         let mut state = self.state();
+        let mut all = Vec::new();
         for path in inner {
-            state.counts(path, is_tree)?;
+            let meant = state.book.meant(path, is_tree);
+            if meant.is_empty() {
+                state.counts(path, is_tree)?; // says that it is missing, where it is
+                return Err(libc::EINVAL);
+            }
+            all.extend(meant);
         }
-        let book = &state.book;
-        match inner.iter().all(|path| book.is_asked(path, is_tree)) {
-            true => Ok(()),
-            false => Err(libc::EINVAL),
-        }
+        Ok(all)
     }
 
     /// A path that may be asked about: as it was given, if it is known under that name.
@@ -344,22 +356,14 @@ impl Shared {
         self.place(name)
     }
 
-    /// Waits until it holds of all of them; each must have been asked for.
-    fn until(
-        &self,
-        inner: &[PathBuf],
-        is_tree: bool,
-        holds: impl Fn(&mut State, &Path) -> bool,
-    ) -> Result<(), Errno> {
+    /// Waits until it holds of all of them.
+    fn until<T>(&self, all: &[T], holds: impl Fn(&mut State, &T) -> bool) {
         let mut state = self.state();
-        for path in inner {
-            state.counts(path, is_tree)?;
-        }
         loop {
             // All are asked each time: terminating begins with all at once.
-            let held = inner.iter().filter(|path| holds(&mut state, path)).count();
-            if held == inner.len() {
-                return Ok(());
+            let held = all.iter().filter(|one| holds(&mut state, one)).count();
+            if held == all.len() {
+                return;
             }
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -432,18 +436,21 @@ impl State {
         true
     }
 
-    /// What is deferred of these, all of which must be.
-    fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Copy>, Errno> {
-        let of = |path: &PathBuf| self.book.deferred(path, is_tree);
-        let deferred: Option<Vec<_>> = inner.iter().map(of).collect();
-        let deferred = deferred.filter(|deferred| !deferred.is_empty());
-        if let Some(deferred) = deferred {
-            return Ok(deferred);
-        }
+    /// What is deferred of these, each of which must be, at least in part.
+    fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<(Meant, Copy)>, Errno> {
+        let mut all = Vec::new();
         for path in inner {
-            self.counts(path, is_tree)?; // says that it is missing, where it is
+            let deferred = self.book.deferred(path, is_tree);
+            if deferred.is_empty() {
+                self.counts(path, is_tree)?; // says that it is missing, where it is
+                return Err(libc::EINVAL);
+            }
+            all.extend(deferred);
         }
-        Err(libc::EINVAL)
+        match all.is_empty() {
+            true => Err(libc::EINVAL),
+            false => Ok(all),
+        }
     }
 }
 
@@ -453,6 +460,7 @@ fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool
         inner,
         outer,
         is_directory,
+        left_out: BTreeSet::new(),
     }
 }
 

@@ -6,6 +6,7 @@ fn copy(inner: &str, is_directory: bool) -> Copy {
         inner: inner.into(),
         outer: Path::new("/pfs").join(inner.trim_start_matches('/')),
         is_directory,
+        left_out: BTreeSet::new(),
     }
 }
 
@@ -44,7 +45,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
         "it is no part of it"
     );
     let failed = Failed::from([(PathBuf::from("/d/b"), 13)]);
-    assert!(!book.ended(&task, failed));
+    assert_eq!(book.ended(&task, failed), Ended::Failed);
     assert_eq!(tree(&book, "/d"), counts(2, 0, 0, 1));
     assert_eq!(
         (file(&book, "/d/b"), file(&book, "/d/a")),
@@ -75,13 +76,12 @@ fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
     let inner = Path::new("/f");
     book.add(copy("/f", false), BTreeSet::new(), false);
     let task = book.take().expect("queued");
-    assert!(!book.terminate(inner) && !book.terminate(inner));
+    let meant = &book.meant(inner, false)[0];
+    assert!(!book.terminate(meant) && !book.terminate(meant));
     assert!(task.cancelled.load(Ordering::SeqCst) && book.is_busy(inner, false));
-    assert!(
-        !book.ended(&task, Failed::new()),
-        "nobody wants it any more"
-    );
-    assert!(book.terminate(inner) && file(&book, "/f").is_none());
+    let ended = book.ended(&task, Failed::new());
+    assert_eq!(ended, Ended::Forgotten, "nobody wants it any more");
+    assert!(book.terminate(meant) && file(&book, "/f").is_none());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_task_of_a_request_that_was_replaced_changes_nothing() {
     book.add(copy("/f", false), BTreeSet::new(), false);
     let old = book.take().expect("queued");
     book.add(copy("/f", false), BTreeSet::new(), true);
-    assert!(!book.ended(&old, Failed::new()));
+    assert_eq!(book.ended(&old, Failed::new()), Ended::Forgotten);
     assert_eq!(file(&book, "/f"), counts(0, 0, 1, 0));
     assert!(book.take().is_none(), "it is for the job's end");
 }
@@ -108,4 +108,81 @@ fn what_waits_and_is_not_wanted_is_not_begun() {
     assert!(book.take().is_none());
     book.stop(|_| false);
     assert!(next.cancelled.load(Ordering::SeqCst));
+}
+
+fn part(book: &Book, inner: &str, is_directory: bool) -> Meant {
+    let meant = book.meant(Path::new(inner), is_directory);
+    let [meant] = <[Meant; 1]>::try_from(meant).expect("one thing is meant");
+    meant
+}
+
+#[test]
+fn parts_of_a_directory_are_revoked_and_activated_alone() {
+    let mut book = Book::default();
+    book.add(copy("/d", true), names(&["/d/a", "/d/e/b", "/d/e/c"]), true);
+    assert_eq!(tree(&book, "/d/e"), counts(0, 0, 2, 0));
+    book.revoke(&part(&book, "/d/e/b", false));
+    assert_eq!(
+        (file(&book, "/d/e/b"), tree(&book, "/d")),
+        (None, counts(0, 0, 2, 0))
+    );
+    assert_eq!(
+        book.meant(Path::new("/d/e/b"), false),
+        [],
+        "it is no part any more"
+    );
+    let (meant, below) = book.deferred(Path::new("/d/e"), true).remove(0);
+    assert_eq!(below.outer, Path::new("/pfs/d/e"));
+    assert_eq!(below.left_out, names(&["/d/e/b"]), "that stays revoked");
+    book.revoke(&meant);
+    let (_, rest) = book.deferred(Path::new("/d"), true).remove(0);
+    assert_eq!(rest.left_out, names(&["/d/e", "/d/e/b"]));
+    assert_eq!(tree(&book, "/d"), counts(0, 0, 1, 0));
+    let new = part(&book, "/d/new", false);
+    assert_eq!(
+        new,
+        Meant::Part {
+            tree: "/d".into(),
+            inner: "/d/new".into()
+        }
+    );
+}
+
+#[test]
+fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again() {
+    let mut book = Book::default();
+    book.add(copy("/d", true), names(&["/d/a", "/d/b"]), false);
+    let task = book.take().expect("queued");
+    let meant = part(&book, "/d/b", false);
+    assert!(!book.terminate(&meant) && task.cancelled.load(Ordering::SeqCst));
+    assert_eq!(file(&book, "/d/b"), None);
+    assert_eq!(
+        book.ended(&task, Failed::from([("/d/a".into(), 125)])),
+        Ended::Again
+    );
+    assert!(book.terminate(&meant), "nobody has it in hand");
+    let again = book.take().expect("queued again");
+    assert_eq!(again.copy.left_out, names(&["/d/b"]));
+    assert_eq!(book.ended(&again, Failed::new()), Ended::Complete);
+    assert_eq!(tree(&book, "/d"), counts(1, 0, 0, 0));
+}
+
+#[test]
+fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
+    let mut book = Book::default();
+    book.add(
+        copy("/d", true),
+        names(&["/d/e/a", "/d/e/b", "/d/c"]),
+        false,
+    );
+    let task = book.take().expect("queued");
+    let failed = Failed::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
+    assert_eq!(book.ended(&task, failed), Ended::Failed);
+    assert!(book.terminate(&part(&book, "/d/e", true)));
+    assert_eq!(
+        book.failures(Path::new("/d")),
+        [(PathBuf::from("/d/c"), 13)]
+    );
+    assert_eq!(tree(&book, "/d"), counts(1, 0, 0, 1));
+    assert_eq!(file(&book, "/d/e/b"), counts(1, 0, 0, 0));
 }

@@ -1,0 +1,113 @@
+"""Requests that cannot be carried out: full allocations, missing rights; and where no requests can be made."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from asking import Asking
+from slow import MODEL
+from views import reachable
+
+FAILED = "0 0 0 0 1"
+FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)
+
+
+def test_where_the_allocation_is_full_nothing_is_promised_and_what_does_not_fit_fails(asking):
+    asking.job.in_memory()
+    (asking.pfs / "large").write_bytes(bytes(1 << 20))
+    said = asking.says(
+        "echo kept > $S/f; head -c 100M /dev/zero > $S/fill 2> /dev/null; ask out $S/f pfs/f end; ask query $S/f\n"
+        "ask in $S/large pfs/large; ask wait $S/large; ask query $S/large; ask failed $S\n"
+        "rm $S/fill; ask in $S/large pfs/large; ask wait $S/large; ask query $S/large; ask out $S/f pfs/f end"
+    )
+    assert said[:5] == [FULL, INVALID, "0", "0", FAILED]
+    assert said[5].startswith(f"{errno.ENOSPC} ") and said[5].endswith("/large")
+    assert said[6:] == ["0", "0", "0", "0 1 0 0 0", "0"]
+    assert (asking.pfs / "f").read_text() == "kept\n"
+    asking.job.leaves_nothing()
+
+
+def test_the_number_of_each_failure_is_told(asking):
+    said = asking.says(
+        "mkdir -p $S/d pfs/d/stands; mkfifo $S/d/fifo; echo > $S/d/stands; echo > $S/d/fine\n"
+        "ask out-directory $S/d pfs/d now; ask wait-directory $S/d; ask query-directory $S/d; ask failed $S; rm -r $S/d"
+    )
+    assert said[:3] == ["0", "0", "0 1 0 0 2"]
+    told = {line.rsplit("/", 1)[1]: int(line.split()[0]) for line in said[3:5]}
+    assert told == {"fifo": errno.EINVAL, "stands": errno.EISDIR}
+
+
+def test_an_ordinary_user_is_told_what_he_may_not(build, programs):
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    with reachable(build) as job:
+        job.as_nobody()
+        # pytest's own folders, and perhaps the build, are closed to other users.
+        reached = shutil.copytree(programs, job.directory.parent / "programs")
+        reached.chmod(0o755)
+        shutil.copy(build / "lib" / "libdatawarp.so", reached)
+        asking = Asking(job, reached)
+        os.chown(asking.pfs, job.user, job.user)
+        secret, closed = asking.pfs / "secret", asking.pfs / "closed"
+        secret.write_text("of root")
+        secret.chmod(0o600)
+        closed.mkdir(mode=0o755)
+        said = asking.says(
+            f'export LD_LIBRARY_PATH="{reached}"\n'
+            "echo mine > $S/f; ask in $S/secret pfs/secret; ask wait $S/secret; ask query $S/secret\n"
+            "ask out $S/f pfs/closed/f now; ask wait $S/f; ask query $S/f; ask failed $S\n"
+            "ask out $S/f pfs/f now; ask wait $S/f; ask query $S/f; stat -c %U pfs/f"
+        )
+        denied = f"{errno.EACCES} "
+        assert said[:3] == ["0", "0", FAILED] and said[3:6] == ["0", "0", FAILED]
+        assert sorted(line[: len(denied)] + line.rsplit("/", 1)[1] for line in said[6:8]) == [
+            f"{denied}f",
+            f"{denied}secret",
+        ]
+        assert said[9:] == ["0", "0", "0 1 0 0 0", "nobody"]
+        job.leaves_nothing()
+
+
+def test_copies_leave_the_disk_to_the_job(asking):
+    """The class of I/O of each thread of `forebay run`, as a job sees it while its request is copied."""
+    (asking.job.directory / "slow.toml").write_text(MODEL)
+    said = asking.says(
+        "head -c 20M /dev/zero > $S/f; ask out $S/f pfs/f now; until ls -A pfs | grep -q part; do sleep 0.01; done\n"
+        'for thread in /proc/$PPID/task/*; do ionice -p "${thread##*/}"; done | sort -u; ask wait $S/f',
+        *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
+    )
+    assert said[0] == said[-1] == "0" and "idle" in said[1:-1] and len(said) > 3, said
+
+
+ASKS = "echo > ${DW_JOB_STRIPED:-.}/f; ask out ${DW_JOB_STRIPED:-.}/f pfs/f end; ask query ${DW_JOB_STRIPED:-.}/f\n"
+
+
+def test_in_a_series_every_request_is_refused_and_nothing_is_left_open(asking):
+    job = asking.job
+    asking.script(ASKS)
+    words = [job.forebay, "__series", *job.where, "job.sh"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=job.directory, env=job.environment(FOREBAY_REQUESTS="/outer"), stdin=pipe, stdout=pipe, text=True
+    ) as series:
+        assert json.loads(series.stdout.readline())["burst_buffer"]
+        print(json.dumps({"run": 1, "script": "job.sh", "output": "said"}), file=series.stdin, flush=True)
+        answer = json.loads(series.stdout.readline())
+        series.stdin.close()
+    assert (answer["run"], answer["job_status"], series.returncode) == (1, 0, 0), answer
+    assert (job.directory / "said").read_text().splitlines() == [INVALID, INVALID]
+    assert list(asking.pfs.iterdir()) == []
+    job.leaves_nothing()
+
+
+def test_compare_serves_the_runs_that_have_a_burst_buffer(asking):
+    asking.script(f"{{ {ASKS} }} >> said")
+    done = asking.job.command("compare", *asking.job.where, "--repeat", "1", "--json", "job.sh")
+    assert done.returncode == 0, done.stderr
+    said = (asking.job.directory / "said").read_text().splitlines()
+    assert sorted([said[:2], said[2:]]) == [[INVALID, INVALID], ["0", "0 0 0 1 0"]]
+    assert (asking.pfs / "f").exists()
