@@ -141,7 +141,9 @@ def _preview(path: Path, options: Sequence[str]) -> dict:
         raise TuneError(f"{words[0]}: {error.strerror}", "run make install") from error
     except json.JSONDecodeError as error:
         said = done.stderr.strip().partition("\n")[0].removeprefix("error: ")
-        message = f"{path}: it cannot be run with {shlex.join(options)}: {said}" if options else f"{path}: {said}"
+        message = (
+            f"{path}: it cannot be run with {shlex.join(options)}: {said}" if options else f"{path}: {said}"
+        )
         raise TuneError(message, "forebay run --help says what these options take") from error
     if "error" in told:
         raise TuneError(told["error"], told.get("hint"))

@@ -78,7 +78,7 @@ def _variables(blocks: Iterable[Block]) -> set[str | None]:
 
 
 def _changes(script: JobScript, blocks: dict[Place, Block]) -> list[Change]:
-    """The user's lines in other words: in the place that they were tuned for, and as they were in the other."""
+    """The user's lines in other words: in the place they were tuned for, and as they were in the other."""
     found: dict[int, dict[Place, Change]] = {}
     for place, made in blocks.items():
         for change in made.changes:
