@@ -35,7 +35,7 @@ NOISES = {"5 %": Noise(0.05, 0.0), "15 %": Noise(0.15, 0.10), "30 %": Noise(0.30
 
 def chosen(grid: Grid, strategy: str, noise: Noise, runs_max: int, seed: int) -> tuple[Configuration, int]:
     """What a search recommends, and the runs it took. The same seed has the same noise for each strategy."""
-    factors = noise.factors(runs_max, random.Random(f"noise {seed}"))
+    factors = noise.factors(runs_max, random.Random(f"noise {grid.name} {seed}"))
     plan = Plan(
         parameters=grid.parameters,
         refusals=(),

@@ -115,6 +115,18 @@ def test_no_profile_leaves_the_environment_alone(job):
     assert job.run("--no-profile", "--trace").returncode == 2
 
 
+def test_hints_that_nobody_gets_without_a_profile_are_told(job):
+    hints = "export MPICH_MPIIO_HINTS='*:cb_nodes=2'"
+    job.script(hints)
+    warning = "warning: --no-profile: Open MPI and MPICH get no MPICH_MPIIO_HINTS"
+    assert warning in job.run("--no-profile").stderr and "warning" not in job.run().stderr
+    job.script("true")
+    assert warning in job.run("--no-profile", MPICH_MPIIO_HINTS="*:cb_nodes=2").stderr
+    assert "warning" not in job.run("--no-profile").stderr
+    job.script(f"{hints}\n# LD_PRELOAD=/opt/libforebay_mpi.so")
+    assert "warning" not in job.run("--no-profile").stderr
+
+
 def test_the_users_own_preload_is_kept_behind_ours_and_traces_are_asked_for(job):
     job.script(ENVIRONMENT)
     own = next(str(path) for path in pathlib.Path("/").glob("*lib/*/libm.so.6"))

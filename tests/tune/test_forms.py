@@ -16,6 +16,7 @@ from forebay.profiles import sources
 from forebay.profiles.model import Job, Profile, Program
 from forebay.tune import forms, script
 from forebay.tune.errors import TuneError
+from forebay.tune.forms import syntax
 from forebay.tune.model import Machine, Parameter, Plan
 
 SHELLS = ["bash", "dash", "tcsh"]
@@ -420,6 +421,39 @@ def test_the_scripts_own_striping_is_changed(tmp_path, line, changed):
     gains = {"file-system": {"out": "1.4 times as fast"}}
     tuned = forms.tuned_script(job, {"file-system": (plan_of(*asked), asked, "")}, "library", [], gains)
     assert f"mkdir out\n  # 1.4 times as fast\n  # was: {line}\n  {changed}\nls\n" in tuned
+
+
+STRIPED = (
+    "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n"
+    "if ( 1 == 1 ) then\n  lfs setstripe -c 4 out\nendif\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("bb", "fs", "said"),
+    [(None, "8", ("4", "8")), ("2", "8", ("2", "8")), ("2", None, ("2", "4")), ("8", "8", ("8", "8"))],
+)
+def test_the_scripts_own_striping_is_changed_in_the_place_it_was_tuned_for(shell, tmp_path, bb, fs, said):
+    text = STRIPED.format(shell)
+    if not shell.endswith("csh"):
+        text = text.replace("( 1 == 1 ) then", "true; then").replace("endif", "fi")
+    asked = {"burst-buffer": bb, "file-system": fs}
+    name = "out:lfs_stripe_count"
+    chosen = {place: (plan_of(name), {name: value}, "") for place, value in asked.items() if value}
+    tuned = forms.tuned_script(read(tmp_path, text), chosen, "library", [], {})
+    for value, environment in zip(said, ({"DW_JOB_STRIPED": "/bb/"}, {}), strict=True):
+        run(tuned, tmp_path, **environment, **with_lfs(tmp_path))
+        assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe -c {value} out\n")
+    assert tuned.count("# was: lfs setstripe -c 4 out") == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["then lfs setstripe -c 4 out", "lfs setstripe -c 4 out; fi", "{ lfs setstripe -c 4 out"]
+)
+def test_a_part_of_a_branch_is_not_put_into_another(line):
+    assert not syntax.is_whole("sh", line)
+    assert syntax.is_whole("sh", "if true; then lfs setstripe -c 4 out; fi")
+    assert not syntax.is_whole("csh", "if ( -e out ) then")
 
 
 BOTH = (

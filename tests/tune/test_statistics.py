@@ -1,11 +1,12 @@
 """Ratios to the default, disturbed runs, and the interval of a gain."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from forebay.tune.final import LOOKS
+from forebay.tune.final import LAST_LOOK
 from forebay.tune.model import Run
 from forebay.tune.statistics import disturbed, log_seconds, noise, pairing, ratios
 
@@ -125,11 +126,12 @@ def test_earlier_runs_of_the_default_narrow_the_interval_but_for_the_drift():
 def test_looking_after_each_round_errs_no_more_often_than_it_says():
     """Equal settings, up to four pairs, three earlier runs; 15 %, a tenth disturbed, a machine that drifts."""
     draw = np.random.default_rng(3)
+    confidence = lambda n: 1 - 2 * NormalDist().cdf(-1.96 * LAST_LOOK * math.sqrt(4 / n))  # noqa: E731
     wrong = 0
     for _ in range(250):
         logs = draw.normal(0, 0.15, 11) + (draw.random(11) < 0.1) * draw.uniform(0.4, 1.1, 11)
         default, tuned, earlier = np.exp(logs[:4]), np.exp(logs[4:8]), np.exp(logs[8:] + draw.normal(0, 0.1))
-        found = [pairing(default[:n], tuned[:n], 1 - 0.05 / LOOKS, earlier_s=earlier) for n in (2, 3, 4)]
+        found = [pairing(default[:n], tuned[:n], confidence(n), earlier_s=earlier) for n in (2, 3, 4)]
         wrong += any(one.low > 1 for one in found)
     assert wrong / 250 <= 0.03
 

@@ -105,12 +105,14 @@ def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
         (("--trace", "."), "--replay"),
         (("--think", "0.5"), "--replay"),
         (("--dry-run", "--json"), "leave one out"),
+        (("--capacity", "lots"), "job.sh: it cannot be run with --capacity lots: invalid value"),
         (("--output", "no such directory/job.sh"), "cannot be written"),
     ],
 )
 def test_options_that_cannot_be(tuned, options, message):
     tuned.script("true")
-    assert message in refused(tuned, *options, runs=0)
+    told = refused(tuned, *options, runs=0)
+    assert message in told and "hint: " in told
 
 
 def test_a_job_whose_input_names_its_own_directory(tuned):

@@ -164,7 +164,8 @@ pub struct RunArguments {
     pub on_close: Vec<OnClose>,
     #[command(flatten)]
     pub handling: RunHandlingArguments,
-    /// Do not record what the job's programs do with their files
+    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
+    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
     #[arg(long)]
     pub no_profile: bool,
     /// Record each of their I/O calls too
@@ -456,7 +457,8 @@ pub struct CompareArguments {
     /// Leave out the runs on the real file system (only with --pfs-model)
     #[arg(long, requires = "pfs_model")]
     pub no_real: bool,
-    /// Do not record what the job's programs do with their files
+    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
+    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
     #[arg(long)]
     pub no_profile: bool,
     /// Print JSON instead of the table

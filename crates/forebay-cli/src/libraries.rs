@@ -7,7 +7,8 @@ use forebay_host::{files, machine};
 
 use crate::emulation::Failure;
 
-const OBSERVER: &str = "libforebay_mpi.so";
+/// Observes MPI programs, and gives them the hints of `MPICH_MPIIO_HINTS`.
+pub const OBSERVER: &str = "libforebay_mpi.so";
 
 /// Beside the program as cargo builds it, or in the library folder as it is installed.
 pub fn library(name: &str) -> Result<PathBuf, Failure> {

@@ -11,7 +11,11 @@ use forebay_host::process::Caught;
 use crate::arguments::{JobArguments, site_store};
 use crate::emulation::{self, Emulation};
 use crate::launchers;
+use crate::libraries::OBSERVER;
 use crate::messages::say;
+
+/// Hints for MPI-IO; only Cray's MPI obeys it without our library.
+const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
 
 /// Message, hint and exit code.
 pub type Refused = (String, Option<String>, i32);
@@ -60,6 +64,17 @@ impl<'a> Prepared<'a> {
             shims,
         };
         Ok((prepared, caught))
+    }
+
+    /// Whether the job sets hints for MPI-IO, and does not itself load the library that hands them on. Of an
+    /// MPI that obeys them by itself, Cray's, this knows nothing.
+    pub fn gives_hints_to_nobody(&self) -> bool {
+        let has = |variable: &str, word: &str| {
+            std::env::var(variable).is_ok_and(|value| value.contains(word))
+        };
+        let text = &self.script.text;
+        let sets = text.contains(HINTS_VARIABLE) || has(HINTS_VARIABLE, "=");
+        sets && !text.contains(OBSERVER) && !has("LD_PRELOAD", OBSERVER)
     }
 
     /// The order, for a job that is not kept.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::arguments::RunArguments;
 use crate::emulation::{Emulated, Emulation};
 use crate::libraries;
-use crate::messages::{self, fail};
+use crate::messages::{self, fail, hint, warn};
 use crate::prepared::{Prepared, Refused, refused};
 use crate::progress::Progress;
 use crate::{deadline, on_close, preview, profile, status};
@@ -71,6 +71,12 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
             .map_err(refused);
     }
     status::warn_of_leftovers();
+    if arguments.no_profile && prepared.gives_hints_to_nobody() {
+        warn(
+            "--no-profile: Open MPI and MPICH get no MPICH_MPIIO_HINTS, for libforebay_mpi is not loaded",
+        );
+        hint("leave --no-profile out, or put libforebay_mpi.so into LD_PRELOAD in the script");
+    }
     let outcome = forebay_control::run(&order, caught, progress).map_err(refused)?;
     Ok(Done::Ran(Box::new((outcome, prepared.emulation))))
 }

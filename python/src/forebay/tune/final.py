@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import msgspec
 
@@ -19,12 +20,14 @@ GAIN_MIN = 1.02
 #: default.
 PAIRS_MIN, PAIRS_MAX = 2, 6
 #: No more than this share of all runs is kept for the end.
-SHARE_MAX = 0.5
+SHARE_MAX = 0.67
 #: A plan with so many runs has one finalist more.
 MANY_RUNS = 30
-#: The interval is looked at after each round and may end it, so each look errs less often by this factor;
-#: then all of them together err about as often as the plan's confidence says.
-LOOKS = 2.5
+#: The interval is looked at after each round and may end it. So it is wider at the first looks, by the root
+#: of the rounds that there may be over those that were run (O'Brien and Fleming), and at the last by this.
+LAST_LOOK = 1.05
+#: Noise is told by few runs, and may be more by so much: one finalist too many costs the best its pairs.
+NOISE_MORE = 1.3
 #: So much of a gain that the search promises is believed before it was run again.
 UNTESTED = 0.6
 #: Student's t of few degrees of freedom and one more for power: plans how many pairs a gain needs.
@@ -68,7 +71,7 @@ def _pairs_needed(history: History) -> int:
     if not best:
         return 0
     gain = -Regression(history, history.noise).expected(best[0])
-    return max(PAIRS_MIN, math.ceil(2 * (STUDENT_LIKELY * history.noise / gain) ** 2))
+    return max(PAIRS_MIN, math.ceil(2 * (STUDENT_LIKELY * NOISE_MORE * history.noise / gain) ** 2))
 
 
 def _runs(finalists: int, pairs: int) -> int:
@@ -120,11 +123,13 @@ class _Final:
         self.failed = {key(run.configuration) for run in runs if run.status == "failed"}
         #: For each round: configuration -> its run.
         self.rounds: list[dict[tuple, Run]] = []
+        #: Runs that may still be made.
+        self.left = 0
 
     def step(self, left: int) -> Step | Verdict:
         """Goes through the runs, round by round, until one is missing or the rounds are over."""
         rest = list(self.done)
-        while members := self._members(left + len(rest)):
+        while members := self._members(left + len(rest), len(self.runs) - len(rest)):
             order = [{}, *members] if len(self.rounds) % 2 == 0 else [*reversed(members), {}]
             found: dict[tuple, Run] = {}
             self.rounds.append(found)
@@ -139,11 +144,13 @@ class _Final:
                 reason = f"{what}, in turn with the other, round {len(self.rounds)}"
                 return Step(configuration=missing[0], phase="final", reason=reason, replay=self.replay)
             if missing:
+                self.left = 0
                 break
         return self._verdict()
 
-    def _members(self, left: int) -> list[Configuration]:
-        """Who runs in the next round, with so many runs left at its beginning."""
+    def _members(self, left: int, made: int) -> list[Configuration]:
+        """Who runs in the next round, with so many runs made and left at its beginning."""
+        self.left = left
         rounds = len(self.rounds)
         if self.only is not None:
             over = rounds >= (self.plan.confirm_pairs or 0) or left < 2 or key(self.only) in self.failed
@@ -158,17 +165,18 @@ class _Final:
         together = [dict(one) for one in self.rounds[0] if one and one not in self.failed]
         if rounds < PAIRS_MIN and len(together) > 1:
             return together
-        gains = self._gains(found)
+        gains = self._gains(found, self._known(made))
         return [dict(max(gains, key=lambda one: gains[one]))] if gains else []
 
-    def _gains(self, found: Sequence[Trial]) -> dict[tuple, float]:
+    def _gains(self, found: Sequence[Trial], now: History) -> dict[tuple, float]:
         """Expected log gain of each candidate: what its pairs say, or what the search says if there is none.
 
-        So a finalist that disappoints makes room for the next.
+        So a finalist that disappoints makes room for the next. The search is seen in the light of the runs of
+        the default since: a default that was fast by luck hid what is faster.
         """
-        regression = Regression(self._before(), self._before().noise)
+        regression = Regression(now, now.noise)
         gains = {}
-        for trial in found:
+        for trial in (*found, *candidates(now)):
             one = key(trial.configuration)
             told = self._pairing(one) if self._pairs(one) else None
             if one not in self.failed:
@@ -177,8 +185,11 @@ class _Final:
 
     def _before(self) -> History:
         """What was known when the final round began."""
-        before = self.runs[: len(self.runs) - len(self.done)]
-        return history_of(self.plan, before, self.history.canonical, self.history.forbidden)
+        return self._known(len(self.runs) - len(self.done))
+
+    def _known(self, made: int) -> History:
+        """What was known after so many runs."""
+        return history_of(self.plan, self.runs[:made], self.history.canonical, self.history.forbidden)
 
     def _verdict(self) -> Verdict:
         tuned = self._winner()
@@ -195,12 +206,18 @@ class _Final:
         pairs = self._pairs(one)
         seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
         try:
-            found = pairing(
-                seconds[0], seconds[1], 1 - (1 - self.plan.confidence) / LOOKS, *self._others(one)
-            )
+            found = pairing(seconds[0], seconds[1], self._confidence(), *self._others(one))
         except ValueError:
             return None
         return msgspec.structs.replace(found, confidence=self.plan.confidence)
+
+    def _confidence(self) -> float:
+        """Of this look: all looks at all finalists together are to err as the plan's confidence says."""
+        done = sum(() in found for found in self.rounds) or 1
+        most = max(done, min(done + self.left // 2, PAIRS_MAX if self.only is None else done))
+        deviations = LAST_LOOK * math.sqrt(most / done) * NormalDist().inv_cdf((1 + self.plan.confidence) / 2)
+        finalists = len({one for found in self.rounds for one in found if one}) or 1
+        return 1 - 2 * NormalDist().cdf(-deviations) / finalists
 
     def _pairs(self, one: tuple) -> list[dict[tuple, Run]]:
         """The rounds in which both the default and this one have a time."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -139,7 +140,11 @@ def _preview(path: Path, options: Sequence[str]) -> dict:
     except OSError as error:
         raise TuneError(f"{words[0]}: {error.strerror}", "run make install") from error
     except json.JSONDecodeError as error:
-        raise TuneError(f"{path}: forebay run --dry-run failed: {done.stderr.strip()}") from error
+        said = done.stderr.strip().partition("\n")[0].removeprefix("error: ")
+        message = (
+            f"{path}: it cannot be run with {shlex.join(options)}: {said}" if options else f"{path}: {said}"
+        )
+        raise TuneError(message, "forebay run --help says what these options take") from error
     if "error" in told:
         raise TuneError(told["error"], told.get("hint"))
     return told

@@ -12,8 +12,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from scipy import special
-from scipy.ndimage import gaussian_filter1d
 
 from forebay.tune.model import Configuration, Pairing, Plan, Run, key
 from forebay.tune.strategies import History, Trial
@@ -131,6 +129,8 @@ def pairing(
 
     Raises ValueError if nothing was run twice, so that nothing is known of the differences.
     """
+    from scipy.ndimage import gaussian_filter1d  # late: SciPy takes longer to load than a report to be made
+
     if len(default_s) != len(tuned_s):
         raise ValueError(f"{len(default_s)} and {len(tuned_s)} runs are no pairs")
     if all(len(group) < 2 for group in (default_s, tuned_s, *others)) and not len(earlier_s):
@@ -170,6 +170,8 @@ def _places(seconds: Sequence[float]) -> np.ndarray:
 
 def _likelihood(seconds: Sequence[float], places: np.ndarray) -> np.ndarray:
     """Of a configuration's runs, up to a factor: deviations x places."""
+    from scipy import special  # late: as in `pairing`
+
     away = (np.log(np.asarray(seconds, float)) - places[:, None]) / DEVIATIONS[:, None, None]
     delayed = special.ndtr(away) - special.ndtr(away - DISTURBED_LOG_MAX / DEVIATIONS[:, None, None])
     normal = np.exp(-(away**2) / 2) / (math.sqrt(2 * math.pi) * DEVIATIONS[:, None, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from forebay.tune.script import JobScript, Syntax
@@ -58,6 +59,22 @@ def on_burst_buffer(script: JobScript, then: list[str], otherwise: list[str]) ->
         *([middle, *_indented(otherwise)] if otherwise else []),
         tail,
     ]
+
+
+#: Words that begin or end what goes on in other lines; the first of each pair in as many as the second.
+_SH_PAIRS = (("if", "fi"), ("do", "done"), ("case", "esac"), ("{", "}"))
+_CSH_PARTS = {"then", "else", "endif", "foreach", "while", "end", "switch", "case", "breaksw", "endsw"}
+
+
+def is_whole(syntax: Syntax, statement: str) -> bool:
+    """Whether it can stand in a branch by itself. False where that is not sure."""
+    words = re.findall(r"[\w{}]+|;;|<<", statement)
+    if "<<" in words:
+        return False
+    if syntax == "csh":
+        return not _CSH_PARTS.intersection(words)
+    begins_within = words[:1] and words[0] in {"then", "elif", "else", ";;", *(end for _, end in _SH_PAIRS)}
+    return not begins_within and all(words.count(one) == words.count(other) for one, other in _SH_PAIRS)
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -29,7 +29,7 @@ def trial_script(script: JobScript, plan: Plan, configuration: Configuration, fo
     Where the plan knows of striping, each run sets it: the directory of runs keeps that of the last one.
     """
     made = block(script, plan, configuration, form, undoing=True)
-    return _written(script, [line.text for line in made.lines], [made], {})
+    return _written(script, [line.text for line in made.lines], _variables([made]), made.changes, {})
 
 
 def added_lines(script: JobScript, plan: Plan, configuration: Configuration, form: str) -> list[str]:
@@ -49,7 +49,7 @@ def tuned_script(
 
     `head` are lines of comment to begin with; `gains` have comments by the name or the pattern of a
     parameter. Where the places differ, or only one was tuned of a job that may run in both, lines count in
-    their place alone; a line of the user's that is changed is changed for both.
+    their place alone, and so does a line of the user's that is changed, if it can stand in a branch.
     """
     blocks = {place: block(script, plan, chosen, form) for place, (plan, chosen, _) in by_place.items()}
     said = {place: _said(by_place[place][0], gains.get(place, {})) for place in by_place}
@@ -69,7 +69,34 @@ def tuned_script(
     else:
         added = [*(line for lines in own.values() for line in lines), *everywhere]
     all_said = {name: text for one in said.values() for name, text in one.items()}
-    return _written(script, [*_comments(head), *added], list(blocks.values()), all_said)
+    changes = _changes(script, blocks)
+    return _written(script, [*_comments(head), *added], _variables(blocks.values()), changes, all_said)
+
+
+def _variables(blocks: Iterable[Block]) -> set[str | None]:
+    return {line.variable for made in blocks for line in made.lines}
+
+
+def _changes(script: JobScript, blocks: dict[Place, Block]) -> list[Change]:
+    """The user's lines in other words: in the place they were tuned for, and as they were in the other."""
+    found: dict[int, dict[Place, Change]] = {}
+    for place, made in blocks.items():
+        for change in made.changes:
+            found.setdefault(change.first, {})[place] = change
+    return [_branched(script, by_place) for by_place in found.values()]
+
+
+def _branched(script: JobScript, by_place: dict[Place, Change]) -> Change:
+    *_, last = by_place.values()
+    old = "\n".join(script.text.split("\n")[last.first : last.end])
+    texts = [by_place[one].text if one in by_place else old for one in ("burst-buffer", "file-system")]
+    if not script.burst_buffer or texts[0] == texts[1] or not syntax.is_whole(script.syntax, old):
+        return last
+    indent = re.match(r"\s*", old)[0]
+    branches = ([line.removeprefix(indent) for line in text.split("\n")] for text in texts)
+    text = "\n".join(indent + line for line in syntax.on_burst_buffer(script, *branches))
+    carries = frozenset().union(*(change.carries for change in by_place.values()))
+    return Change(first=last.first, end=last.end, text=text, carries=carries)
 
 
 def _shared(script: JobScript, blocks: list[Block]) -> list[Line]:
@@ -109,10 +136,12 @@ def _says_something(lines: list[str]) -> bool:
     return any(not line.startswith("#") for line in lines)
 
 
-def _written(script: JobScript, added: list[str], blocks: list[Block], said: _Said) -> str:
+def _written(
+    script: JobScript, added: list[str], variables: set[str | None], changed: list[Change], said: _Said
+) -> str:
     rows = script.text.split("\n")
-    changes = {change.first: change for made in blocks for change in made.changes}
-    places = _places(script, {line.variable for made in blocks for line in made.lines})
+    changes = {change.first: change for change in changed}
+    places = _places(script, variables)
     result: list[str] = []
     at = 0
     while at <= len(rows):
