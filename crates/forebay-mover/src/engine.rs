@@ -16,7 +16,7 @@ use crate::journal::State;
 use crate::large::Copying;
 use crate::rate::Rate;
 use crate::steps::Step;
-use crate::{Counts, Error, Failure, Journal, Number, directories};
+use crate::{Counts, Error, Failure, Journal, Number, Shortage, directories};
 
 /// How often we look whether somebody has cancelled the journal.
 const LOOK: Duration = Duration::from_millis(100);
@@ -81,6 +81,8 @@ pub struct Moved {
     pub failures: Vec<Failure>,
     /// All of the journal.
     pub counts: Counts,
+    /// File systems on which there is no room.
+    pub shortages: Vec<Shortage>,
     /// It was stopped before it was done.
     pub is_stopped: bool,
 }
@@ -283,6 +285,7 @@ impl Run<'_> {
             unchanged_files: self.unchanged_files.into_inner(),
             failures,
             counts,
+            shortages: self.journal.shortages()?,
             is_stopped,
         })
     }
