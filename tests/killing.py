@@ -1,7 +1,9 @@
-"""Killing `forebay` at a call of its own."""
+"""Interrupting `forebay` at a call of its own."""
 
+import contextlib
 import signal
 import subprocess
+import time
 
 # What was killed before it was recorded is taken for abandoned after two seconds.
 UNRECORDED_S = 2.2
@@ -9,9 +11,39 @@ UNRECORDED_S = 2.2
 
 def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int | None:
     """Runs forebay until its main thread, or any, makes that call for the n-th time; then its process, now killed."""
-    traced = ["strace", "-D", *(["-f"] if threads else []), "-qq", "-o", "/dev/null", "-e", f"trace={call}"]
-    traced += ["-e", f"inject={call}:signal=KILL:when={number}", job.forebay, *words]
-    process = subprocess.Popen(
-        traced, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = traced(job, call, f"signal=KILL:when={number}", *words, threads=threads)
     return process.pid if process.wait(timeout=60) == -signal.SIGKILL else None
+
+
+def traced(job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null") -> subprocess.Popen:
+    """Starts forebay, to which this happens at its calls of that name (strace --inject); `told` tells of them."""
+    command = ["strace", "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]
+    command += ["-e", f"inject={call}:{happens}", job.forebay, *words]
+    return subprocess.Popen(
+        command, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+@contextlib.contextmanager
+def held_at(job, call: str, is_there, *words):
+    """Forebay, stopped in the midst of such a call once `is_there()` holds; afterwards it goes on to its end. None
+    if it ends before."""
+    process = traced(job, call, "signal=STOP", *words, threads=True)
+    deadline = time.monotonic() + 60
+    try:
+        while process.poll() is None and not is_there():
+            assert time.monotonic() < deadline
+            goes_on(process)
+        yield process if process.poll() is None else None
+        while process.poll() is None:
+            assert time.monotonic() < deadline
+            goes_on(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def goes_on(process: subprocess.Popen) -> None:
+    """Lets it go until it is stopped the next time."""
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.01)

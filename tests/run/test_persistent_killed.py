@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import time
 
 import pytest
@@ -152,6 +153,13 @@ def drained_after_a_restart(job):
     only_jobs_are_gone(job, "proj1")
 
 
+def has_ended(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     made(job)
     where, job.where = job.where, []
@@ -167,8 +175,11 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     )
     job.stop_when(job.start(), (job.directory / "running").exists, KILL)
     (line, _) = json.loads(job.command("status", "--json").stdout)
-    for pid in [*line["processes"], *map(int, job.keepers())]:
+    killed = [*line["processes"], *map(int, job.keepers())]
+    for pid in killed:
         os.kill(pid, KILL)
+    while not all(has_ended(pid) for pid in killed):  # a process that is killed ends in its own time
+        time.sleep(0.01)
     job.where = where
     deadline, line = time.monotonic() + 60, {"state": "left"}
     while line["state"] == "left" and time.monotonic() < deadline:  # a signal ends nobody at once

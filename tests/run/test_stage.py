@@ -13,52 +13,7 @@ import pytest
 
 from job import DW
 from killing import killed_at
-
-PIECE = 64 << 10
-SEED = 20170501
-
-
-@pytest.fixture
-def tree(job):
-    """A source with one of each kind, in the submit directory."""
-    source = job.directory / "in"
-    (source / "deep" / "empty").mkdir(parents=True)
-    for number in range(3):
-        (source / "deep" / f"small {number}").write_bytes(bytes([number]) * 1000)
-    (source / "large").write_bytes(random.Random(SEED).randbytes(3 * PIECE + 17))
-    os.link(source / "large", source / "deep" / "the same")
-    (source / "dangling").symlink_to("nowhere")
-    (source / os.fsdecode(b"not \xff utf-8")).write_text("x")
-    os.chmod(source / "deep" / "small 1", 0o640)
-    os.utime(source / "deep" / "small 2", ns=(1_000_000_000_123_456_789, 1_000_000_000_987_654_321))
-    os.chmod(source / "deep", 0o750)
-    return source
-
-
-def seen(top):
-    """All that a tree has: kinds, contents, modes, times, and which names are one file."""
-    found, first = {}, {}
-    for path in sorted([top, *top.rglob("*")]):
-        status = path.lstat()
-        name = str(path.relative_to(top))
-        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        linked = first.setdefault(status.st_ino, name)
-        found[name] = (status.st_mode, status.st_mtime_ns, content, linked)
-    return found
-
-
-def stage(job, *words, **environment):
-    return job.command("stage", *words, **environment)
-
-
-def kept(job):
-    return json.loads(stage(job, "list", "--json").stdout)
-
-
-def refused(done, *texts):
-    for text in texts:
-        assert text in done.stderr, done.stderr
-    return done
+from staged import CALLS, CAREFUL, PIECE, SEED, forget, goes_on, kept, parts, refused, seen, stage, tree  # noqa: F401
 
 
 def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
@@ -73,42 +28,6 @@ def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
         "what is there is not made anew"
     )
     assert kept(job) == []
-
-
-CAREFUL = ("--threads", "1", "--piece", str(PIECE), "--verify", "end")
-# Each step of a file is one of these calls; the journal's own steps are writes.
-CALLS = [
-    "mkdir",
-    "openat",
-    "pwrite64",
-    "ftruncate",
-    "fchmod",
-    "utimensat",
-    "fsync",
-    "syncfs",
-    "rename",
-    "link",
-    "linkat",
-    "symlink",
-    "symlinkat",
-    "unlink",
-]
-
-
-def goes_on(job, tree):
-    """What was killed is gone on with, or begun again if it was killed before it was written down."""
-    left = kept(job)
-    for one in left:
-        done = stage(job, "retry", one["id"])
-        assert done.returncode == 0, done.stderr
-    if not left:
-        assert stage(job, "out", *CAREFUL, "in", "out").returncode == 0
-    assert seen(job.directory / "out") == seen(tree)
-    assert kept(job) == []
-
-
-def forget(job):
-    subprocess.run(["rm", "-rf", job.directory / "out", job.state / "stagings"], check=True)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -155,10 +74,6 @@ def begun_in_background(job, tree, *words):
     started = stage(job, "out", "--background", "--rate", "1MiB", *words, "in", "out")
     assert started.returncode == 0, started.stderr
     return started.stdout.strip()
-
-
-def parts(job):
-    return list(job.directory.rglob("*.part"))
 
 
 def test_cancel_stops_it_and_leaves_no_half_file_and_retry_goes_on(job, tree):

@@ -12,7 +12,7 @@ use forebay_host::files;
 use crate::deadline::DeadlineArguments;
 use crate::gather::GatherArguments;
 use crate::messages;
-use crate::stage::StageArguments;
+use crate::stage::{JobStagingArguments, StageArguments};
 
 const EXIT_CODES: &str = "\
 Exit codes of run:
@@ -37,7 +37,7 @@ pub enum Verb {
     #[command(
         after_help = "Example:\n  forebay run --dry-run job.sh\n  forebay run --store /nvme/me job.sh"
     )]
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Show jobs that run, and what killed ones have left
     #[command(after_help = "Example:\n  forebay status")]
     Status(StatusArguments),
@@ -162,6 +162,8 @@ pub struct RunArguments {
     /// closed it; {} in it is the file; may be repeated
     #[arg(long, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse, conflicts_with = "no_burst_buffer")]
     pub on_close: Vec<OnClose>,
+    #[command(flatten)]
+    pub staging: JobStagingArguments,
     #[command(flatten)]
     pub handling: RunHandlingArguments,
     /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
@@ -342,6 +344,8 @@ pub struct CleanArguments {
     /// End processes of the job that are still alive
     #[arg(long)]
     pub kill: bool,
+    #[command(flatten)]
+    pub staging: JobStagingArguments,
     /// Print a JSON object for each job
     #[arg(long)]
     pub json: bool,

@@ -12,6 +12,7 @@ use crate::arguments::CleanArguments;
 use crate::emulation;
 use crate::messages::{self, fail, json, say, warn};
 use crate::progress::Progress;
+use crate::stage::JobStagingArguments;
 
 /// One job as `--json` shows it.
 #[derive(Serialize)]
@@ -29,6 +30,7 @@ pub fn one(job: &str, json: bool) -> i32 {
         jobs: vec![job.to_owned()],
         discard: false,
         kill: false,
+        staging: JobStagingArguments::default(),
         json,
     })
 }
@@ -123,7 +125,10 @@ fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
         .map(|(flag, _)| flag);
     let ended = machine::this_program().map(|program| {
         let mut same = command(program);
-        same.arg("clean").args(flags).arg(&recorded.record.id);
+        same.arg("clean")
+            .args(flags)
+            .args(arguments.staging.words())
+            .arg(&recorded.record.id);
         same.status()
     });
     match ended {
@@ -139,6 +144,7 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     let how = Cleaning {
         discard: arguments.discard,
         end_processes: arguments.kill,
+        staging: arguments.staging.wish(),
     };
     let caught = Caught::listen().map_err(Error::from);
     let cleaned = caught.and_then(|caught| recorded.clean(how, caught, &Progress::default()));
@@ -157,7 +163,7 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
             0
         }
         (None, _) => {
-            messages::failures(staged.iter().flat_map(|staged| &staged.failures));
+            messages::failures(staged);
             let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
             let message = format!("job {id}: not everything arrived; nothing was removed");
             let hint =

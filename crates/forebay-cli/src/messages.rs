@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use forebay_control::Failure;
+use forebay_control::Staged;
 
 /// Writes one line to standard error.
 fn line(text: &str) {
@@ -48,14 +48,18 @@ pub fn say(message: &str) {
 const FAILURES_SHOWN: usize = 10;
 
 /// Prints what did not arrive.
-pub fn failures<'a>(all: impl Iterator<Item = &'a Failure> + Clone) {
-    let count = all.clone().count();
-    for failure in all.take(FAILURES_SHOWN) {
+pub fn failures(staged: Option<&Staged>) {
+    let Some(staged) = staged else { return };
+    let count = staged.failures.len();
+    for failure in staged.failures.iter().take(FAILURES_SHOWN) {
         let (path, reason) = (failure.path.display(), &failure.reason);
         error(&format!("stage out: {path}: {reason}"));
     }
     if count > FAILURES_SHOWN {
         error(&format!("stage out: and {} more", count - FAILURES_SHOWN));
+    }
+    for shortage in &staged.shortages {
+        error(&format!("stage out: {shortage}"));
     }
 }
 

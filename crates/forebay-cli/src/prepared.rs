@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_control::{
-    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, Spectral,
+    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, Spectral, StagingWish,
     in_a_schedulers_job,
 };
 use forebay_host::process::Caught;
@@ -95,6 +95,7 @@ impl<'a> Prepared<'a> {
             deadline: None,
             output,
             shims: &self.shims,
+            staging: StagingWish::default(),
             emulation: self.emulation.as_ref().map(Emulation::state_path),
             drain: &[],
             on_close: &[],

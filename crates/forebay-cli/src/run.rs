@@ -58,6 +58,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     };
     let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
+    order.staging = arguments.staging.wish();
     order.deadline = arguments.deadline.wishes();
     let drain = wished(arguments)?;
     order.drain = &drain;
@@ -106,7 +107,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         on_close::tell(handled, on_close::COMMANDS);
     }
     if let Some(kept) = &outcome.kept {
-        messages::failures(outcome.stage_out.iter().flat_map(|staged| &staged.failures));
+        messages::failures(outcome.stage_out.as_ref());
         outcome.not_safe.iter().for_each(deadline::tell);
         let kept = kept.display();
         let id = &outcome.run_id;

@@ -1,6 +1,7 @@
 //! `forebay stage`: files in and out, by whoever has them.
 
 mod arguments;
+mod jobs;
 mod kept;
 mod words;
 
@@ -8,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher, records};
+use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};
 use indicatif::HumanBytes;
 
-pub use arguments::StageArguments;
+pub use arguments::{JobStagingArguments, StageArguments};
 use arguments::{List, MoveArguments, Retry, StageVerb, Which};
 use kept::{Order, Shown, Staging, with_id};
 
@@ -200,6 +201,9 @@ fn tell_failures(shown: &Shown) {
             shown.id
         ));
     }
+    for shortage in &shown.shortages {
+        messages::error(&shortage.to_string());
+    }
 }
 
 /// Hands it to a process of its own.
@@ -246,14 +250,11 @@ fn in_background(id: &str) -> Result<i32, Refused> {
 }
 
 fn found(id: &str) -> Result<Staging, Refused> {
-    let Some(path) = with_id(id)? else {
-        let hint = "forebay stage list names them; one that is done in the foreground is forgotten";
-        return Err(Refused(
-            format!("there is no staging {id}"),
-            Some(hint.to_owned()),
-        ));
-    };
-    Staging::open(&path)?.ok_or_else(|| nothing(id))
+    match (with_id(id)?, jobs::with_id(id)?) {
+        (Some(path), _) => Staging::open(&path)?.ok_or_else(|| nothing(id)),
+        (None, Some(job)) => jobs::staging(&job),
+        (None, None) => Err(nothing(id)),
+    }
 }
 
 fn nothing(id: &str) -> Refused {
@@ -320,7 +321,16 @@ fn table(shown: &[Shown]) -> String {
 }
 
 fn wait(which: &Which) -> Result<i32, Refused> {
-    let stagings = chosen(&which.ids)?;
+    let mut stagings = Vec::new();
+    for id in &which.ids {
+        let is_job = with_id(id)?.is_none() && jobs::with_id(id)?.is_some();
+        if !is_job || jobs::end_of(id)?.is_some() {
+            stagings.push(found(id)?);
+        }
+    }
+    if which.ids.is_empty() {
+        stagings = chosen(&[])?;
+    }
     for staging in &stagings {
         while staging.journal.is_running()? {
             clock::sleep(STEP);
@@ -374,7 +384,7 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
 
 fn again(retry: &Retry) -> Result<i32, Refused> {
     let id = &retry.id;
-    if with_id(id)?.is_none() && records()?.found.iter().any(|job| job.record.id == *id) {
+    if with_id(id)?.is_none() && jobs::with_id(id)?.is_some() {
         return Ok(crate::clean::one(id, retry.json));
     }
     let staging = found(id)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{Failure, Phase, Recorded, State, records};
+use forebay_control::{Failure, Phase, Recorded, Shortage, State, records};
 use forebay_host::clock;
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
@@ -32,6 +32,8 @@ struct Shown {
     missing_files: Option<u64>,
     missing_bytes: Option<u64>,
     failures: Vec<(String, String)>,
+    /// File systems that had no room for it: what is needed there and what is free.
+    shortages: Vec<Shortage>,
     /// Files that are in the allocation only, and the list of them; none if nothing was listed.
     not_safe_files: Option<u64>,
     not_safe_list: Option<String>,
@@ -91,6 +93,9 @@ pub fn status(arguments: &StatusArguments) -> i32 {
                 job.job_id
             ));
         }
+        for shortage in &job.shortages {
+            warn(&format!("job {}: {shortage}", job.job_id));
+        }
     }
     for job in &shown {
         if let (Some(files), Some(list)) = (job.not_safe_files, &job.not_safe_list) {
@@ -134,7 +139,9 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
         None
     });
     let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
-    let failures = begun.map_or_else(Vec::new, |(_, failures)| failures);
+    let (shortages, failures) = begun.map_or_else(Default::default, |(account, failures)| {
+        (account.shortages, failures)
+    });
     let path = |failure: &Failure| failure.path.to_string_lossy().into_owned();
     Ok(Shown {
         job_id: record.id.clone(),
@@ -151,6 +158,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
             .into_iter()
             .map(|failure| (path(&failure), failure.reason))
             .collect(),
+        shortages,
         not_safe_files,
         not_safe_list: not_safe_files
             .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),

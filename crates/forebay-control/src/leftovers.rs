@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use forebay_host::process::{self, Caught, Identity};
 use forebay_host::{clock, files, machine, namespace};
-use forebay_mover::{Account, Failure, Journal};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
@@ -14,7 +13,7 @@ use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::requests::{are_open_in, remove_parts};
 use crate::staging::{StageOut, Staging};
-use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
+use crate::{Direction, Error, RUN_VARIABLE, Staged, StagingWish, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
 const GRACE: Duration = Duration::from_secs(10);
@@ -45,6 +44,8 @@ pub struct Cleaning {
     pub discard: bool,
     /// End processes that are still alive.
     pub end_processes: bool,
+    /// How files are copied.
+    pub staging: StagingWish,
 }
 
 impl Recorded {
@@ -124,17 +125,6 @@ impl Recorded {
         if is_there { own } else { persistent.or(own) }
     }
 
-    /// How far its stage-out has come, and at most so many failures; none if none was begun.
-    ///
-    /// # Errors
-    /// If its journal cannot be read.
-    pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
-        let Some(journal) = self.begun_out()? else {
-            return Ok(None);
-        };
-        Ok(Some((journal.account()?, journal.failures(failures)?)))
-    }
-
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn is_undrained(&self) -> bool {
@@ -209,10 +199,16 @@ impl Recorded {
         }
         let undrained = self.is_undrained();
         let staged = if undrained && !how.discard {
-            Some(self.drain(caught, watcher)?)
+            Some(self.drain(how.staging, caught, watcher)?)
         } else {
             None
         };
+        if self.record.phase == Phase::Preparing {
+            // What it staged into a persistent allocation would stay there half done.
+            if let Err(error) = self.stage_in_half_done() {
+                watcher.warning(&error.to_string());
+            }
+        }
         if undrained && how.discard {
             // What a killed stage-out left half done is at the destination, not in the allocation.
             if let Err(error) = self.half_done() {
@@ -256,7 +252,12 @@ impl Recorded {
         }
     }
 
-    fn drain(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Staged, Error> {
+    fn drain(
+        &self,
+        how: StagingWish,
+        caught: Caught,
+        watcher: &dyn Watcher,
+    ) -> Result<Staged, Error> {
         match self.record.keeper {
             Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
             // The destinations may be paths that only the view showed.
@@ -282,6 +283,7 @@ impl Recorded {
             stops: events.stops(),
             watcher,
             into_fresh: false,
+            how,
         };
         let staged = staging.carry_out(&journal, 0);
         if !staged.failures.is_empty() {
@@ -300,14 +302,6 @@ impl Recorded {
         match self.data() {
             Some(root) => remove_parts(&root, &self.record.id),
             None => Ok(()),
-        }
-    }
-
-    /// The journal of a stage-out that was begun, if there is one.
-    fn begun_out(&self) -> Result<Option<Journal>, Error> {
-        match Journal::open_existing(&self.journal()) {
-            Err(forebay_mover::Error::Host(error)) if error.is_not_found() => Ok(None),
-            opened => Ok(Some(opened?)),
         }
     }
 

@@ -10,6 +10,7 @@ mod execution;
 mod fresh;
 mod header;
 mod job_directory;
+mod journals;
 mod launcher;
 mod leftovers;
 mod life;
@@ -39,7 +40,7 @@ pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
 pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
-pub use forebay_mover::{Account, Failure};
+pub use forebay_mover::{Account, Failure, Shortage, Verify};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use launcher::Flavour;
@@ -60,4 +61,4 @@ pub use record::{Phase, Place, Record, Recorded, Records, records, state_directo
 pub use requests::Requested;
 pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};
-pub use staging::expanded_out;
+pub use staging::{StagingWish, expanded_out};

@@ -12,7 +12,7 @@ use crate::deadline::DeadlineWishes;
 use crate::drain;
 use crate::placement::Wishes;
 use crate::profile::Recording;
-use crate::{DrainWish, Error, JobScript, Spectral, Staged, StoreUsed};
+use crate::{DrainWish, Error, JobScript, Spectral, Staged, StagingWish, StoreUsed};
 
 /// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
 const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
@@ -39,6 +39,8 @@ pub struct Order<'a> {
     pub output: Output<'a>,
     /// Launchers that our own program stands in for where there is no scheduler.
     pub shims: &'a [&'a str],
+    /// How the job's own staging copies.
+    pub staging: StagingWish,
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
     /// What is drained while the job runs.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_mover::{Failure, Moved, Number};
+use forebay_mover::{Failure, Moved, Number, Shortage};
 use serde::{Serialize, Serializer};
 
 use crate::{
@@ -104,6 +104,8 @@ pub struct Staged {
     pub seconds: f64,
     /// What arrived without all of its attributes: what is missing, and how often.
     pub notes: Vec<(String, u64)>,
+    /// File systems that had no room: what is needed there and what is free.
+    pub shortages: Vec<Shortage>,
     /// What did not arrive: path and reason.
     #[serde(serialize_with = "pairs")]
     pub failures: Vec<Failure>,
@@ -133,6 +135,7 @@ impl Staged {
             files: moved.files,
             bytes: moved.bytes,
             seconds,
+            shortages: moved.shortages.clone(),
             failures: moved.failures.clone(),
         }
     }

@@ -13,6 +13,7 @@ use crate::deadline::Guard;
 use crate::drain::{Drain, DrainTo};
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
+use crate::journals::STAGE_IN;
 use crate::order::{Direction, Order, Watcher};
 use crate::outcome::exit_code;
 use crate::persistent::{Persistents, Roots};
@@ -351,7 +352,7 @@ impl Running<'_> {
         let (stages, roots) = (&life.request.stage_in, self.roots());
         let script = &life.order.script.path;
         // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
-        let path = life.directory.path().join("stage-in.journal");
+        let path = life.directory.path().join(STAGE_IN);
         let journal = Journal::open(&path)?;
         plan_in(&journal, stages, &roots, script, &[], &is_wanted)?;
         if let Some(space) = self.space {
@@ -389,6 +390,7 @@ impl Running<'_> {
             stops: self.events.stops(),
             watcher: self.life.watcher,
             into_fresh: direction == Direction::In && !self.persistents.are_used(),
+            how: self.life.order.staging,
         }
     }
 }

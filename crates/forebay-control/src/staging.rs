@@ -9,6 +9,7 @@ use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, W
 use forebay_store::Allocation;
 
 use crate::drain::{DrainTo, plan_elsewhere};
+use crate::journals::STAGE_OUT;
 use crate::persistent::Roots;
 use crate::placement::Map;
 use crate::record::Recorded;
@@ -20,6 +21,24 @@ const WORKERS: usize = 4;
 /// A file larger than this is copied by several threads.
 const PIECE_BYTES: u64 = 64 << 20;
 
+/// What the user wants of a job's own staging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StagingWish {
+    /// When checksums are taken.
+    pub verify: Verify,
+    /// No more than this is written; none: as fast as it goes.
+    pub bytes_per_s_max: Option<u64>,
+}
+
+impl Default for StagingWish {
+    fn default() -> Self {
+        Self {
+            verify: Verify::Copy,
+            bytes_per_s_max: None,
+        }
+    }
+}
+
 /// One staging.
 pub(crate) struct Staging<'a> {
     pub(crate) direction: Direction,
@@ -29,6 +48,7 @@ pub(crate) struct Staging<'a> {
     pub(crate) watcher: &'a dyn Watcher,
     /// Into allocations that were made for this job alone.
     pub(crate) into_fresh: bool,
+    pub(crate) how: StagingWish,
 }
 
 impl Staging<'_> {
@@ -45,9 +65,9 @@ impl Staging<'_> {
             } else {
                 Placing::Renamed
             },
-            verify: Verify::Copy,
+            verify: self.how.verify,
             checksum: false,
-            bytes_per_s_max: None,
+            bytes_per_s_max: self.how.bytes_per_s_max,
             tag: self.tag.to_owned(),
         };
         let moved = journal.counts().and_then(|counts| {
@@ -129,9 +149,7 @@ impl StageOut<'_> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let beside = recorded.journal();
         let planned = |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal));
-        let inside = self
-            .allocation
-            .map(|own| own.root().join("stage-out.journal"));
+        let inside = self.allocation.map(|own| own.root().join(STAGE_OUT));
         let Some(inside) = inside else {
             return planned(&beside);
         };
@@ -150,6 +168,7 @@ impl StageOut<'_> {
     /// If it cannot be written.
     pub(crate) fn plan_in(&self, journal: Journal) -> Result<Journal, forebay_mover::Error> {
         journal.begin_plan()?;
+        journal.go_on()?; // whoever cancelled the last try did not mean this one
         for asked in self.stages {
             let stages = match expanded(asked, directive::Direction::Out, &[]) {
                 Ok(stages) => stages,

@@ -5,12 +5,12 @@ mod content;
 mod direct;
 
 pub use attributes::{
-    ExtendedAttribute, extended_attributes, set_extended_attribute, set_mode_of, set_owner_of,
-    set_owner_of_name, set_times, set_times_of,
+    ExtendedAttribute, extended_attributes, remove_extended_attribute, set_extended_attribute,
+    set_mode_of, set_owner_of, set_owner_of_name, set_times, set_times_of,
 };
 pub use content::{
-    data_from, forget, is_full, is_local, is_loop, lock_made, make_hard_link, open_source,
-    open_to_go_on, sync_file_system,
+    data_from, forget, is_full, is_local, is_loop, is_over_quota, lock_made, make_hard_link,
+    open_source, open_to_go_on, sync_file_system,
 };
 pub use direct::{DIRECT_BYTES, Direct};
 

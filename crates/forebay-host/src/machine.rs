@@ -11,6 +11,8 @@ pub struct Space {
     pub available_bytes: u64,
     /// All of it, in bytes.
     pub total_bytes: u64,
+    /// Files that an ordinary user may still make; none where only bytes are limited.
+    pub available_files: Option<u64>,
 }
 
 /// Space of the file system that holds `path`.
@@ -22,6 +24,7 @@ pub fn space(path: &Path) -> Result<Space> {
     Ok(Space {
         available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
         total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        available_files: (found.f_files > 0).then_some(found.f_favail),
     })
 }
 

@@ -11,7 +11,7 @@ use forebay_host::files::{self, Kind, Status};
 use crate::Error;
 use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Placing, Run, Verify};
-use crate::item::{Item, LINK, Reason, is_same, standing};
+use crate::item::{Item, LINK, Reason, is_same, is_untouched, standing};
 use crate::journal::State;
 use crate::missing::leads_back;
 use crate::parts::temporary;
@@ -252,6 +252,7 @@ impl Run<'_> {
             return Ok((placed, checksum, 0));
         }
         if let Some(size_bytes) = self.is_there_unopened(item, syncing)? {
+            self.drop_part(item);
             return Ok((None, None, size_bytes));
         }
         let source = files::open_source(&item.source, item.is_named)?;
@@ -260,6 +261,7 @@ impl Run<'_> {
         let is_fresh = self.fresh.contains(&item.directory);
         if !is_fresh && self.is_there(item, &source, &status, block)? {
             syncing.there(item)?;
+            self.drop_part(item);
             (self.on)(Did::Passed(status.size_bytes));
             return Ok((None, None, status.size_bytes));
         }
@@ -327,7 +329,7 @@ impl Run<'_> {
             let copied = self.copy_range(&ends, 0..status.size_bytes, block);
             let now = files::status_of(source, &item.source)?;
             match copied {
-                Ok(checksum) if is_same(&now, &status) => {
+                Ok(checksum) if is_untouched(&now, &status) => {
                     let paths = (item.source.as_path(), item.target.as_path());
                     self.give_attributes(source, target, paths, &status)?;
                     return Ok((checksum, status));
@@ -387,6 +389,9 @@ impl Run<'_> {
             return Ok(false);
         }
         check_not_itself(item, &standing, status)?;
+        if self.options.checksum {
+            self.mend_extended_attributes(source, item)?;
+        }
         self.mend(item, status, &standing)?;
         Ok(true)
     }
@@ -409,6 +414,7 @@ impl Run<'_> {
         let standing = standing(&item.target)?.filter(|standing| standing.kind == Kind::Link);
         if standing.is_some() && files::read_link(&item.target)? == leads_to {
             syncing.there(item)?;
+            self.drop_part(item);
             return Ok(None);
         }
         let temporary = temporary(&item.target, &self.options.tag, item.id);

@@ -19,18 +19,6 @@ pub(crate) const BLOCK_BYTES: usize = 4 << 20;
 /// How often a source that changed is copied again.
 pub(crate) const RETRIES: u32 = 3;
 
-/// Extended attributes that belong to the file system or to the machine, not to the file.
-const NOT_THE_FILES: [&[u8]; 8] = [
-    b"lustre.",
-    b"trusted.lov",
-    b"trusted.overlay.",
-    b"security.selinux",
-    b"security.ima",
-    b"security.evm",
-    b"system.nfs4_acl",
-    b"ceph.",
-];
-
 /// A source and a target that are open.
 pub(crate) struct Ends<'a> {
     pub(crate) source: &'a File,
@@ -181,21 +169,7 @@ impl Run<'_> {
         {
             self.note("the owner could not be kept", source_path);
         }
-        for (name, value) in files::extended_attributes(source, source_path)? {
-            if NOT_THE_FILES
-                .iter()
-                .any(|other| name.as_bytes().starts_with(other))
-            {
-                continue;
-            }
-            if let Err(error) = files::set_extended_attribute(target, target_path, &name, &value) {
-                let (name, why) = (name.to_string_lossy(), error.source.kind());
-                self.note(
-                    &format!("the extended attribute {name} could not be kept: {why}"),
-                    source_path,
-                );
-            }
-        }
+        self.give_extended_attributes(source, target, paths)?;
         files::set_mode_of(target, target_path, status.mode)?;
         files::set_times_of(target, target_path, status)?;
         Ok(())

@@ -17,7 +17,7 @@ use crate::large::Copying;
 use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
-use crate::{Counts, Error, Failure, Journal, Number, directories};
+use crate::{Counts, Error, Failure, Journal, Number, Shortage, directories};
 
 /// How often we look whether somebody has cancelled the journal.
 const LOOK: Duration = Duration::from_millis(100);
@@ -82,6 +82,8 @@ pub struct Moved {
     pub failures: Vec<Failure>,
     /// All of the journal.
     pub counts: Counts,
+    /// File systems on which there is no room.
+    pub shortages: Vec<Shortage>,
     /// It was stopped before it was done.
     pub is_stopped: bool,
 }
@@ -289,6 +291,7 @@ impl Run<'_> {
             unchanged_files: self.unchanged_files.into_inner(),
             failures,
             counts,
+            shortages: self.journal.shortages()?,
             is_stopped,
         })
     }

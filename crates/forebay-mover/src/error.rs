@@ -101,6 +101,14 @@ impl Error {
             Self::Journal { .. } if self.is_journal_full() => {
                 "make room where the journal lies, then run the same again".to_owned()
             }
+            Self::Journal { path, error }
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) =>
+            {
+                format!(
+                    "get the right to write {} and what lies beside it under the same name",
+                    path.display()
+                )
+            }
             Self::PlanInterrupted => "run it again".to_owned(),
             Self::NoSource(_) => "check the path".to_owned(),
             Self::NotAFile(_) | Self::NotADirectory(_) => {

@@ -70,6 +70,7 @@ impl Run<'_> {
         let identity = |status: files::Status| (status.device, status.inode);
         let first = identity(files::status_of_name(&link.first)?);
         if crate::item::standing(&item.target)?.map(identity) == Some(first) {
+            self.drop_part(item);
             return Ok(true);
         }
         let temporary = temporary(&item.target, &self.options.tag, item.id);

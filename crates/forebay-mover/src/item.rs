@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind, Status};
-use forebay_host::machine;
 
 use crate::journal::State;
 
@@ -38,6 +37,12 @@ pub(crate) fn modified_ns(status: &Status) -> i64 {
 /// Are both as long and as old?
 pub(crate) fn is_same(a: &Status, b: &Status) -> bool {
     (a.kind, a.size_bytes, a.modified) == (b.kind, b.size_bytes, b.modified)
+}
+
+/// Was a source left alone between two looks? Who sets its time of modification back cannot set back when it was
+/// changed.
+pub(crate) fn is_untouched(a: &Status, b: &Status) -> bool {
+    is_same(a, b) && a.changed == b.changed
 }
 
 /// Why something did not go, and what to do about it.
@@ -86,7 +91,7 @@ impl Reason {
 impl From<forebay_host::Error> for Reason {
     fn from(error: forebay_host::Error) -> Self {
         Self {
-            text: text(&error),
+            text: error.to_string(),
             remedy: remedy(&error),
             errno: error.source.raw_os_error(),
             is_stop: false,
@@ -95,29 +100,18 @@ impl From<forebay_host::Error> for Reason {
     }
 }
 
-/// What the machine said; where there is no room, with how much there is.
-fn text(error: &forebay_host::Error) -> String {
-    if !files::is_full(&error.source) {
-        return error.to_string();
-    }
-    let ancestors = error.path.ancestors();
-    let free = ancestors
-        .filter_map(|path| machine::space(path).ok())
-        .next();
-    let free = free.map_or_else(String::new, |space| {
-        format!("; {} bytes are free there", space.available_bytes)
-    });
-    format!("{error}{free}")
-}
+/// Remedies of what had no room; the journal tells by them which files these are.
+pub(crate) const FULL: &str =
+    "make room there, then stage the rest again: what has arrived is kept";
+pub(crate) const OVER_QUOTA: &str = "remove what counts against the quota, or have it raised, then stage the rest \
+                                     again: what has arrived is kept";
 
 /// What to do about an error of the machine.
 pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
     use std::io::ErrorKind;
     Some(match error.source.kind() {
-        _ if files::is_full(&error.source) => {
-            "make room there, or raise the quota, then stage the rest again: what has arrived is kept"
-                .to_owned()
-        }
+        _ if files::is_over_quota(&error.source) => OVER_QUOTA.to_owned(),
+        _ if files::is_full(&error.source) => FULL.to_owned(),
         _ if files::is_loop(&error.source) => {
             "mend the symbolic links, which lead in a circle".to_owned()
         }
@@ -125,10 +119,15 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
             let path = error.path.display();
             format!("get the right to {path} and to the directories above it, then stage it again")
         }
+        ErrorKind::FileTooLarge => {
+            "choose a file system that takes files of this size, or raise the limit (ulimit -f)"
+                .to_owned()
+        }
         ErrorKind::ReadOnlyFilesystem => "choose a target that can be written".to_owned(),
         ErrorKind::InvalidFilename => "give it a shorter name".to_owned(),
         ErrorKind::IsADirectory | ErrorKind::NotADirectory => {
-            "something of another kind has that name: move it away or choose another target".to_owned()
+            "something of another kind has that name: move it away or choose another target"
+                .to_owned()
         }
         ErrorKind::NotFound => "it has vanished since it was looked at: stage again".to_owned(),
         _ => return None,

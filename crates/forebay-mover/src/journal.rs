@@ -4,7 +4,6 @@
 //! that are made of them.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +12,8 @@ use std::time::Duration;
 use forebay_host::files;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
 
+use crate::hand::LOCK_END;
+use crate::shortage::Shortage;
 use crate::{Error, Failure};
 
 const SCHEMA: &str = include_str!("journal/schema.sql");
@@ -67,7 +68,7 @@ impl State {
 }
 
 /// So many files and links, and their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Number {
     /// Files and links.
     pub files: u64,
@@ -135,11 +136,9 @@ pub struct Account {
     pub is_cancelled: bool,
     /// All sources were looked through.
     pub is_planned: bool,
+    /// File systems on which there is no room.
+    pub shortages: Vec<Shortage>,
 }
-
-/// The right to carry out a journal, until it is dropped.
-#[derive(Debug)]
-pub struct Running(#[allow(dead_code)] Option<File>);
 
 /// A journal that is open.
 #[derive(Debug)]
@@ -230,45 +229,6 @@ impl Journal {
         &self.path
     }
 
-    /// The right to carry it out.
-    ///
-    /// # Errors
-    /// [`Error::InHand`] if another process has it.
-    pub fn take_in_hand(&self) -> Result<Running, Error> {
-        if self.path == Path::new(IN_MEMORY) {
-            return Ok(Running(None)); // nobody else has it
-        }
-        let locked = files::lock_made(&named_beside(&self.path, LOCK_END))?;
-        locked
-            .map(|lock| Running(Some(lock)))
-            .ok_or_else(|| Error::InHand(self.path.clone()))
-    }
-
-    /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
-    /// taken it.
-    ///
-    /// # Errors
-    /// If nothing can be made there.
-    pub fn reserve(path: &Path) -> Result<Option<Running>, Error> {
-        let lock = named_beside(path, LOCK_END);
-        match files::make_file(&lock, 0o600) {
-            Err(error) if error.already_exists() => Ok(None),
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(files::lock(&lock)?.map(|lock| Running(Some(lock)))),
-        }
-    }
-
-    /// Does a process carry it out?
-    ///
-    /// # Errors
-    /// If its lock cannot be looked at.
-    pub fn is_running(&self) -> Result<bool, Error> {
-        match files::lock(&named_beside(&self.path, LOCK_END)) {
-            Err(error) if error.is_not_found() => Ok(false),
-            locked => Ok(locked?.is_none()),
-        }
-    }
-
     /// Counts all files by their state. Takes time with the number of files.
     ///
     /// # Errors
@@ -311,6 +271,7 @@ impl Journal {
             is_running: self.is_running()?,
             is_cancelled: self.is_cancelled()?,
             is_planned: self.is_planned()?,
+            shortages: self.shortages()?,
         })
     }
 
@@ -359,6 +320,17 @@ impl Journal {
     /// If the journal cannot be written.
     pub fn cancel(&self) -> Result<(), Error> {
         self.set_meta("cancelled", 1_i64)
+    }
+
+    /// Takes back that it was asked to stop.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn go_on(&self) -> Result<(), Error> {
+        self.with(|connection| {
+            let delete = "DELETE FROM meta WHERE name = 'cancelled'";
+            connection.execute(delete, []).map(drop)
+        })
     }
 
     /// Was it asked to stop?
@@ -429,9 +401,8 @@ impl Journal {
     }
 }
 
-const LOCK_END: &str = ".lock";
 /// As SQLite calls it.
-const IN_MEMORY: &str = ":memory:";
+pub(crate) const IN_MEMORY: &str = ":memory:";
 
 type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
 

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::batch::{Syncing, check_source};
 use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Run, Task, Verify};
-use crate::item::{Item, Reason, is_same};
+use crate::item::{Item, Reason, is_untouched};
 use crate::journal::State;
 use crate::parts::temporary;
 use crate::steps::Step;
@@ -144,6 +144,7 @@ impl Run<'_> {
                 )?;
                 Syncing::of(true, 1).finish(std::iter::once(item.target.as_path()))?;
             }
+            self.drop_part(item);
             (self.on)(Did::Passed(status.size_bytes));
             return Ok(None);
         }
@@ -306,7 +307,7 @@ impl Run<'_> {
     fn make_whole(&self, copying: &Copying) -> Result<(), Refused> {
         let item = &copying.item;
         let now = files::status_of(&copying.source, &item.source)?;
-        if !is_same(&now, &copying.status) {
+        if !is_untouched(&now, &copying.status) {
             return Err(Reason::changed("it was changed while it was copied, each time").into());
         }
         let paths = (item.source.as_path(), item.target.as_path());

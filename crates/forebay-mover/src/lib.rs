@@ -6,11 +6,13 @@
 //! What stood there before is replaced in that one step. A file that fails does not stop the others; it is
 //! listed.
 
+mod attributes;
 mod batch;
 mod content;
 mod directories;
 mod engine;
 mod error;
+mod hand;
 mod hard_links;
 mod item;
 mod journal;
@@ -21,14 +23,17 @@ mod parts;
 mod places;
 mod planning;
 mod rate;
+mod shortage;
 mod steps;
 mod striping;
 
 pub use engine::{Did, Moved, Options, Placing, Verify, carry_out};
 pub use error::Error;
-pub use journal::{Account, Counts, Journal, Number, Running, State};
+pub use hand::Running;
+pub use journal::{Account, Counts, Journal, Number, State};
 pub use missing::Missing;
 pub use planning::Planned;
+pub use shortage::Shortage;
 
 use std::path::PathBuf;
 

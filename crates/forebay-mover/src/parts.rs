@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 
+use crate::engine::Run;
+use crate::item::Item;
+use crate::journal::State;
 use crate::{Error, Journal};
 
 /// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
@@ -30,5 +33,18 @@ impl Journal {
             }
         }
         Ok(removed)
+    }
+}
+
+impl Run<'_> {
+    /// Something else has put the file in its place since we were killed: our own half of it is of no use.
+    pub(crate) fn drop_part(&self, item: &Item) {
+        if item.state == State::Planned {
+            return; // it was not begun
+        }
+        let part = temporary(&item.target, &self.options.tag, item.id);
+        if files::status_of_name(&part).is_ok() {
+            self.take_away(&part);
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use forebay_control::{StagingWish, Verify};
+
 use crate::arguments::size;
 
 #[derive(Debug, Args)]
@@ -59,6 +61,53 @@ pub enum VerifyWhen {
     End,
 }
 
+impl From<VerifyWhen> for Verify {
+    fn from(when: VerifyWhen) -> Self {
+        match when {
+            VerifyWhen::Off => Self::Off,
+            VerifyWhen::Copy => Self::Copy,
+            VerifyWhen::End => Self::End,
+        }
+    }
+}
+
+/// How the staging of a job itself copies.
+#[derive(Debug, Args)]
+pub struct JobStagingArguments {
+    /// When checksums of what is staged in and out are taken
+    #[arg(long, value_name = "WHEN", default_value = "copy")]
+    pub stage_verify: VerifyWhen,
+    /// Stage no more than so many bytes in a second, for example 500MB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub stage_rate: Option<u64>,
+}
+
+impl Default for JobStagingArguments {
+    fn default() -> Self {
+        Self {
+            stage_verify: VerifyWhen::Copy,
+            stage_rate: None,
+        }
+    }
+}
+
+impl JobStagingArguments {
+    /// The same as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let when = self.stage_verify.to_possible_value();
+        let when = when.map(|when| format!("--stage-verify={}", when.get_name()));
+        let rate = self.stage_rate.map(|rate| format!("--stage-rate={rate}"));
+        when.into_iter().chain(rate).collect()
+    }
+
+    pub fn wish(&self) -> StagingWish {
+        StagingWish {
+            verify: self.stage_verify.into(),
+            bytes_per_s_max: self.stage_rate,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct MoveArguments {
     /// File or directory to be moved
@@ -95,14 +144,19 @@ pub struct How {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
     /// Files larger than this are copied in pieces of it
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = piece, hide = true)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size, hide = true)]
     pub piece: u64,
 }
 
-fn piece(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        0 => Err("a piece has at least one byte".to_owned()),
-        bytes => Ok(bytes),
+impl Default for How {
+    fn default() -> Self {
+        Self {
+            verify: VerifyWhen::Copy,
+            checksum: false,
+            rate: None,
+            threads: 4,
+            piece: 64 << 20,
+        }
     }
 }
 

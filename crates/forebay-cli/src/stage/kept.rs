@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
-use forebay_mover::{Error, Failure, Journal, Options, Placing, Running, State, Transfer, Verify};
+use forebay_mover::{
+    Error, Failure, Journal, Options, Placing, Running, Shortage, State, Transfer,
+};
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{How, VerifyWhen};
+use super::arguments::How;
 
 /// Below a state directory.
 const STAGINGS: &str = "stagings";
@@ -40,11 +42,7 @@ impl Order {
             piece_bytes: self.how.piece,
             durable: self.is_out,
             placing: Placing::Renamed,
-            verify: match self.how.verify {
-                VerifyWhen::Off => Verify::Off,
-                VerifyWhen::Copy => Verify::Copy,
-                VerifyWhen::End => Verify::End,
-            },
+            verify: self.how.verify.into(),
             checksum: self.how.checksum,
             bytes_per_s_max: self.how.rate,
             tag: id.to_owned(),
@@ -78,6 +76,8 @@ pub struct Shown {
     pub by_state: Vec<(&'static str, u64)>,
     pub failed: u64,
     pub failures: Vec<ShownFailure>,
+    /// File systems that had no room: what is needed there and what is free.
+    pub shortages: Vec<Shortage>,
     /// What arrived without all its attributes: what is missing, how often, and on what first.
     pub notes: Vec<(String, u64, String)>,
 }
@@ -187,6 +187,7 @@ impl Staging {
                 .into_iter()
                 .map(ShownFailure::from)
                 .collect(),
+            shortages: account.shortages,
             notes: notes
                 .map(|(text, count, path)| (text, count, path.to_string_lossy().into_owned()))
                 .collect(),

@@ -122,3 +122,14 @@ pub fn set_extended_attribute(file: &File, path: &Path, name: &CStr, value: &[u8
     let set = rustix::fs::fsetxattr(file, name, value, XattrFlags::empty());
     on(set, "set an extended attribute of", path)
 }
+
+/// Takes an extended attribute of an open file away; one that is not there is no error.
+///
+/// # Errors
+/// As `fremovexattr(2)`; `path` only names the file in them.
+pub fn remove_extended_attribute(file: &File, path: &Path, name: &CStr) -> Result<()> {
+    match rustix::fs::fremovexattr(file, name) {
+        Err(Errno::NODATA) => Ok(()),
+        removed => on(removed, "remove an extended attribute of", path),
+    }
+}

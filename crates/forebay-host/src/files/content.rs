@@ -125,9 +125,15 @@ pub fn is_local(path: &Path) -> bool {
 /// Is this the answer of a file system that has no more room, or gives no more to this user?
 #[must_use]
 pub fn is_full(error: &io::Error) -> bool {
-    let full = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG];
+    let full = [Errno::NOSPC, Errno::DQUOT];
     full.iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Is it that a quota is used up?
+#[must_use]
+pub fn is_over_quota(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::DQUOT.raw_os_error())
 }
 
 /// Do symbolic links lead in a circle?

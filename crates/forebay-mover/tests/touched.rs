@@ -1,0 +1,85 @@
+//! Sources that are touched while they are copied, and what stands at a place already.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use forebay_mover::{Did, Journal, Options, Placing, Transfer, Verify, What, carry_out};
+
+const PIECE_BYTES: u64 = 1 << 20;
+
+fn options() -> Options {
+    Options {
+        workers: 1,
+        piece_bytes: PIECE_BYTES,
+        durable: false,
+        placing: Placing::Renamed,
+        verify: Verify::Copy,
+        checksum: false,
+        bytes_per_s_max: None,
+        tag: "7".into(),
+    }
+}
+
+fn age(path: &Path, time: SystemTime) {
+    let file = fs::File::options().write(true).open(path).expect("open");
+    file.set_modified(time).expect("aged");
+}
+
+fn journal(source: &Path, target: &Path) -> Journal {
+    let journal = Journal::in_memory().expect("journal");
+    let transfer = Transfer {
+        what: What::File,
+        source: source.to_owned(),
+        target: target.to_owned(),
+    };
+    journal.plan(&[transfer]).expect("planned");
+    journal
+}
+
+#[test]
+fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
+    // As one block, and in pieces; set back to where it was, and to long before.
+    for size in [1000, 3 * PIECE_BYTES] {
+        for back in [Duration::ZERO, Duration::from_secs(1_000_000_000)] {
+            let scratch = tempfile::tempdir().expect("tempdir");
+            let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
+            let size = usize::try_from(size).expect("small");
+            fs::write(&source, vec![1; size]).expect("write");
+            let began = fs::metadata(&source)
+                .and_then(|found| found.modified())
+                .expect("time");
+            let seen = AtomicU64::new(0);
+            let change = |did| {
+                if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                    fs::write(&source, vec![2; size]).expect("write");
+                    age(&source, began - back);
+                }
+            };
+            let journal = journal(&source, &target);
+            let moved = carry_out(&journal, &options(), &change, &|| false).expect("carried out");
+            assert!(moved.failures.is_empty(), "{:?}", moved.failures);
+            assert_eq!(fs::read(&target).expect("read"), vec![2; size]);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_is_touched_each_time_is_reported_and_nothing_of_it_stays() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
+    fs::write(&source, "x").expect("write");
+    let seconds = AtomicU64::new(0);
+    let touch = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            let later = Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed));
+            age(&source, SystemTime::UNIX_EPOCH + later);
+        }
+    };
+    let journal = journal(&source, &target);
+    let moved = carry_out(&journal, &options(), &touch, &|| false).expect("carried out");
+    assert!(moved.failures[0].reason.contains("changed while"));
+    assert_eq!(fs::read_dir(scratch.path()).expect("listed").count(), 1);
+}

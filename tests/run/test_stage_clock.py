@@ -1,0 +1,82 @@
+"""Staging where times are odd: files from the past and the future, and a wall clock that jumps both ways."""
+
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from job import DW
+from staged import CAREFUL, files_seen, kept, parts, seen, stage, tree  # noqa: F401
+
+NANO = 1_000_000_000
+# Before 1970, at its begin, beyond what 32 bits hold, and beyond what 64 bits hold in nanoseconds.
+TIMES_S = [-(10**9), -1, 0, 2**31 + 5, 2**33, 15_000_000_000]
+
+
+def test_files_from_the_past_and_the_future_arrive_with_their_times_and_are_there_the_next_time(job, tree):
+    for number, seconds in enumerate(TIMES_S):
+        path = tree / f"from {number}"
+        path.write_text(str(seconds))
+        os.utime(path, ns=(seconds * NANO + 7, seconds * NANO + 999_999_999))
+    os.utime(tree / "large", ns=(2**33 * NANO, 2**33 * NANO))
+    assert stage(job, "out", *CAREFUL, "in", "out").returncode == 0
+    out = job.directory / "out"
+    assert seen(out) == seen(tree)
+    if (tree / "from 5").stat().st_mtime_ns // NANO != TIMES_S[5]:
+        assert (out / "from 5").stat().st_mtime_ns == (tree / "from 5").stat().st_mtime_ns
+    before = {path: path.lstat().st_ino for path in out.rglob("*")}
+    assert stage(job, "out", "in", "out").returncode == 0
+    assert before == {path: path.lstat().st_ino for path in out.rglob("*")}, "what is there is not made anew"
+    # An older version is another version.
+    (tree / "from 4").write_text("older")
+    os.utime(tree / "from 4", ns=(0, -5 * NANO))
+    assert stage(job, "out", "in", "out").returncode == 0
+    assert (out / "from 4").read_text() == "older" and files_seen(out) == files_seen(tree)
+
+
+@pytest.fixture(scope="session")
+def jumping(tmp_path_factory):
+    """A library under which the wall clock jumps."""
+    library = tmp_path_factory.mktemp("clock") / "jumping_clock.so"
+    source = pathlib.Path(__file__).parents[1] / "jumping_clock.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+def years_off(milliseconds):
+    return abs(milliseconds / 1000 - time.time()) / (365 * 24 * 3600)
+
+
+def test_staging_does_not_care_for_a_clock_that_jumps(job, tree, jumping):
+    (tree / "slow").write_bytes(bytes(4 << 20))
+    started = stage(job, "out", "--background", "--rate", "4MiB", "in", "out", **jumping)
+    id = started.stdout.strip()
+    assert started.returncode == 0 and years_off(int(id)) > 9, "the clock was to jump"
+    assert stage(job, "status", id, **jumping).returncode == 0
+    assert stage(job, "cancel", id, **jumping).returncode == 0
+    assert parts(job) == [] and kept(job)[0]["state"] == "cancelled"
+    assert stage(job, "retry", id, **jumping).returncode == 0
+    assert seen(job.directory / "out") == seen(tree)
+    assert stage(job, "out", "in", "out", **jumping).returncode == 0
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_job_does_not_care_for_a_clock_that_jumps(job, store, jumping):
+    if store == "memory":
+        job.in_memory()
+    (job.directory / "input").write_text("input\n")
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; cat $DW_JOB_STRIPED/input > $DW_JOB_STRIPED/out/a; forebay drain wait\n"
+        "cp results/a drained; echo b > $DW_JOB_STRIPED/out/b",
+        DW,
+        "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input",
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
+    path = f"{job.forebay.parent}:{os.environ['PATH']}"
+    done = job.run("--drain", "a", "--time", "10", PATH=path, **jumping)
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "drained").read_text() == (job.directory / "results" / "a").read_text() == "input\n"
+    assert (job.directory / "results" / "b").read_text() == "b\n"
+    job.leaves_nothing()

@@ -1,0 +1,111 @@
+"""Trees that are staged, and what has become of them."""
+
+import json
+import os
+import pathlib
+import random
+import stat
+import subprocess
+
+import pytest
+
+PIECE = 64 << 10
+SEED = 20170501
+
+
+@pytest.fixture
+def tree(job):
+    """A source with one of each kind, in the submit directory."""
+    source = job.directory / "in"
+    (source / "deep" / "empty").mkdir(parents=True)
+    for number in range(3):
+        (source / "deep" / f"small {number}").write_bytes(bytes([number]) * 1000)
+    (source / "large").write_bytes(random.Random(SEED).randbytes(3 * PIECE + 17))
+    os.link(source / "large", source / "deep" / "the same")
+    (source / "dangling").symlink_to("nowhere")
+    (source / os.fsdecode(b"not \xff utf-8")).write_text("x")
+    os.chmod(source / "deep" / "small 1", 0o640)
+    os.utime(source / "deep" / "small 2", ns=(1_000_000_000_123_456_789, 1_000_000_000_987_654_321))
+    os.chmod(source / "deep", 0o750)
+    return source
+
+
+def seen(top):
+    """All that a tree has: kinds, contents, modes, times, and which names are one file."""
+    found, first = {}, {}
+    for path in sorted([top, *top.rglob("*")]):
+        status = path.lstat()
+        name = str(path.relative_to(top))
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        linked = first.setdefault(status.st_ino, name)
+        found[name] = (status.st_mode, status.st_mtime_ns, content, linked)
+    return found
+
+
+def stage(job, *words, **environment):
+    return job.command("stage", *words, **environment)
+
+
+def kept(job):
+    return json.loads(stage(job, "list", "--json").stdout)
+
+
+def refused(done, *texts):
+    for text in texts:
+        assert text in done.stderr, done.stderr
+    return done
+
+
+def parts(job):
+    """Files under temporary names; os.walk minds no path that is too long."""
+    found = (pathlib.Path(directory, name) for directory, _, names in os.walk(job.directory) for name in names)
+    return [path for path in found if path.suffix == ".part"]
+
+
+CAREFUL = ("--threads", "1", "--piece", str(PIECE), "--verify", "end")
+# Each step of a file is one of these calls; the journal's own steps are writes.
+CALLS = [
+    "mkdir",
+    "openat",
+    "pwrite64",
+    "ftruncate",
+    "fchmod",
+    "utimensat",
+    "fsync",
+    "syncfs",
+    "rename",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "unlink",
+]
+
+
+def arrived(job, tree, was_there=False):
+    """All is at the destination; a directory that was there keeps its mode and gets a new time."""
+    out, source = seen(job.directory / "out"), seen(tree)
+    if was_there:
+        del out["."], source["."]
+    assert out == source
+
+
+def files_seen(top):
+    """All but the directories."""
+    return {name: what for name, what in seen(top).items() if not stat.S_ISDIR(what[0]) and not name.endswith(".part")}
+
+
+def goes_on(job, tree, was_there=False):
+    """What was interrupted is gone on with, or begun again if that was before it was written down."""
+    left = kept(job)
+    for one in left:
+        done = stage(job, "retry", one["id"])
+        assert done.returncode == 0, done.stderr
+    if not left:
+        assert stage(job, "out", *CAREFUL, "in", "out").returncode == 0
+    arrived(job, tree, was_there)
+    assert kept(job) == []
+
+
+def forget(job):
+    subprocess.run(["rm", "-rf", job.directory / "out", job.state / "stagings"], check=True)
