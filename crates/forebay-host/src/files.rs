@@ -2,6 +2,7 @@
 
 mod attributes;
 mod content;
+mod directory;
 
 pub use attributes::{
     ExtendedAttribute, extended_attributes, set_extended_attribute, set_mode_of, set_owner_of,
@@ -11,6 +12,7 @@ pub use content::{
     data_from, forget, is_full, is_local, is_loop, lock_made, make_hard_link, open_source,
     open_to_go_on, sync_file_system,
 };
+pub use directory::Directory;
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -204,10 +204,7 @@ impl Run<'_> {
         status: &Status,
         standing: &Status,
     ) -> Result<(), Reason> {
-        let gives = self.owner.given(status).is_some_and(|(owner, group)| {
-            owner.is_some_and(|owner| owner != standing.owner)
-                || group.is_some_and(|group| group != standing.group)
-        });
+        let gives = !self.owner.is_kept(status, standing);
         if !gives && standing.mode == status.mode {
             return Ok(());
         }

@@ -15,6 +15,7 @@ mod hard_links;
 mod item;
 mod journal;
 mod large;
+mod looking;
 mod missing;
 mod parts;
 mod places;
