@@ -172,10 +172,15 @@ impl Run<'_> {
         status: &Status,
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
+        let standing = files::status_of(target, target_path)?;
+        let mut is_dressed = standing.mode == status.mode;
         if let Some((owner, group)) = self.owner.given(status)
-            && files::set_owner_of(target, target_path, owner, group).is_err()
+            && !self.owner.is_kept(status, &standing)
         {
-            self.note("the owner could not be kept", source_path);
+            is_dressed = false; // that may clear bits of the mode
+            if files::set_owner_of(target, target_path, owner, group).is_err() {
+                self.note("the owner could not be kept", source_path);
+            }
         }
         for (name, value) in files::extended_attributes(source, source_path)? {
             if NOT_THE_FILES
@@ -184,6 +189,7 @@ impl Run<'_> {
             {
                 continue;
             }
+            is_dressed = false; // an access control list has a mode in it
             if let Err(error) = files::set_extended_attribute(target, target_path, &name, &value) {
                 let (name, why) = (name.to_string_lossy(), error.source.kind());
                 self.note(
@@ -192,7 +198,9 @@ impl Run<'_> {
                 );
             }
         }
-        files::set_mode_of(target, target_path, status.mode)?;
+        if !is_dressed {
+            files::set_mode_of(target, target_path, status.mode)?;
+        }
         files::set_times_of(target, target_path, status)?;
         Ok(())
     }

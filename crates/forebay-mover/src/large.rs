@@ -11,7 +11,7 @@ use forebay_host::files::{self, Status};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
-use crate::batch::{Syncing, check_source};
+use crate::batch::{OURS_ALONE, Syncing, check_source};
 use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Run, Task, Verify};
 use crate::item::{Item, Reason, is_same};
@@ -126,7 +126,7 @@ impl Run<'_> {
             None => {
                 checksums.clear();
                 self.journal.forget_pieces(item.id)?;
-                let target = self.make_part(&temporary)?;
+                let target = self.make_part(&temporary, OURS_ALONE)?;
                 let sized = files::named(
                     target.set_len(status.size_bytes),
                     "set the size of",
