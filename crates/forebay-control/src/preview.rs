@@ -98,7 +98,7 @@ impl Order<'_> {
                 .map(|one| (one.name.clone(), variable_of(&one.name).into()))
                 .collect(),
         };
-        let plan_of = |stages: &[Stage], is_wanted: &dyn Fn(&Path) -> bool| {
+        let plan_of = |stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
             let journal = Journal::in_memory()?;
             let script = &self.script.path;
             plan_in(&journal, stages, &roots, script, wishes.maps, is_wanted)?;

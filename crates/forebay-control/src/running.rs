@@ -343,7 +343,7 @@ impl Running<'_> {
     /// Stages in what goes to the wanted places; none if nothing is to be staged in.
     pub(crate) fn stage_in(
         &self,
-        is_wanted: impl Fn(&Path) -> bool,
+        is_wanted: impl Fn(&Path) -> bool + Sync,
     ) -> Result<Option<Staged>, Error> {
         let life = self.life;
         if life.request.stage_in.is_empty() || !self.has_data() {

@@ -106,7 +106,7 @@ pub(crate) fn plan_in(
     roots: &Roots,
     script: &Path,
     maps: &[Map],
-    is_wanted: &dyn Fn(&Path) -> bool,
+    is_wanted: &(dyn Fn(&Path) -> bool + Sync),
 ) -> Result<(), Error> {
     journal.begin_plan()?;
     for asked in stages {

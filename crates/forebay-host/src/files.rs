@@ -3,6 +3,7 @@
 mod attributes;
 mod content;
 mod direct;
+mod directory;
 
 pub use attributes::{
     ExtendedAttribute, extended_attributes, remove_extended_attribute, set_extended_attribute,
@@ -13,6 +14,7 @@ pub use content::{
     open_source, open_to_go_on, sync_file_system,
 };
 pub use direct::{DIRECT_BYTES, Direct};
+pub use directory::Directory;
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -21,6 +21,9 @@ use crate::steps::Step;
 /// waited for.
 const TOGETHER: usize = 9;
 
+/// Mode of a file that nobody else may look into while it is written.
+pub(crate) const OURS_ALONE: u32 = 0o600;
+
 /// A file that is whole, but may not stand under its name yet.
 struct Written {
     item: Item,
@@ -275,13 +278,14 @@ impl Run<'_> {
             return Ok((Some(temporary), None, status.size_bytes));
         }
         let in_place = is_fresh && self.options.placing == Placing::Direct;
+        let mode = first_mode(&status, is_fresh);
         let made = in_place
-            .then(|| files::make_file(&item.target, 0o600).ok())
+            .then(|| files::make_file(&item.target, mode).ok())
             .flatten();
         let is_direct = made.is_some();
         let target = match made {
             Some(target) => target,
-            None => self.make_part(&temporary)?,
+            None => self.make_part(&temporary, mode)?,
         };
         let path = if is_direct { &item.target } else { &temporary };
         let written =
@@ -397,15 +401,15 @@ impl Run<'_> {
     }
 
     /// A new file under a temporary name. One of that name is our own, from a staging that was killed.
-    pub(crate) fn make_part(&self, temporary: &Path) -> Result<File, Reason> {
-        match files::make_file(temporary, 0o600) {
+    pub(crate) fn make_part(&self, temporary: &Path, mode: u32) -> Result<File, Reason> {
+        match files::make_file(temporary, mode) {
             Err(error) if error.is_not_found() => {
                 files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
             }
             Err(error) if error.already_exists() => files::remove_file(temporary)?,
             made => return Ok(made?),
         }
-        Ok(files::make_file(temporary, 0o600)?)
+        Ok(files::make_file(temporary, mode)?)
     }
 
     /// Returns its temporary name; none if it is there already.
@@ -449,6 +453,16 @@ impl Run<'_> {
         }
         dressed.map(|()| Some(temporary))
     }
+}
+
+/// Mode of a file while it is written. Where nobody but us can look into its directory it may have its own from the
+/// begin, which saves setting it; but we must be able to give it extended attributes.
+fn first_mode(status: &Status, is_fresh: bool) -> u32 {
+    const WRITE_OF_OWNER: u32 = 0o200;
+    if is_fresh && status.mode & WRITE_OF_OWNER != 0 {
+        return status.mode & 0o777;
+    }
+    OURS_ALONE
 }
 
 fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(), Reason> {

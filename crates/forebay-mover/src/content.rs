@@ -164,13 +164,22 @@ impl Run<'_> {
         status: &Status,
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
+        let standing = files::status_of(target, target_path)?;
+        let mut is_dressed = standing.mode == status.mode;
         if let Some((owner, group)) = self.owner.given(status)
-            && files::set_owner_of(target, target_path, owner, group).is_err()
+            && !self.owner.is_kept(status, &standing)
         {
-            self.note("the owner could not be kept", source_path);
+            is_dressed = false; // that may clear bits of the mode
+            if files::set_owner_of(target, target_path, owner, group).is_err() {
+                self.note("the owner could not be kept", source_path);
+            }
         }
-        self.give_extended_attributes(source, target, paths)?;
-        files::set_mode_of(target, target_path, status.mode)?;
+        if self.give_extended_attributes(source, target, paths)? {
+            is_dressed = false; // an access control list has a mode in it
+        }
+        if !is_dressed {
+            files::set_mode_of(target, target_path, status.mode)?;
+        }
         files::set_times_of(target, target_path, status)?;
         Ok(())
     }
@@ -182,10 +191,7 @@ impl Run<'_> {
         status: &Status,
         standing: &Status,
     ) -> Result<(), Reason> {
-        let gives = self.owner.given(status).is_some_and(|(owner, group)| {
-            owner.is_some_and(|owner| owner != standing.owner)
-                || group.is_some_and(|group| group != standing.group)
-        });
+        let gives = !self.owner.is_kept(status, standing);
         if !gives && standing.mode == status.mode {
             return Ok(());
         }

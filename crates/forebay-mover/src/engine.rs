@@ -12,7 +12,7 @@ use forebay_host::machine;
 
 use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
-use crate::journal::State;
+use crate::journal::{Compared, State};
 use crate::large::Copying;
 use crate::rate::Rate;
 use crate::steps::Step;
@@ -120,6 +120,21 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    pub(crate) fn of_ours() -> Self {
+        Self {
+            is_root: machine::is_root(),
+            groups: machine::groups(),
+        }
+    }
+
+    /// Has what stands there the owner and group that we would set?
+    pub(crate) fn is_kept(&self, status: &Status, standing: &Status) -> bool {
+        self.given(status).is_none_or(|(owner, group)| {
+            owner.is_none_or(|owner| owner == standing.owner)
+                && group.is_none_or(|group| group == standing.group)
+        })
+    }
+
     /// Owner and group to be set; none if we may set neither.
     pub(crate) fn given(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
         if self.is_root {
@@ -191,7 +206,10 @@ pub fn carry_out(
     }
     let cut = format!("{} {}", machine::boot_id()?, options.piece_bytes);
     journal.keep_pieces_of(&cut)?;
-    journal.forget_what_is_gone()?;
+    let compared = journal.take_compared();
+    if compared.is_none() {
+        journal.forget_what_is_gone()?;
+    }
     let stop = Stop {
         cancelled,
         is_asked: AtomicBool::new(journal.is_cancelled()?),
@@ -206,27 +224,29 @@ pub fn carry_out(
                 }
             }
         });
-        let moved = move_all(journal, options, on, &stop);
+        let moved = move_all(journal, options, on, &stop, compared);
         drop(until);
         moved
     })
 }
 
-fn move_all(journal: &Journal, options: &Options, on: On, stop: &Stop) -> Result<Moved, Error> {
+fn move_all(
+    journal: &Journal,
+    options: &Options,
+    on: On,
+    stop: &Stop,
+    compared: Option<Compared>,
+) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
-    let open = journal.counts()?.open();
-    let run = Run {
+    let mut run = Run {
         journal,
         options,
         on,
         stop,
         rate: options.bytes_per_s_max.map(Rate::new),
-        owner: Owner {
-            is_root: machine::is_root(),
-            groups: machine::groups(),
-        },
+        owner: Owner::of_ours(),
         fresh: directories::make(journal, stop)?,
-        batch_files: (open.files / (2 * workers as u64)).clamp(BATCH_FILES_MIN, BATCH_FILES_MAX),
+        batch_files: BATCH_FILES_MIN,
         striping: Striping::default(),
         queue: Mutex::default(),
         queued: Condvar::new(),
@@ -237,6 +257,9 @@ fn move_all(journal: &Journal, options: &Options, on: On, stop: &Stop) -> Result
         bytes: AtomicU64::new(0),
         unchanged_files: AtomicU64::new(0),
     };
+    run.place_what_is_there(compared)?;
+    let share = journal.open_entries()? / (2 * workers as u64);
+    run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| run.work());
@@ -246,6 +269,32 @@ fn move_all(journal: &Journal, options: &Options, on: On, stop: &Stop) -> Result
 }
 
 impl Run<'_> {
+    /// What was found at its place while it was planned needs no more than a sync: whoever put it there may not
+    /// have synced it.
+    fn place_what_is_there(&self, compared: Option<Compared>) -> Result<(), Error> {
+        let compared = compared.filter(|_| !self.options.checksum && !self.is_stopped());
+        let Some(directories) = compared else {
+            return Ok(()); // it is looked at once more, like all others
+        };
+        let sync = |directory: &PathBuf| {
+            let opened = files::open_to_read(directory)?;
+            files::sync_file_system(&opened, directory)
+        };
+        if self.options.durable && directories.values().map(sync).any(|done| done.is_err()) {
+            return Ok(()); // as above, and each file that cannot be synced says why
+        }
+        let Number { files, bytes } = self.journal.place_copied()?;
+        if files == 0 {
+            return Ok(());
+        }
+        (self.on)(Did::Passed(bytes));
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.unchanged_files.fetch_add(files, Ordering::Relaxed);
+        (0..files).for_each(|_| (self.on)(Did::File));
+        Ok(())
+    }
+
     fn end(self) -> Result<Moved, Error> {
         if let Some(error) = self
             .broken

@@ -3,6 +3,7 @@
 //! Nothing in it is decided by a clock. Numbers of files in it are stable, and so are the temporary names
 //! that are made of them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forebay_host::files;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
 
 use crate::hand::LOCK_END;
@@ -23,6 +25,9 @@ const VERSION: i64 = 2;
 const APPLICATION: i64 = 0x4642_6179;
 /// How long we wait for another process that writes into the journal.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// Pages of 4 KiB in the write-ahead log before they are put in order, which syncs twice.
+const LOG_PAGES: i64 = 8192;
 
 /// How far a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,11 +145,17 @@ pub struct Account {
     pub shortages: Vec<Shortage>,
 }
 
+/// A directory on each file system where what is there was compared, by the number of that.
+pub(crate) type Compared = BTreeMap<u64, PathBuf>;
+
 /// A journal that is open.
 #[derive(Debug)]
 pub struct Journal {
     connection: Mutex<Connection>,
     path: PathBuf,
+    /// This process plans it from its begin and compares what it finds with what is there: what is the same is
+    /// written down as copied.
+    compared: Mutex<Option<Compared>>,
 }
 
 impl Journal {
@@ -175,9 +186,7 @@ impl Journal {
             let path = path.to_owned();
             return Err(Error::Damaged { path, what });
         }
-        let connection = Mutex::new(connection);
-        let path = path.to_owned();
-        Ok(Self { connection, path })
+        Ok(Self::of(connection, path))
     }
 
     /// A journal that goes with this process: what is killed with it begins anew.
@@ -189,25 +198,41 @@ impl Journal {
         let opened = Connection::open_in_memory()
             .and_then(|connection| connection.execute_batch(SCHEMA).map(|()| connection));
         let connection = opened.map_err(|error| Error::journal(&path, error))?;
-        Ok(Self {
+        Ok(Self::of(connection, &path))
+    }
+
+    fn of(connection: Connection, path: &Path) -> Self {
+        Self {
             connection: Mutex::new(connection),
-            path,
-        })
+            path: path.to_owned(),
+            compared: Mutex::default(),
+        }
     }
 
     /// Under another name first: what stands under the right one was a journal once.
     fn make(path: &Path) -> Result<(), Error> {
         let fresh = named_beside(path, ".fresh");
-        gone(files::remove_file(&fresh))?;
+        let clear = || remove_with_logs(&fresh);
+        clear()?;
+        remove_with_logs(path)?; // SQLite would take the log of another journal for its own
         let made = connect(&fresh, OpenFlags::SQLITE_OPEN_CREATE).and_then(|connection| {
+            connection.pragma_update(None, "synchronous", "OFF")?;
             connection.pragma_update(None, "journal_mode", "MEMORY")?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
             connection.pragma_update(None, "user_version", VERSION)?;
-            connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))
+            connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+            set_log(&connection).map(drop)
         });
         if let Err(error) = made {
-            gone(files::remove_file(&fresh))?;
+            clear()?;
             return Err(Error::journal(path, error));
+        }
+        // Once, where SQLite would for each step of that.
+        let synced = files::open_to_read(&fresh)
+            .and_then(|file| files::named(file.sync_all(), "sync", &fresh));
+        if let Err(error) = synced {
+            clear()?;
+            return Err(error.into());
         }
         Ok(files::rename(&fresh, path)?)
     }
@@ -217,10 +242,24 @@ impl Journal {
     /// # Errors
     /// If something of it cannot be removed.
     pub fn remove(path: &Path) -> Result<(), Error> {
-        for end in ["-wal", "-shm", "-journal", ".fresh", LOCK_END, ""] {
-            gone(files::remove_file(&named_beside(path, end)))?;
-        }
-        Ok(())
+        remove_with_logs(path)?;
+        remove_with_logs(&named_beside(path, ".fresh"))?;
+        Ok(gone(files::remove_file(&named_beside(path, LOCK_END)))?)
+    }
+
+    /// Closes it and removes it with what lies beside it.
+    ///
+    /// # Errors
+    /// As [`Journal::remove`].
+    pub fn discard(self) -> Result<(), Error> {
+        // What the log holds is not put in order for it.
+        self.with(|connection| {
+            let how = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            connection.set_db_config(how, true).map(drop)
+        })?;
+        let path = self.path.clone();
+        drop(self);
+        Self::remove(&path)
     }
 
     /// Where it lies.
@@ -236,19 +275,15 @@ impl Journal {
     pub fn counts(&self) -> Result<Counts, Error> {
         self.with(|connection| {
             let mut counts = Counts::default();
+            // Summed up here: SQLite would sort them first.
             let mut statement = connection.prepare_cached(
-                "SELECT state, count(*), sum(CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END) \
-                 FROM entry GROUP BY state",
+                "SELECT state, CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END FROM entry",
             )?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                let state: usize = row.get(0)?;
-                let number = Number {
-                    files: row.get(1)?,
-                    bytes: row.get(2)?,
-                };
-                if let Some(counted) = counts.by_state.get_mut(state) {
-                    *counted = number;
+                if let Some(counted) = counts.by_state.get_mut(row.get::<_, usize>(0)?) {
+                    counted.files += 1;
+                    counted.bytes = counted.bytes.saturating_add(row.get(1)?);
                 }
             }
             counts.other_failures = connection.query_row(
@@ -393,6 +428,32 @@ impl Journal {
         act(&mut self.lock()).map_err(|error| Error::journal(&self.path, error))
     }
 
+    /// From now on what is found is compared with what is there, if nothing was planned yet.
+    pub(crate) fn begin_comparing(&self, is_empty: bool) {
+        *self.comparing() = is_empty.then(Compared::new);
+    }
+
+    pub(crate) fn compares(&self) -> bool {
+        self.comparing().is_some()
+    }
+
+    pub(crate) fn has_compared(&self, device: u64, directory: &Path) {
+        if let Some(compared) = &mut *self.comparing() {
+            let directory = || directory.to_owned();
+            compared.entry(device).or_insert_with(directory);
+        }
+    }
+
+    /// Where things were compared, once: later they may be others.
+    pub(crate) fn take_compared(&self) -> Option<Compared> {
+        self.comparing().take()
+    }
+
+    fn comparing(&self) -> MutexGuard<'_, Option<Compared>> {
+        let locked = self.compared.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Connection> {
         // Whatever a panic interrupted, SQLite rolled back.
         self.connection
@@ -464,22 +525,35 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     if version != VERSION {
         return Ok(Some(format!("its version is {version}, ours {VERSION}")));
     }
-    let is_local = connection
-        .path()
-        .is_some_and(|path| files::is_local(Path::new(path)));
-    // A write-ahead log needs memory that all processes share. With it, a commit that a power cut takes
-    // away is a step that is done again, so it need not wait for the disk.
-    let (mode, synchronous) = if is_local {
-        ("WAL", "NORMAL")
+    // With a write-ahead log, a commit that a power cut takes away is a step that is done again, so it need not
+    // wait for the disk.
+    let synchronous = if set_log(connection)? {
+        "NORMAL"
     } else {
-        ("TRUNCATE", "FULL")
+        "FULL"
     };
-    connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -16_000)?;
     let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok((sound != "ok").then_some(sound))
+}
+
+/// A write-ahead log where it can be had: it needs memory that all processes share. Says whether it is one.
+fn set_log(connection: &Connection) -> rusqlite::Result<bool> {
+    let path = connection.path();
+    let is_local = path.is_some_and(|path| files::is_local(Path::new(path)));
+    let mode = if is_local { "WAL" } else { "TRUNCATE" };
+    connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
+    Ok(is_local)
+}
+
+fn remove_with_logs(path: &Path) -> forebay_host::Result<()> {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        gone(files::remove_file(&named_beside(path, end)))?;
+    }
+    Ok(())
 }
 
 /// What is not there need not be removed.

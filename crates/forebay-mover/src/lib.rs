@@ -18,6 +18,7 @@ mod item;
 mod journal;
 mod large;
 mod left_out;
+mod looking;
 mod missing;
 mod parts;
 mod places;

@@ -1,56 +1,35 @@
 //! Looking through sources, into the journal. What is found is written in short transactions, so that
 //! memory does not grow with the number of files, and nobody waits long for the journal.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use forebay_host::files::{self, Kind, Status};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::engine::Owner;
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
+use crate::looking::{IsWanted, Row, look_through, resolve};
 use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
-
-/// Rows of one transaction.
-const ROWS: usize = 4096;
 
 /// Told of each file and directory that is written down, in portions: how many. Says whether to go on.
 pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 
-/// Something found in a source.
-enum Row {
-    Directory {
-        source: PathBuf,
-        target: PathBuf,
-        place: PathBuf,
-        is_of_tree: bool,
-    },
-    Entry {
-        /// Number of its directory among those of this transfer.
-        directory: usize,
-        name: OsString,
-        source_name: Option<OsString>,
-        status: Status,
-    },
-    Refusal(Failure),
-}
+/// Portions that are found before they are written down.
+const AHEAD: usize = 4;
 
-/// One transfer that is being looked through.
-struct Looking<'a> {
+/// One transfer that is being written down.
+struct Writing<'a> {
     journal: &'a Journal,
-    rows: Vec<Row>,
-    /// Directories that were found.
-    directories: usize,
-    /// Number in the journal, and number of its place, of each that was written down.
+    /// Number in the journal, and number of its place, of each directory.
     written: Vec<(i64, i64)>,
     generation: i64,
     on_planned: Planned<'a>,
-    /// Which targets are wanted.
-    is_wanted: &'a dyn Fn(&Path) -> bool,
-    left_out: BTreeSet<PathBuf>,
 }
 
 impl Journal {
@@ -79,7 +58,11 @@ impl Journal {
             change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
             let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
             change.execute(set, [generation])?;
-            change.commit()
+            let is_planned = "SELECT EXISTS (SELECT 1 FROM entry)";
+            let is_planned: bool = change.query_row(is_planned, [], |row| row.get(0))?;
+            change.commit()?;
+            self.begin_comparing(!is_planned);
+            Ok(())
         })
     }
 
@@ -136,11 +119,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::plan`].
-    pub fn add_only(
-        &self,
-        transfer: &Transfer,
-        is_wanted: &dyn Fn(&Path) -> bool,
-    ) -> Result<(), Error> {
+    pub fn add_only(&self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         self.look_into(transfer, &|_| true, is_wanted)
     }
 
@@ -148,22 +127,17 @@ impl Journal {
         &self,
         transfer: &Transfer,
         on_planned: Planned,
-        is_wanted: &dyn Fn(&Path) -> bool,
+        is_wanted: IsWanted,
     ) -> Result<(), Error> {
         let generation = self.generation()?;
         self.keep_transfer(transfer, generation, None)?;
-        let mut looking = Looking {
+        let mut writing = Writing {
             journal: self,
-            rows: Vec::new(),
-            directories: 0,
             written: Vec::new(),
             generation,
             on_planned,
-            is_wanted,
-            left_out: self.left_out(transfer)?,
         };
-        looking.look(transfer)?;
-        looking.write()
+        writing.plan(transfer, is_wanted)
     }
 
     /// As [`Journal::add_watched`]; if the source itself is at fault, that is kept as a failure.
@@ -266,8 +240,8 @@ impl Journal {
     }
 }
 
-impl Looking<'_> {
-    fn look(&mut self, transfer: &Transfer) -> Result<(), Error> {
+impl Writing<'_> {
+    fn plan(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         let status = match files::status(&transfer.source) {
             Err(error) if error.is_not_found() => {
                 return Err(Error::NoSource(transfer.source.clone()));
@@ -275,28 +249,35 @@ impl Looking<'_> {
             found => found?,
         };
         match (transfer.what, status.kind) {
-            (What::File, Kind::File) => self.look_at_file(transfer, status),
+            (What::File, Kind::File) => self.plan_file(transfer, status, is_wanted),
             (What::File, _) => Err(Error::NotAFile(transfer.source.clone())),
-            (What::Directory, Kind::Directory) => self.look_through(transfer),
+            (What::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
             (What::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
         }
     }
 
-    fn look_at_file(&mut self, transfer: &Transfer, status: Status) -> Result<(), Error> {
+    fn plan_file(
+        &mut self,
+        transfer: &Transfer,
+        status: Status,
+        is_wanted: IsWanted,
+    ) -> Result<(), Error> {
         let target = self.target_of_file(transfer)?;
-        if !(self.is_wanted)(&target) {
+        if !is_wanted(&target) {
             return Ok(());
         }
         let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
-        let directory = self.directory(parent(&transfer.source), parent(&target), false);
+        let directory = Row::directory(&parent(&transfer.source), &parent(&target), None, false);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let (name, source_name) = (name(&target), name(&transfer.source));
-        self.push(Row::Entry {
-            directory,
+        let entry = Row::Entry {
+            directory: 0,
             source_name: (name != source_name).then_some(source_name),
             name,
             status,
-        })
+            is_there: false,
+        };
+        self.write(&[directory, entry])
     }
 
     fn target_of_file(&self, transfer: &Transfer) -> Result<PathBuf, Error> {
@@ -310,7 +291,8 @@ impl Looking<'_> {
         })
     }
 
-    fn look_through(&mut self, transfer: &Transfer) -> Result<(), Error> {
+    /// One thread looks, this one writes down.
+    fn plan_tree(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         let real = files::real_path(&transfer.source)?;
         if resolve(&transfer.target).starts_with(&real) {
             return Err(Error::IntoItself {
@@ -318,81 +300,31 @@ impl Looking<'_> {
                 target: transfer.target.clone(),
             });
         }
-        let (source, target) = (transfer.source.clone(), transfer.target.clone());
-        let top = self.directory(source.clone(), target.clone(), true);
-        let mut open = vec![(top, source, target)];
-        while let Some((directory, source, target)) = open.pop() {
-            let names = match files::names_in(&source) {
-                Ok(names) => names,
-                Err(error) => {
-                    self.refuse(&source, &error)?;
-                    continue;
-                }
-            };
-            for name in names {
-                let path = source.join(&name);
-                match files::status_of_name(&path) {
-                    _ if self.left_out.contains(&path) => {}
-                    Ok(status) if status.kind == Kind::Directory => {
-                        let target = target.join(&name);
-                        let below = self.directory(path.clone(), target.clone(), true);
-                        open.push((below, path, target));
-                    }
-                    Ok(_) if !(self.is_wanted)(&target.join(&name)) => {}
-                    Ok(status) => self.push(Row::Entry {
-                        directory,
-                        name,
-                        source_name: None,
-                        status,
-                    })?,
-                    Err(error) => self.refuse(&path, &error)?,
-                }
-            }
-        }
-        Ok(())
+        let owner = self.journal.compares().then(Owner::of_ours);
+        let left_out = self.journal.left_out(transfer)?;
+        std::thread::scope(|scope| {
+            let (give, found) = sync_channel(AHEAD);
+            scope.spawn(move || look_through(transfer, is_wanted, left_out, owner, give));
+            found
+                .into_iter()
+                .try_for_each(|rows: Vec<Row>| self.write(&rows))
+        })
     }
 
-    /// Returns its number among those of this transfer.
-    fn directory(&mut self, source: PathBuf, target: PathBuf, is_of_tree: bool) -> usize {
-        let place = resolve(&target);
-        // One spelling: a slash at the end makes no other directory.
-        let (source, target) = (source.components().collect(), target.components().collect());
-        self.rows.push(Row::Directory {
-            source,
-            target,
-            place,
-            is_of_tree,
-        });
-        self.directories += 1;
-        self.directories - 1
-    }
-
-    fn refuse(&mut self, path: &Path, error: &forebay_host::Error) -> Result<(), Error> {
-        self.push(Row::Refusal(Failure {
-            path: path.to_owned(),
-            reason: error.to_string(),
-            remedy: crate::item::remedy(error),
-            errno: error.source.raw_os_error(),
-        }))
-    }
-
-    fn push(&mut self, row: Row) -> Result<(), Error> {
-        self.rows.push(row);
-        if self.rows.len() < ROWS {
-            return Ok(());
-        }
-        self.write()
-    }
-
-    fn write(&mut self) -> Result<(), Error> {
-        let rows = std::mem::take(&mut self.rows);
+    fn write(&mut self, rows: &[Row]) -> Result<(), Error> {
         let (generation, written) = (self.generation, &mut self.written);
+        let mut there = BTreeMap::new();
         self.journal.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for row in &rows {
+            for row in rows {
                 match row {
-                    Row::Directory { .. } => {
-                        written.push(write_directory(&change, generation, row)?)
+                    Row::Directory {
+                        standing, target, ..
+                    } => {
+                        written.push(write_directory(&change, generation, row)?);
+                        if let Some(device) = standing {
+                            there.entry(*device).or_insert(target);
+                        }
                     }
                     Row::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;
@@ -402,6 +334,9 @@ impl Looking<'_> {
             }
             change.commit()
         })?;
+        for (device, directory) in there {
+            self.journal.has_compared(device, directory);
+        }
         if (self.on_planned)(rows.len() as u64) {
             Ok(())
         } else {
@@ -439,6 +374,7 @@ fn write_directory(
         target,
         place,
         is_of_tree,
+        ..
     } = row
     else {
         return Ok((0, 0));
@@ -458,6 +394,18 @@ fn write_directory(
     Ok((set.query_row(values, |row| row.get(0))?, place))
 }
 
+const INSERT: &str = "INSERT INTO entry \
+    (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?10, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+/// What has arrived, or is on its way, and did not change since, stays as far as it is. What failed is
+/// tried again.
+const UPDATE: &str = "UPDATE entry SET \
+    state = CASE WHEN state < 5 AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
+      AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE ?10 END, \
+    directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
+    link_of = NULL, reason = NULL, remedy = NULL \
+    WHERE place = ?2 AND name = ?3 AND (generation < ?6 OR (directory = ?1 AND source_name IS ?4)) RETURNING id";
+
 fn write_entry(
     change: &Transaction,
     generation: i64,
@@ -468,6 +416,7 @@ fn write_entry(
         name,
         source_name,
         status,
+        is_there,
         ..
     } = row
     else {
@@ -488,17 +437,11 @@ fn write_entry(
         FILE
     };
     let source_name = source_name.as_ref().map(|name| name.as_bytes());
-    // What has arrived, or is on its way, and did not change since, stays as far as it is. What failed is
-    // tried again.
-    let mut set = change.prepare_cached(
-        "INSERT INTO entry (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9) ON CONFLICT DO UPDATE SET \
-         state = CASE WHEN state < 5 AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
-           AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE 0 END, \
-         directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
-         link_of = NULL, reason = NULL, remedy = NULL \
-         WHERE generation < ?6 OR (directory = ?1 AND source_name IS ?4) RETURNING id",
-    )?;
+    let state = if *is_there {
+        State::Copied
+    } else {
+        State::Planned
+    };
     let values = params![
         directory,
         place,
@@ -508,8 +451,17 @@ fn write_entry(
         generation,
         number(status.size_bytes),
         modified_ns(status),
-        number(status.inode)
+        number(status.inode),
+        state as i64
     ];
+    // Nearly all are new, and this is the quickest way.
+    if change.prepare_cached(INSERT)?.execute(values)? == 1 {
+        if kind == FILE && status.links > 1 {
+            write_link(change, change.last_insert_rowid(), status)?;
+        }
+        return Ok(());
+    }
+    let mut set = change.prepare_cached(UPDATE)?;
     let id: Option<i64> = set.query_row(values, |row| row.get(0)).optional()?;
     let Some(id) = id else {
         return refuse_second(change, directory, place, row);
@@ -569,11 +521,6 @@ fn source_path(change: &Transaction, directory: i64, name: &OsString) -> rusqlit
     let query = "SELECT source FROM directory WHERE id = ?";
     let source: Vec<u8> = change.query_row(query, [directory], |row| row.get(0))?;
     Ok(path_of(&source).join(name))
-}
-
-/// The real path of the nearest ancestor that exists, and the rest as written.
-fn resolve(directory: &Path) -> PathBuf {
-    files::final_path(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
 fn bytes(path: &Path) -> &[u8] {

@@ -9,7 +9,7 @@ use rusqlite::{Row, TransactionBehavior, params};
 use crate::item::{Item, Reason, modified_ns};
 use crate::journal::{State, path_at};
 use crate::planning::number;
-use crate::{Error, Journal};
+use crate::{Error, Journal, Number};
 
 /// A step that a file has done.
 pub(crate) struct Step {
@@ -90,6 +90,29 @@ impl Journal {
                 Ok(())
             })?;
         }
+    }
+
+    /// Files and links that are to be moved.
+    pub(crate) fn open_entries(&self) -> Result<u64, Error> {
+        self.with(|connection| {
+            let query = "SELECT count(*) FROM entry WHERE state < 4";
+            connection.query_row(query, [], |row| row.get(0))
+        })
+    }
+
+    /// All files that were copied are at their places: so many.
+    pub(crate) fn place_copied(&self) -> Result<Number, Error> {
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let query = "SELECT count(*), coalesce(sum(size_bytes), 0) FROM entry WHERE state = 2";
+            let number = change.query_row(query, [], |row| {
+                let (files, bytes) = (row.get(0)?, row.get(1)?);
+                Ok(Number { files, bytes })
+            })?;
+            change.execute("UPDATE entry SET state = 4 WHERE state = 2", [])?;
+            change.commit()?;
+            Ok(number)
+        })
     }
 
     /// The next files and links behind this number, whatever became of them.

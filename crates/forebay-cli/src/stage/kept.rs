@@ -143,9 +143,7 @@ impl Staging {
 
     /// Forgets it.
     pub fn forget(self) -> Result<(), Error> {
-        let path = self.journal.path().to_owned();
-        drop(self);
-        Journal::remove(&path)
+        self.journal.discard()
     }
 
     pub fn shown(&self, failures: usize) -> Result<Shown, Error> {

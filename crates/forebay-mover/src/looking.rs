@@ -1,0 +1,216 @@
+//! Looking through a source, and at what stands at its target already.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SendError, SyncSender};
+
+use forebay_host::files::{self, Directory, Kind, Status};
+
+use crate::engine::Owner;
+use crate::item::{is_same, remedy};
+use crate::{Failure, Transfer};
+
+/// Rows of one portion, which is written down in one transaction.
+const ROWS: usize = 4096;
+
+/// Which targets are wanted.
+pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
+
+/// Something found in a source.
+pub(crate) enum Row {
+    Directory {
+        source: PathBuf,
+        target: PathBuf,
+        place: PathBuf,
+        /// The file system of the target, if what is in it was compared with what is there.
+        standing: Option<u64>,
+        is_of_tree: bool,
+    },
+    Entry {
+        /// Number of its directory among those of this transfer.
+        directory: usize,
+        name: OsString,
+        source_name: Option<OsString>,
+        status: Status,
+        /// It stands at its target already, unchanged.
+        is_there: bool,
+    },
+    Refusal(Failure),
+}
+
+impl Row {
+    pub(crate) fn directory(
+        source: &Path,
+        target: &Path,
+        standing: Option<u64>,
+        is_of_tree: bool,
+    ) -> Self {
+        // One spelling: a slash at the end makes no other directory.
+        Self::Directory {
+            source: source.components().collect(),
+            target: target.components().collect(),
+            place: resolve(target),
+            standing,
+            is_of_tree,
+        }
+    }
+}
+
+/// The other end is gone: it knows why.
+type Sent = Result<(), SendError<Vec<Row>>>;
+
+/// A directory that is still to be looked into.
+struct Ahead {
+    source: PathBuf,
+    target: PathBuf,
+    /// Its parent is not at the target, so it is not either.
+    is_new: bool,
+}
+
+struct Looking<'a> {
+    is_wanted: IsWanted<'a>,
+    /// None: what stands at the target is not looked at.
+    owner: Option<Owner>,
+    rows: Vec<Row>,
+    /// Directories that were found.
+    directories: usize,
+    give: SyncSender<Vec<Row>>,
+}
+
+/// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it. With an
+/// owner, each file is compared with what stands at its target.
+pub(crate) fn look_through(
+    transfer: &Transfer,
+    is_wanted: IsWanted,
+    owner: Option<Owner>,
+    give: SyncSender<Vec<Row>>,
+) {
+    let mut looking = Looking {
+        is_wanted,
+        owner,
+        rows: Vec::new(),
+        directories: 0,
+        give,
+    };
+    let looked = looking.look_through(Ahead {
+        source: transfer.source.clone(),
+        target: transfer.target.clone(),
+        is_new: false,
+    });
+    // Whoever does not take it knows why.
+    looked.and_then(|()| looking.hand_over()).ok();
+}
+
+impl Looking<'_> {
+    fn look_through(&mut self, top: Ahead) -> Sent {
+        let mut ahead = vec![top];
+        while let Some(one) = ahead.pop() {
+            let standing = self.owner.as_ref().filter(|_| !one.is_new);
+            let standing = standing.and_then(|_| Standing::open(&one.target));
+            let device = standing.as_ref().map(|standing| standing.device);
+            let row = Row::directory(&one.source, &one.target, device, true);
+            self.push(row)?;
+            self.directories += 1;
+            self.look_into(&one, standing.as_ref(), &mut ahead)?;
+        }
+        Ok(())
+    }
+
+    fn look_into(
+        &mut self,
+        one: &Ahead,
+        standing: Option<&Standing>,
+        ahead: &mut Vec<Ahead>,
+    ) -> Sent {
+        let opened = Directory::open(&one.source).and_then(|opened| {
+            let names = opened.names()?;
+            Ok((opened, names))
+        });
+        let (opened, names) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.refuse(&one.source, &error),
+        };
+        for name in names {
+            match opened.status_of_name(&name) {
+                Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
+                    source: one.source.join(&name),
+                    target: one.target.join(&name),
+                    is_new: standing.is_none(),
+                }),
+                Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
+                Ok(status) => {
+                    let is_there = self.is_there(standing, &name, &status);
+                    self.push(Row::Entry {
+                        directory: self.directories - 1,
+                        name,
+                        source_name: None,
+                        status,
+                        is_there,
+                    })?;
+                }
+                Err(error) => self.refuse(&one.source.join(&name), &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Does it stand at its target as it is here, so that nothing is to be done but to sync it? Where that is not
+    /// plain to see, whoever moves it looks closer.
+    fn is_there(&self, standing: Option<&Standing>, name: &OsStr, status: &Status) -> bool {
+        let (Some(owner), Some(standing)) = (&self.owner, standing) else {
+            return false;
+        };
+        if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
+            return false;
+        }
+        let Ok(found) = standing.opened.status_of_name(name) else {
+            return false;
+        };
+        let is_source = (found.device, found.inode) == (status.device, status.inode);
+        is_same(&found, status)
+            && owner.is_kept(status, &found)
+            && found.mode == status.mode
+            && found.device == standing.device
+            && !is_source
+    }
+
+    fn refuse(&mut self, path: &Path, error: &forebay_host::Error) -> Sent {
+        self.push(Row::Refusal(Failure {
+            path: path.to_owned(),
+            reason: error.to_string(),
+            remedy: remedy(error),
+        }))
+    }
+
+    fn push(&mut self, row: Row) -> Sent {
+        self.rows.push(row);
+        if self.rows.len() < ROWS {
+            return Ok(());
+        }
+        self.hand_over()
+    }
+
+    fn hand_over(&mut self) -> Sent {
+        self.give.send(std::mem::take(&mut self.rows))
+    }
+}
+
+/// A directory that stands at its target.
+struct Standing {
+    opened: Directory,
+    device: u64,
+}
+
+impl Standing {
+    /// None: it is not there, or cannot be looked into.
+    fn open(target: &Path) -> Option<Self> {
+        let opened = Directory::open(target).ok()?;
+        let device = opened.status_of_name(OsStr::new(".")).ok()?.device;
+        Some(Self { opened, device })
+    }
+}
+
+/// The real path of the nearest ancestor that exists, and the rest as written.
+pub(crate) fn resolve(directory: &Path) -> PathBuf {
+    files::final_path(directory).unwrap_or_else(|_| directory.to_owned())
+}

@@ -1,0 +1,194 @@
+//! Trees that are there already, as far as they are.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_host::machine;
+use forebay_mover::{
+    Did, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
+};
+
+fn options() -> Options {
+    Options {
+        workers: 2,
+        piece_bytes: 1 << 20,
+        durable: true,
+        placing: Placing::Renamed,
+        verify: Verify::Copy,
+        checksum: false,
+        bytes_per_s_max: None,
+        tag: "7".into(),
+    }
+}
+
+/// A tree of three directories with twelve files each, and room for its copy and a journal.
+struct Place {
+    scratch: tempfile::TempDir,
+}
+
+const FILES: u64 = 36;
+
+impl Place {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let place = Self { scratch };
+        for directory in ["a", "a/b", "c"] {
+            fs::create_dir_all(place.source(directory)).expect("mkdir");
+            for number in 0..12 {
+                let name = format!("{directory}/{number}");
+                fs::write(place.source(&name), &name).expect("write");
+            }
+        }
+        place
+    }
+
+    fn source(&self, name: &str) -> PathBuf {
+        self.scratch.path().join("in").join(name)
+    }
+
+    fn target(&self, name: &str) -> PathBuf {
+        self.scratch.path().join("out").join(name)
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.scratch.path().join("journal")
+    }
+
+    /// In a new journal.
+    fn planned(&self) -> Journal {
+        Journal::remove(&self.journal_path()).expect("removed");
+        let journal = Journal::open(&self.journal_path()).expect("made");
+        let transfer = Transfer {
+            what: What::Directory,
+            source: self.source(""),
+            target: self.target(""),
+        };
+        journal.plan(&[transfer]).expect("planned");
+        journal
+    }
+}
+
+/// What was done, and how many bytes were copied.
+fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
+    let (copied, passed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let count = |did| match did {
+        Did::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),
+        Did::Passed(bytes) => drop(passed.fetch_add(bytes, Ordering::Relaxed)),
+        Did::File => {}
+    };
+    let moved = carry_out(journal, options, &count, &|| false).expect("carried out");
+    let copied = copied.into_inner();
+    assert_eq!(moved.failures, []);
+    assert_eq!(
+        copied + passed.into_inner(),
+        moved.bytes,
+        "progress adds up"
+    );
+    (moved, copied)
+}
+
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).expect("there"))
+}
+
+#[test]
+fn what_is_there_is_found_while_it_is_looked_for_and_counts_when_it_is_synced() {
+    let place = Place::new();
+    let (first, _) = moved(&place.planned(), &options());
+    assert_eq!((first.files, first.unchanged_files), (FILES, 0));
+    let before = inode(&place.target("a/b/7"));
+    let journal = place.planned();
+    let counts = journal.counts().expect("counts");
+    assert_eq!(counts.of(State::Copied).files, FILES);
+    assert_eq!(counts.of(State::Placed).files, 0, "nobody has synced it");
+    let (again, copied) = moved(&journal, &options());
+    assert_eq!((again.files, again.unchanged_files), (FILES, FILES));
+    assert_eq!((copied, again.bytes), (0, first.bytes));
+    assert_eq!(again.counts, first.counts);
+    assert_eq!(inode(&place.target("a/b/7")), before);
+}
+
+#[test]
+fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there() {
+    let place = Place::new();
+    moved(&place.planned(), &options());
+    drop(place.planned());
+    fs::remove_file(place.target("a/3")).expect("removed");
+    fs::write(place.target("c/4"), "another").expect("written");
+    let journal = Journal::open_existing(&place.journal_path()).expect("opened");
+    let (again, copied) = moved(&journal, &options());
+    assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 2));
+    assert_eq!(copied, 2 * "a/3".len() as u64);
+    assert!(again.counts.is_complete());
+    assert_eq!(fs::read(place.target("c/4")).expect("read"), b"c/4");
+    assert_eq!(fs::read(place.target("a/3")).expect("read"), b"a/3");
+}
+
+#[test]
+fn what_is_not_the_same_is_moved_and_the_rest_stays() {
+    let place = Place::new();
+    fs::write(place.source("empty"), "").expect("written");
+    fs::hard_link(place.source("a/1"), place.source("a/again")).expect("linked");
+    symlink("a/1", place.source("link")).expect("linked");
+    moved(&place.planned(), &options());
+    fs::write(place.source("a/2"), "longer than before").expect("written");
+    fs::create_dir(place.source("c/new")).expect("mkdir");
+    fs::write(place.source("c/new/file"), "new").expect("written");
+    let closed = fs::Permissions::from_mode(0o400);
+    fs::set_permissions(place.source("a/b/5"), closed).expect("closed");
+    fs::remove_file(place.target("c/6")).expect("removed");
+    fs::remove_file(place.target("link")).expect("removed");
+    fs::remove_dir_all(place.target("a/b")).expect("removed");
+    let (again, copied) = moved(&place.planned(), &options());
+    let expected = "longer than before".len() + "new".len() + "c/6".len();
+    let below: usize = (0..12).map(|number| format!("a/b/{number}").len()).sum();
+    assert_eq!(copied, (expected + below) as u64);
+    assert!(again.counts.is_complete());
+    for (name, content) in [
+        ("a/2", "longer than before"),
+        ("c/new/file", "new"),
+        ("c/6", "c/6"),
+    ] {
+        assert_eq!(
+            fs::read_to_string(place.target(name)).expect("read"),
+            content
+        );
+    }
+    let mode = |path: PathBuf| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    assert_eq!(mode(place.target("a/b/5")), 0o400);
+    assert_eq!(inode(&place.target("a/1")), inode(&place.target("a/again")));
+    assert!(place.target("link").is_symlink());
+}
+
+#[test]
+fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
+    let modes = [0o400, 0o600, 0o644, 0o666, 0o755, 0o4755, 0o2750, 0o000];
+    let name = |mode: u32| format!("c/mode {mode:o}");
+    let place = Place::new();
+    for round in ["new", "there"] {
+        for mode in modes {
+            let path = place.source(&name(mode));
+            fs::remove_file(&path).ok(); // of the round before
+            fs::write(&path, round).expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+        }
+        if !machine::is_root() {
+            fs::remove_file(place.source(&name(0))).expect("removed"); // only root reads that one
+        }
+        moved(&place.planned(), &options());
+        for mode in modes
+            .into_iter()
+            .filter(|mode| *mode != 0 || machine::is_root())
+        {
+            let found = fs::metadata(place.target(&name(mode))).expect("there");
+            assert_eq!(
+                found.permissions().mode() & 0o7777,
+                mode,
+                "{round} {mode:o}"
+            );
+        }
+    }
+}
