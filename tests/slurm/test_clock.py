@@ -28,7 +28,7 @@ def begins(batch, options, body, left_s, *directives):
 def listed(batch):
     (path,) = batch.state.glob("*@n2.FILES-NOT-SAFE")
     lines = [line.split("\t") for line in path.read_text().splitlines() if not line.startswith("#")]
-    return {os.path.basename(source): (int(size), source, target) for size, source, target in lines}
+    return {os.path.basename(source): (int(size), source, target) for size, source, target, _ in lines}
 
 
 def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):

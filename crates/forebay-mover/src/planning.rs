@@ -15,7 +15,7 @@ use crate::{Error, Failure, Journal, Transfer, What};
 /// Rows of one transaction.
 const ROWS: usize = 4096;
 
-/// Told of each file and directory that is written down, in portions: how many. Says whether to go on.
+/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on.
 pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Something found in a source.
@@ -318,6 +318,8 @@ impl Looking<'_> {
         let top = self.directory(source.clone(), target.clone(), true);
         let mut open = vec![(top, source, target)];
         while let Some((directory, source, target)) = open.pop() {
+            // To name a target's directory its file system is asked, which may be slow.
+            self.go_on(0)?;
             let names = match files::names_in(&source) {
                 Ok(names) => names,
                 Err(error) => {
@@ -396,7 +398,11 @@ impl Looking<'_> {
             }
             change.commit()
         })?;
-        if (self.on_planned)(rows.len() as u64) {
+        self.go_on(rows.len() as u64)
+    }
+
+    fn go_on(&self, planned: u64) -> Result<(), Error> {
+        if (self.on_planned)(planned) {
             Ok(())
         } else {
             Err(Error::PlanInterrupted)
