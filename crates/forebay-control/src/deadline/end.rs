@@ -116,9 +116,13 @@ fn lsf_left(said: &str) -> Option<Option<f64>> {
         [time] | [time, "L"] => time,
         _ => return None,
     };
-    let (hours, minutes) = time.split_once(':')?;
-    let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    Some(Some(f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0))
+    // With seconds where LSB_HMS_TIME_FORMAT is set.
+    let smallest_s = match time.split(':').count() {
+        2 => 60.0,
+        3 => 1.0,
+        _ => return None,
+    };
+    Some(Some(colons(time)? * smallest_s))
 }
 
 fn pbs(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
@@ -180,6 +184,8 @@ mod tests {
     fn hours_and_minutes_of_a_run_limit_are_read() {
         assert_eq!(lsf_left("0:23 L\n"), Some(Some(1380.0)));
         assert_eq!(lsf_left("12:05 L"), Some(Some(43500.0)));
+        assert_eq!(lsf_left("12:05:07 L"), Some(Some(43507.0)));
+        assert_eq!(lsf_left("12"), None);
         assert_eq!(lsf_left("12:05 E"), Some(None), "an estimate ends no job");
         assert_eq!(lsf_left("-"), Some(None));
         assert_eq!(lsf_left("Job <7> is not found"), None);
