@@ -4,11 +4,14 @@ tests/slurm has the real thing for Slurm."""
 
 import json
 import os
+import shlex
+import signal
 import time
 
 import pytest
 
 from job import DW
+from slow import MODEL
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 BODY = "mkdir ${DW_JOB_STRIPED}out; echo x > ${DW_JOB_STRIPED}out/x"
@@ -118,10 +121,9 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
     assert (done.returncode, account["job_status"], account["not_safe"]["files"]) == (122, 124, 1), (
         done.stderr
     )
-    listed = [line for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
-    (line,) = listed
-    size, source, target = line.rstrip("\n").split("\t")
-    assert size == "3" and source.endswith("out/tab\\x09here") and target.endswith("results/tab\\x09here")
+    (line,) = [line for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
+    size, source, target, why = line.rstrip("\n").split("\t")
+    assert size == "3" and "a directory stands at its place" in why and source.endswith("out/tab\\x09here") and target.endswith("results/tab\\x09here")
     assert f"not safe: {account['not_safe']['first'][0]}" in done.stderr
     (shown,) = json.loads(job.command("status", "--json").stdout)
     assert (shown["not_safe_files"], shown["not_safe_list"]) == (1, account["not_safe"]["list"])
@@ -146,3 +148,124 @@ def test_what_cannot_be_meant_is_refused(job, option, value, hint):
     job.script("touch ran", DW)
     done = job.run(option, value)
     assert done.returncode == 2 and hint in done.stderr and not (job.directory / "ran").exists()
+
+
+SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+AT_ONCE = ("--json", "--deadline", "1:00:00")
+
+
+def listed(account):
+    """What the list names: bytes, target and reason by the name of the file."""
+    lines = [line.rstrip("\n") for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
+    fields = [line.split("\t") for line in lines]
+    return {os.path.basename(source): (int(size), target, why) for size, source, target, why in fields}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_only_the_drain_takes_out_is_looked_after_too(job, late):
+    """Also where the job's launcher, or its wait command, tells of it first."""
+    pfs = job.directory / "pfs"
+    (pfs / "x" / "x").mkdir(parents=True)
+    told = f"export PERSIST_DIR=$DW_JOB_STRIPED PFS_DIR={shlex.quote(str(pfs))}; spectral_wait.py; exec sleep 300"
+    job.script("echo x > ${DW_JOB_STRIPED}x; " + (told if late else "exec sleep 300"), DW)
+    done = job.run(*SOON, *(["--spectral"] if late else ["--drain", f"*:to={pfs}"]))
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"]) == (122, 124), done.stderr
+    assert account["deadline"]["ended_job"] and "2 B in 1 files" in account["deadline"]["warnings"][-1]
+    size, target, why = listed(account)["x"]
+    assert (size, target) == (2, str(pfs / "x" / "x")) and "a directory stands at its place" in why
+
+
+def test_a_job_of_which_nothing_is_staged_out_troubles_no_scheduler(job):
+    commands = job.directory.parent / "commands"
+    commands.mkdir()
+    (commands / "squeue").write_text('#!/bin/sh\ntouch "$ASKED"\n')
+    (commands / "squeue").chmod(0o755)
+    job.script("sleep 1.5; touch ran", DW)
+    asked = job.directory / "asked"
+    done = job.run("--json", PATH=f"{commands}:{os.environ['PATH']}", SLURM_JOB_ID="7", ASKED=str(asked))
+    assert (done.returncode, json.loads(done.stdout)["deadline"]) == (0, None), done.stderr
+    assert (job.directory / "ran").exists() and not asked.exists()
+
+
+def test_a_job_that_ends_waits_for_no_scheduler(job):
+    """It is asked again because the job would be ended now, and does not answer."""
+    commands = job.directory.parent / "commands"
+    commands.mkdir()
+    (commands / "squeue").write_text(
+        "#!/bin/sh\n[ -e first ] || { touch first; echo $(($(date +%s) + 13)); exit; }\necho $$ > asking\n"
+        "mv asking asked; exec sleep 600\n"
+    )
+    (commands / "squeue").chmod(0o755)
+    job.script(BODY + "; until [ -s asked ]; do sleep 0.01; done", DW, STAGE_OUT)
+    options = ("--json", "--drain-margin", "0:01")
+    done = job.run(*options, PATH=f"{commands}:{os.environ['PATH']}", SLURM_JOB_ID="7")
+    deadline = json.loads(done.stdout)["deadline"]
+    assert (done.returncode, deadline["told_by"], deadline["ended_job"]) == (0, "squeue", False), done.stderr
+    # What is not answered for long is taken for unchanged, and that is said.
+    assert not any("the job is ended now" in warning for warning in deadline["warnings"]), deadline
+    assert not os.path.exists(f"/proc/{(job.directory / 'asked').read_text().strip()}")
+    job.leaves_nothing()
+
+
+def test_whatever_was_asked_for_and_is_not_safe_is_named_with_its_reason(job):
+    """What cannot be staged ends no job before its time; a directory that cannot be looked into may hold data."""
+    job.as_nobody()
+    body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; sleep 1.5"
+    absent = "#DW stage_out type=file source=$DW_JOB_STRIPED/absent destination=%d/absent"
+    (job.directory / "results").mkdir()
+    os.chown(job.directory / "results", job.user, job.user)
+    job.script(body % "", DW, STAGE_OUT, absent)
+    done = job.run(*SOON, "--drain", "x")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["deadline"]["ended_job"]) == (123, False), done.stderr
+    named = listed(account)
+    assert set(named) == {"pipe", "absent"} and account["not_safe"]["files"] == 2
+    assert named["pipe"][:2] == (0, "-") and "it is a fifo" in named["pipe"][2]
+    assert named["absent"][1].endswith("/absent") and "does not exist" in named["absent"][2]
+    job.script(body % "mkdir ${DW_JOB_STRIPED}out/shut; chmod 0 ${DW_JOB_STRIPED}out/shut;", DW, STAGE_OUT)
+    done = job.run(*SOON, "--drain", "x")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["deadline"]["ended_job"]) == (122, True), done.stderr
+    assert set(listed(account)) == {"pipe", "shut"} and "Permission denied" in listed(account)["shut"][2]
+    (job.directory / "job.sh").unlink()
+
+
+def test_a_stage_out_that_cannot_begin_names_all_that_is_not_safe(job):
+    damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
+    job.script(f"{BODY}; {damage}", DW, STAGE_OUT)
+    done = job.run(*AT_ONCE)
+    account = json.loads(done.stdout)
+    assert done.returncode == 123, done.stderr
+    size, target, why = listed(account)["x"]
+    assert (size, target) == (2, str(job.directory / "results" / "x")) and "is damaged" in why
+
+
+def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
+    """The copy in hand is stopped: it may take longer than the time there is."""
+    (job.directory / "slow.toml").write_text(MODEL)
+    big = "mkdir ${DW_JOB_STRIPED}out; head -c 100000000 /dev/zero > ${DW_JOB_STRIPED}out/big; exec sleep 300"
+    job.script(big, DW.replace("64MiB", "256MiB"), STAGE_OUT)
+    results = job.directory / "results"
+    process = job.start(*AT_ONCE, "--drain", "big", "--pfs-model", "slow.toml")
+
+    def lists():
+        return list(job.state.glob("*.FILES-NOT-SAFE"))
+
+    def wait_for(reached):
+        end = time.monotonic() + 60
+        while not reached():
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.005)
+
+    wait_for(lambda: results.exists() and any(path.name.endswith(".part") for path in results.iterdir()))
+    process.send_signal(signal.SIGTERM)
+    wait_for(lists)
+    assert "\t" in lists()[0].read_text() and not (results / "big").exists()
+    out, err = process.communicate(timeout=60)
+    account = json.loads(out)
+    drain = account["drain"]
+    assert (process.returncode, drain["failures"], drain["done"], drain["waiting"]) == (143, [], 0, 1), err
+    assert account["stage_out"]["files"] == 1 and (results / "big").stat().st_size == 100000000
+    assert account["not_safe"] is None and lists() == []
+    job.leaves_nothing()

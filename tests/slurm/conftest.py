@@ -31,6 +31,12 @@ def users(cluster, request):
     yield from made(cluster, NOBODY, request)
 
 
+@pytest.fixture
+def roots(cluster, request):
+    """Root's jobs only."""
+    yield from made(cluster, None, request)
+
+
 def made(cluster, user, request):
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)
     batch = Batch(cluster, user, name)

@@ -92,10 +92,32 @@ def test_a_node_that_cannot_be_reached_is_named(users):
     program = users.cluster.build / "bin" / "forebay"
     done = users.run("env", "PATH=/nowhere", program, "gather", check=False)
     assert done.returncode == 1
-    assert "error: n2: there is no srun to reach it; run forebay clean there" in done.stderr
+    assert "error: n2: there is no srun to reach it; use --rsh ssh, or run forebay clean there" in done.stderr
     assert "hint: when it can be reached: forebay gather --nodes n2" in done.stderr
     users.run("forebay", "gather")
     assert users.left() == []
+
+
+# As ssh does: the words are given to the shell at the other end, and the environment stays here.
+REMOTE = """#!/bin/bash
+[ "$1" = -q ] && shift
+node=$(pgrep -f "^/bin/bash [^ ]*/node.sh $1 ")
+exec env -i PATH="$PATH" nsenter --target "$node" --net --mount --uts --pid /bin/sh -c "${*:2}"
+"""
+
+
+def test_gather_reaches_nodes_by_a_remote_shell_too(roots):
+    """Where no Slurm does; only root can enter another host here."""
+    roots.state = roots.directory / "state of $USER"
+    half_a_job(roots)
+    remote = roots.directory / "remote"
+    remote.write_text(REMOTE)
+    remote.chmod(0o755)
+    done = roots.run("forebay", "gather", "--json", "--rsh", "/bin/false", check=False)
+    assert done.returncode == 1 and "n2: it did not answer: exit status: 1" in done.stderr
+    (gathered,) = json.loads(roots.run("forebay", "gather", "--json", "--rsh", f"'{remote}' -q").stdout)
+    assert (gathered["node"], gathered["files"], gathered["error"]) == ("n2", 1, None)
+    assert roots.arrived() == ["rank0", "rank1"] and roots.left() == [] and roots.status("n2") == []
 
 
 def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):

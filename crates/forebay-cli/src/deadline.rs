@@ -61,6 +61,6 @@ pub fn tell(not_safe: &NotSafe) {
         not_safe.list.display(),
     );
     hint(&format!(
-        "{bytes} in {files} files are on this machine only; {list} lists them"
+        "{bytes} are on this machine only; {list} names all {files} files and what is wrong with them"
     ));
 }

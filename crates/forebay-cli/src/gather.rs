@@ -19,15 +19,32 @@ use crate::messages::{data, error, fail, hint, json, say, warn};
 /// Nodes that are at work at once.
 const AT_ONCE: usize = 32;
 const LAUNCHER: &str = "srun";
+/// Where jobs are recorded; a remote shell does not take it along.
+const STATE: &str = "FOREBAY_STATE";
 
 #[derive(Debug, Args)]
 pub struct GatherArguments {
     /// Only what these nodes hold [default: all that hold something]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<String>,
+    /// How nodes are reached where there is no srun: COMMAND NODE WORDS runs the words there, for example 'ssh -q'
+    #[arg(long, value_name = "COMMAND", value_parser = remote_shell)]
+    pub rsh: Option<RemoteShell>,
     /// Print a JSON list, an object for each node
     #[arg(long)]
     pub json: bool,
+}
+
+/// The words of `--rsh`: at least one.
+#[derive(Debug, Clone)]
+pub struct RemoteShell(Vec<String>);
+
+fn remote_shell(text: &str) -> Result<RemoteShell, String> {
+    let words = shlex::split(text).ok_or("a quote is not closed")?;
+    if words.is_empty() {
+        return Err("write for example ssh".to_owned());
+    }
+    Ok(RemoteShell(words))
 }
 
 /// What one node did.
@@ -58,7 +75,10 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     let all: Vec<Asked> = held.into_iter().collect();
     let mut gathered = Vec::new();
     for some in all.chunks(AT_ONCE) {
-        let begun: Vec<_> = some.iter().map(|asked| (asked, begin(asked))).collect();
+        let begun: Vec<_> = some
+            .iter()
+            .map(|asked| (asked, begin(asked, arguments.rsh.as_ref())))
+            .collect();
         gathered.extend(begun.into_iter().map(|(asked, child)| finish(asked, child)));
     }
     let code = gathered.iter().map(complain).max().unwrap_or(0);
@@ -94,28 +114,56 @@ fn held(wanted: &[String]) -> Result<BTreeMap<String, Vec<String>>, forebay_cont
 }
 
 /// Starts `forebay clean` on the node.
-fn begin((node, jobs): &Asked) -> Result<Child, String> {
+fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, String> {
     let program = machine::this_program().map_err(|error| error.to_string())?;
-    let mut words: Vec<OsString> = Vec::new();
-    if *node != machine::hostname() {
-        let launcher = machine::find_other_program(LAUNCHER).ok_or_else(|| {
-            format!("there is no {LAUNCHER} to reach it; run forebay clean there")
-        })?;
-        words.push(launcher.into());
-        let options = ["--nodes=1", "--ntasks=1", "--quiet", "--nodelist"];
-        words.extend(options.map(OsString::from));
-        words.push(node.into());
-        if in_a_schedulers_job() {
-            words.push("--overlap".into());
-        }
-    }
-    words.push(program.into());
-    words.extend(["clean", "--json"].map(OsString::from));
-    words.extend(jobs.iter().map(OsString::from));
+    let mut clean = vec![OsString::from(program)];
+    clean.extend(["clean", "--json"].map(OsString::from));
+    clean.extend(jobs.iter().map(OsString::from));
+    let words = match rsh {
+        _ if *node == machine::hostname() => clean,
+        Some(rsh) => through_shell(rsh, node, clean)?,
+        None => through_launcher(node, clean)?,
+    };
     let mut started = command(&words[0]);
     started.args(&words[1..]).stdin(Stdio::null());
     let started = started.stdout(Stdio::piped()).spawn();
     started.map_err(|error| format!("cannot run {}: {error}", Path::new(&words[0]).display()))
+}
+
+fn through_launcher(node: &str, clean: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let launcher = machine::find_other_program(LAUNCHER).ok_or_else(|| {
+        format!("there is no {LAUNCHER} to reach it; use --rsh ssh, or run forebay clean there")
+    })?;
+    let mut words = vec![launcher.into()];
+    let options = ["--nodes=1", "--ntasks=1", "--quiet", "--nodelist", node];
+    words.extend(options.map(OsString::from));
+    if in_a_schedulers_job() {
+        words.push("--overlap".into());
+    }
+    words.extend(clean);
+    Ok(words)
+}
+
+/// The shell at the other end reads the words once more.
+fn through_shell(
+    RemoteShell(rsh): &RemoteShell,
+    node: &str,
+    clean: Vec<OsString>,
+) -> Result<Vec<OsString>, String> {
+    let state = std::env::var_os(STATE).map(|state| {
+        let mut set = OsString::from(format!("{STATE}="));
+        set.push(state);
+        ["env".into(), set]
+    });
+    let mut words: Vec<OsString> = rsh.iter().map(OsString::from).collect();
+    words.push(node.into());
+    for word in state.into_iter().flatten().chain(clean) {
+        let word = word.into_string().ok();
+        let word = word.ok_or("a path that is not UTF-8 cannot be said to it")?;
+        let quoted = shlex::try_quote(&word).map_err(|error| error.to_string())?;
+        words.push(quoted.into_owned().into());
+    }
+    Ok(words)
 }
 
 fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {

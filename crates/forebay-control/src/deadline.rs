@@ -9,8 +9,8 @@ mod not_safe;
 mod policy;
 mod rate;
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use forebay_host::clock;
@@ -19,6 +19,7 @@ use forebay_mover::{Journal, Number};
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
 
+use crate::drain::Drain;
 use crate::execution::JOB_GRACE;
 use crate::staging::StageOut;
 use crate::{Staged, Watcher};
@@ -32,6 +33,8 @@ pub use rate::Measured;
 /// Kept free before the end: a part of the time there is, and no more than so much.
 const MARGIN_SHARE: f64 = 0.05;
 const MARGIN_S_MAX: f64 = 60.0;
+/// How often a job that stages nothing out is looked at, whether it has asked for it meanwhile.
+const ASKED_LOOK: Duration = Duration::from_secs(1);
 /// Longer than any job: a thousand years.
 const NEVER_S: f64 = 1000.0 * 365.0 * 86_400.0;
 
@@ -83,35 +86,98 @@ enum Wanted {
     End,
 }
 
-/// Watches over a job that stages out.
+/// Watches over a job that stages out, or whose programs may ask for it.
 pub(crate) struct Guard<'a> {
+    /// As it was when the job began.
     stage_out: StageOut<'a>,
+    drain: Option<&'a Drain<'a>>,
     watcher: &'a dyn Watcher,
-    terms: Terms,
-    signal: Option<i32>,
-    /// Is there nobody to be asked again?
-    end_is_given: bool,
+    wishes: &'a DeadlineWishes,
+    stage_in: Option<Staged>,
+    /// The end that the user says.
+    given: Option<End>,
+    /// Not settled: nobody was asked yet. None: the job has no end, or it cannot be known.
+    duty: OnceLock<Option<Duty>>,
     wanted: Mutex<Option<Wanted>>,
+}
+
+/// What there is to do where the end is known.
+struct Duty {
+    terms: Terms,
     account: Mutex<DeadlineAccount>,
 }
 
 impl<'a> Guard<'a> {
-    /// None if no end of the job is known.
+    /// None if the job cannot have an end that anybody could know.
     pub(crate) fn of(
-        wishes: &DeadlineWishes,
+        wishes: &'a DeadlineWishes,
         under_scheduler: bool,
         stage_out: StageOut<'a>,
+        drain: Option<&'a Drain<'a>>,
         stage_in: Option<&Staged>,
         watcher: &'a dyn Watcher,
     ) -> Option<Self> {
-        let end = match wishes.end_after {
-            Some(after) => Some(end::after(after.as_secs_f64(), "--deadline")),
-            None if under_scheduler => known_end(watcher),
-            None => None,
-        }?;
+        let given = wishes.end_after;
+        let given = given.map(|after| end::after(after.as_secs_f64(), "--deadline"));
+        (given.is_some() || under_scheduler).then(|| Self {
+            stage_out,
+            drain,
+            watcher,
+            wishes,
+            stage_in: stage_in.cloned(),
+            given,
+            duty: OnceLock::new(),
+            wanted: Mutex::new(None),
+        })
+    }
+
+    /// Asks for the end of a job of which something is to be staged out. Where its programs will first have to
+    /// ask for that, nobody is troubled yet.
+    pub(crate) fn begin(&self) {
+        if self.is_asked_for() {
+            self.duty(&|| true);
+        }
+    }
+
+    /// Is the job's end known, or to be reckoned with since nobody was asked yet?
+    pub(crate) fn is_on_duty(&self) -> bool {
+        let duty = self.duty.get();
+        duty.map_or_else(|| self.is_asked_for(), Option::is_some)
+    }
+
+    fn is_asked_for(&self) -> bool {
+        self.stage_out().is_asked_for()
+    }
+
+    /// As it is now: launchers may have told Spectral's directories meanwhile.
+    fn stage_out(&self) -> StageOut<'a> {
+        StageOut {
+            elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
+            ..self.stage_out.clone()
+        }
+    }
+
+    /// Learns the end if nobody was asked yet; none if there is none.
+    fn duty(&self, go_on: &dyn Fn() -> bool) -> Option<&Duty> {
+        if let Some(duty) = self.duty.get() {
+            return duty.as_ref();
+        }
+        let end = match self.given {
+            Some(end) => Some(end),
+            None => known_end(self.watcher, go_on),
+        };
+        if end.is_none() && !go_on() {
+            return None; // it was not waited for
+        }
+        let settled = || end.map(|end| self.settled(end));
+        self.duty.get_or_init(settled).as_ref()
+    }
+
+    fn settled(&self, end: End) -> Duty {
+        let wishes = self.wishes;
         let left_s = end.unix_s - clock::unix_seconds();
         let margin_s = (left_s * MARGIN_SHARE).clamp(0.0, MARGIN_S_MAX);
-        let (bytes_per_s, measured) = rate::rate(wishes.drain_bytes_per_s, stage_in);
+        let (bytes_per_s, measured) = rate::rate(wishes.drain_bytes_per_s, self.stage_in.as_ref());
         let terms = Terms {
             bytes_per_s,
             margin_s: wishes
@@ -120,67 +186,77 @@ impl<'a> Guard<'a> {
             grace_s: JOB_GRACE.as_secs_f64(),
             signal_s: wishes.signal.map(|signal| signal.before.as_secs_f64()),
         };
-        watcher.explain(&format!(
+        self.watcher.explain(&format!(
             "the job ends in {left_s:.0} s, as {} says; stage-out is reckoned with {:.0} MB/s ({measured:?}), \
              and {:.0} s are kept free",
             end.told_by,
             bytes_per_s / 1e6,
             terms.margin_s
         ));
-        Some(Self {
-            stage_out,
-            watcher,
+        let account = DeadlineAccount {
+            end_unix_s: end.unix_s,
+            told_by: end.told_by,
+            drain_bytes_per_s: bytes_per_s,
+            drain_rate_from: measured,
+            warnings: Vec::new(),
+            signalled: None,
+            ended_job: false,
+        };
+        Duty {
             terms,
-            signal: wishes.signal.map(|signal| signal.signal),
-            end_is_given: wishes.end_after.is_some(),
-            wanted: Mutex::new(None),
-            account: Mutex::new(DeadlineAccount {
-                end_unix_s: end.unix_s,
-                told_by: end.told_by,
-                drain_bytes_per_s: bytes_per_s,
-                drain_rate_from: measured,
-                warnings: Vec::new(),
-                signalled: None,
-                ended_job: false,
-            }),
-        })
+            account: Mutex::new(account),
+        }
     }
 
     /// Looks until the job has ended (`stop` is closed then), and rings when the one who waits for it has
-    /// something to do.
+    /// something to do. A job that has ended waits for one call to a file system at most.
     pub(crate) fn watch(&self, stop: &Receiver<()>, bell: &Bell) {
-        let mut said = Said::default();
-        let mut ask_again_s = self.left_s() / 2.0;
-        loop {
-            if self.left_s() < ask_again_s && self.left_s() > MARGIN_S_MAX {
-                self.end_has_moved();
-                ask_again_s = self.left_s() / 2.0;
+        let is_over =
+            |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
+        let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
+        while !self.is_asked_for() {
+            if is_over(ASKED_LOOK) {
+                return;
             }
-            let now = self.look();
-            let next_s = match decide(&now, &self.terms, &said) {
+        }
+        let Some(duty) = self.duty(&go_on) else {
+            return;
+        };
+        let mut said = Said::default();
+        let mut ask_again_s = duty.left_s() / 2.0;
+        let mut trouble = None;
+        while go_on() {
+            if duty.left_s() < ask_again_s && duty.left_s() > MARGIN_S_MAX {
+                self.end_has_moved(duty, &go_on);
+                ask_again_s = duty.left_s() / 2.0;
+            }
+            let Some(now) = self.look(duty, &go_on, &mut trouble) else {
+                return;
+            };
+            let next_s = match decide(&now, &duty.terms, &said) {
                 Action::GoOn(seconds) => seconds,
                 Action::Warn => {
                     said.warned_bytes = now.bytes.max(1);
-                    self.warn(&now);
+                    self.warn(duty, &now);
                     0.0
                 }
                 // The limit may have been extended meanwhile.
-                Action::Signal | Action::End if self.end_has_moved() => 0.0,
+                Action::Signal | Action::End if self.end_has_moved(duty, &go_on) => 0.0,
+                Action::Signal | Action::End if !go_on() => return,
                 Action::Signal => {
                     said.signalled = true;
-                    if let Some(signal) = self.signal {
-                        self.want(Wanted::Signal(signal), bell);
+                    if let Some(signal) = self.wishes.signal {
+                        self.want(Wanted::Signal(signal.signal), bell);
                     }
                     1.0
                 }
                 Action::End => {
-                    self.tell_of_the_end(&now);
+                    self.tell_of_the_end(duty, &now);
                     return self.want(Wanted::End, bell);
                 }
             };
-            match stop.recv_timeout(Duration::from_secs_f64(next_s)) {
-                Err(RecvTimeoutError::Timeout) => {}
-                _ => return,
+            if is_over(Duration::from_secs_f64(next_s)) {
+                return;
             }
         }
     }
@@ -191,17 +267,19 @@ impl<'a> Guard<'a> {
     /// If /proc cannot be read.
     pub(crate) fn obey(&self, events: &Events) -> forebay_host::Result<bool> {
         let wanted = locked(&self.wanted).take();
+        let Some((wanted, duty)) = wanted.zip(self.known()) else {
+            return Ok(false);
+        };
         match wanted {
-            None => {}
-            Some(Wanted::End) => {
-                locked(&self.account).ended_job = true;
+            Wanted::End => {
+                locked(&duty.account).ended_job = true;
                 return Ok(true);
             }
-            Some(Wanted::Signal(signal)) => {
+            Wanted::Signal(signal) => {
                 let count = events.signal_those_that_catch(signal)?;
-                locked(&self.account).signalled = Some(count);
+                locked(&duty.account).signalled = Some(count);
                 if count == 0 {
-                    self.warning(format!(
+                    self.warning(duty, format!(
                         "the job's end is near, and none of its processes catches signal {signal}"
                     ));
                 } else {
@@ -214,24 +292,38 @@ impl<'a> Guard<'a> {
         Ok(false)
     }
 
-    /// How it went.
-    pub(crate) fn account(&self) -> DeadlineAccount {
-        locked(&self.account).clone()
+    fn known(&self) -> Option<&Duty> {
+        self.duty.get().and_then(Option::as_ref)
     }
 
-    /// Is so little time left that a stage-out which begins now may be cut short?
+    /// How it went; none if no end was known.
+    pub(crate) fn account(&self) -> Option<DeadlineAccount> {
+        self.known().map(|duty| locked(&duty.account).clone())
+    }
+
+    /// Was the job ended so that stage-out has time?
+    pub(crate) fn has_ended_job(&self) -> bool {
+        self.known()
+            .is_some_and(|duty| locked(&duty.account).ended_job)
+    }
+
+    /// Is so little time left that a stage-out which begins now may be cut short? Where nobody was asked yet,
+    /// it may be.
     pub(crate) fn is_near(&self, journal: &Journal) -> bool {
+        let Some(duty) = self.known() else {
+            return self.duty.get().is_none();
+        };
         // A journal that cannot be read will be said to be so by the stage-out.
         let open = journal
             .counts()
             .map_or_else(|_| Number::default(), |counts| counts.open());
         let now = Situation {
-            left_s: self.left_s(),
+            left_s: duty.left_s(),
             files: open.files,
             bytes: open.bytes,
             look_s: 0.0,
         };
-        now.is_near(&self.terms)
+        now.is_near(&duty.terms)
     }
 
     fn want(&self, wanted: Wanted, bell: &Bell) {
@@ -239,42 +331,54 @@ impl<'a> Guard<'a> {
         bell.ring();
     }
 
-    fn left_s(&self) -> f64 {
-        locked(&self.account).end_unix_s - clock::unix_seconds()
-    }
-
-    /// What would have to be staged out now. Only names, sizes and times are looked at.
-    fn look(&self) -> Situation {
+    /// What would have to be staged out now; none if it was not to go on. Only names, sizes and times are looked
+    /// at. What cannot be looked at counts as a file: it may hold data. `trouble` is what was told last of a look
+    /// that failed.
+    fn look(
+        &self,
+        duty: &Duty,
+        go_on: &dyn Fn() -> bool,
+        trouble: &mut Option<String>,
+    ) -> Option<Situation> {
         let began = clock::now();
         let (mut files, mut bytes) = (0, 0);
-        let planned = Journal::in_memory().and_then(|journal| self.stage_out.plan_in(journal));
+        let planned = Journal::in_memory()
+            .and_then(|journal| self.stage_out().plan_in(journal, &|_| go_on()));
         let looked = planned.and_then(|journal| {
-            journal.missing(|missing| {
-                files += 1;
+            journal.missing(go_on, |missing| {
+                files += u64::from(!missing.is_hopeless);
                 bytes += missing.bytes;
             })
         });
-        if let Err(error) = looked {
-            self.watcher.warning(&error.to_string());
+        if !go_on() {
+            return None;
         }
-        let look_s = began.elapsed().as_secs_f64();
-        let left_s = self.left_s();
-        Situation {
-            left_s,
+        if let Err(error) = looked {
+            let error = error.to_string();
+            files += 1;
+            if trouble.as_ref() != Some(&error) {
+                self.watcher.warning(&error);
+            }
+            *trouble = Some(error);
+        }
+        Some(Situation {
+            left_s: duty.left_s(),
             files,
             bytes,
-            look_s,
-        }
+            look_s: began.elapsed().as_secs_f64(),
+        })
     }
 
     /// Asks the scheduler again.
-    fn end_has_moved(&self) -> bool {
-        if self.end_is_given {
+    fn end_has_moved(&self, duty: &Duty, go_on: &dyn Fn() -> bool) -> bool {
+        if self.given.is_some() {
             return false;
         }
         // What cannot be known now is as it was.
-        let Ok(end) = end::ask() else { return false };
-        let mut account = locked(&self.account);
+        let Ok(end) = end::ask(go_on) else {
+            return false;
+        };
+        let mut account = locked(&duty.account);
         // No limit any more is a limit that never comes.
         let end = end.unwrap_or_else(|| end::after(NEVER_S, "the scheduler"));
         let moved_s = end.unix_s - account.end_unix_s;
@@ -290,9 +394,9 @@ impl<'a> Guard<'a> {
         true
     }
 
-    fn warn(&self, now: &Situation) {
-        let (files, needed_s) = (now.files, now.needed_s(&self.terms));
-        self.warning(format!(
+    fn warn(&self, duty: &Duty, now: &Situation) {
+        let (files, needed_s) = (now.files, now.needed_s(&duty.terms));
+        self.warning(duty, format!(
             "{} in {files} files are not safe yet: stage-out takes about {}, and the job ends in {}",
             HumanBytes(now.bytes),
             seconds(needed_s),
@@ -300,14 +404,14 @@ impl<'a> Guard<'a> {
         ));
     }
 
-    fn tell_of_the_end(&self, now: &Situation) {
-        let (files, needed_s) = (now.files, now.needed_s(&self.terms));
+    fn tell_of_the_end(&self, duty: &Duty, now: &Situation) {
+        let (files, needed_s) = (now.files, now.needed_s(&duty.terms));
         let fits = if needed_s > now.left_s {
             ": not all of it will fit"
         } else {
             ""
         };
-        self.warning(format!(
+        self.warning(duty, format!(
             "the job is ended now, so that {} in {files} files can be staged out: about {} of the {} that are \
              left{fits}",
             HumanBytes(now.bytes),
@@ -316,18 +420,26 @@ impl<'a> Guard<'a> {
         ));
     }
 
-    fn warning(&self, text: String) {
+    fn warning(&self, duty: &Duty, text: String) {
         self.watcher.warning(&text);
-        locked(&self.account).warnings.push(text);
+        locked(&duty.account).warnings.push(text);
     }
 }
 
-fn known_end(watcher: &dyn Watcher) -> Option<End> {
+impl Duty {
+    fn left_s(&self) -> f64 {
+        locked(&self.account).end_unix_s - clock::unix_seconds()
+    }
+}
+
+/// None also if it was not to go on.
+fn known_end(watcher: &dyn Watcher, go_on: &dyn Fn() -> bool) -> Option<End> {
     if let Some(end) = end::in_environment() {
         return Some(end);
     }
-    match end::ask() {
+    match end::ask(go_on) {
         Ok(end) => end,
+        Err(_) if !go_on() => None,
         Err(why) => {
             watcher.warning(&format!(
                 "when the job ends is not known ({why}): stage-out will not begin before the job has ended; \

@@ -56,8 +56,6 @@ pub(crate) struct Drain<'a> {
     /// The job's own.
     directory: &'a JobDirectory,
     stops: Stops,
-    /// As often we had been asked to stop when the job was over.
-    stops_at_the_end: Mutex<usize>,
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -91,7 +89,6 @@ impl<'a> Drain<'a> {
             roots: space.roots(&life.request),
             directory: life.directory,
             stops,
-            stops_at_the_end: Mutex::new(usize::MAX),
             rules: Mutex::new(rules),
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -105,7 +102,8 @@ impl<'a> Drain<'a> {
         locked(&self.rules).elsewhere()
     }
 
-    /// Drains as long as the job runs. What is being copied at its end is copied to the end.
+    /// Drains as long as the job runs. What is being copied at its end is copied to the end, unless we are asked
+    /// to stop: then there may be no time for it, and stage-out first names what is not safe.
     ///
     /// # Errors
     /// The job's own; or nothing can be watched, and the job was not begun.
@@ -130,7 +128,6 @@ impl<'a> Drain<'a> {
             let ended = job();
             // The job's processes are no more, so this is all that they have closed.
             self.catch_up(&bell);
-            *locked(&self.stops_at_the_end) = self.stops.count();
             locked(&self.queue).over = true;
             self.changed.notify_all();
             if let Some(yielding) = *locked(&self.yielding) {
@@ -223,7 +220,7 @@ impl<'a> Drain<'a> {
                 self.pause(item.rule, bytes, rate);
             }
         };
-        let cancelled = || self.stops.count() > *locked(&self.stops_at_the_end);
+        let cancelled = || self.stops.count() > 0 && locked(&self.queue).over;
         let copying = Copying {
             tag: self.directory.id(),
             on_bytes: &on_bytes,

@@ -253,16 +253,13 @@ impl Error {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        if let Self::LostSight {
-            kept: Some(kept), ..
-        } = self
-        {
-            return Some(format!(
-                "nothing was deleted: the data are in {}",
-                kept.display()
-            ));
-        }
         let hint = match self {
+            Self::LostSight {
+                kept: Some(kept), ..
+            } => {
+                let kept = kept.display();
+                return Some(format!("nothing was deleted: the data are in {kept}"));
+            }
             Self::Drain { hint, .. } | Self::NoDrain { hint, .. } => hint,
             Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
             Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",

@@ -96,9 +96,7 @@ impl Running<'_> {
         let executed = ended.and_then(|(ended, asked)| {
             let seconds = started.elapsed().as_secs_f64();
             let status = status(ended, asked);
-            let for_stage_out = execution
-                .guard
-                .is_some_and(|guard| guard.account().ended_job);
+            let for_stage_out = execution.guard.is_some_and(Guard::has_ended_job);
             let over_time_limit = asked == Some(Asked::TimeLimit) && !for_stage_out;
             if over_time_limit {
                 life.watcher
@@ -133,7 +131,7 @@ impl Running<'_> {
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
             // The scheduler has sent the same to the job's processes, and kills us soon.
-            Asked::Signal(_) if execution.guard.is_some() => SCHEDULER_GRACE,
+            Asked::Signal(_) if execution.guard.is_some_and(Guard::is_on_duty) => SCHEDULER_GRACE,
             _ => JOB_GRACE,
         };
         let look = |events: &Events| {
@@ -251,9 +249,7 @@ impl Running<'_> {
         let roots = space.roots(&self.life.request);
         let beside = Beside::start(process, words, &roots, &self.events)?;
         let executed = self.execute(execution)?;
-        let is_late = execution
-            .guard
-            .is_some_and(|guard| guard.account().ended_job);
+        let is_late = execution.guard.is_some_and(Guard::has_ended_job);
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
         let in_order = !is_late && !is_stopped;
         let handled = beside.end(in_order, &self.events);

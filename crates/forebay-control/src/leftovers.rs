@@ -288,7 +288,7 @@ impl Recorded {
         let staged = staging.carry_out(&journal, 0);
         if !staged.failures.is_empty() {
             let root = allocation.as_ref().map(Allocation::root);
-            self.list_not_safe(&journal, root)?.1?;
+            self.list_not_safe(&journal, root, None)?.1?;
         }
         Ok(staged)
     }

@@ -16,7 +16,7 @@ use forebay_directive::AccessMode;
 use forebay_host::files::{self, Kind};
 use forebay_host::process::Stops;
 use forebay_host::socket::Listener;
-use forebay_mover::{Failure, Journal};
+use forebay_mover::{Failure, Journal, Planned};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
@@ -222,8 +222,12 @@ pub(crate) fn are_open_in(root: &Path) -> bool {
 /// its request with it.
 ///
 /// # Errors
-/// If the journal cannot be written.
-pub(crate) fn plan_requests(journal: &Journal, root: &Path) -> Result<(), forebay_mover::Error> {
+/// If the journal cannot be written, or it was told to stop.
+pub(crate) fn plan_requests(
+    journal: &Journal,
+    root: &Path,
+    on_planned: Planned,
+) -> Result<(), forebay_mover::Error> {
     let open = match open_in(root) {
         Ok(open) => open,
         Err(error) => {
@@ -244,7 +248,7 @@ pub(crate) fn plan_requests(journal: &Journal, root: &Path) -> Result<(), foreba
             left_out: request.left_out.clone(),
         };
         journal.leave_out(&transfer(&copy), &copy.left_out_of_source())?;
-        journal.add_or_note(&transfer(&copy), &|_| true)?;
+        journal.add_or_note(&transfer(&copy), on_planned)?;
     }
     Ok(())
 }

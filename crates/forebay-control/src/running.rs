@@ -10,7 +10,7 @@ use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::deadline::Guard;
-use crate::drain::{Drain, DrainTo};
+use crate::drain::Drain;
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::journals::STAGE_IN;
@@ -20,7 +20,7 @@ use crate::persistent::{Persistents, Roots};
 use crate::placement::Space;
 use crate::profile::Profile;
 use crate::record::{Phase, Record, Recorded};
-use crate::requests::{Requests, are_open_in, none_is_open};
+use crate::requests::{Requests, none_is_open};
 use crate::staging::{StageOut, Staging, lies_in, plan_in};
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 
@@ -70,9 +70,9 @@ impl Running<'_> {
         recorded.update(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
-            record.drain_to.clone_from(&elsewhere);
+            record.drain_to = elsewhere;
         })?;
-        let guard = self.guard(stage_in.as_ref(), elsewhere);
+        let guard = self.guard(stage_in.as_ref(), drain.as_ref());
         let recording = life.order.recording.as_ref();
         let requests = self.requests()?;
         let socket = requests.iter().map(Requests::variable);
@@ -103,7 +103,7 @@ impl Running<'_> {
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
         let before = self.events.stops().count();
-        let is_late = before > 0 || guard.as_ref().is_some_and(|g| g.account().ended_job);
+        let is_late = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
         outcome.requested = requests.and_then(|requests| self.end(&requests, before, is_late));
         Ok(if self.has_data() {
             self.after_the_script(outcome, before, recorded, drain.as_ref(), guard.as_ref())
@@ -138,7 +138,7 @@ impl Running<'_> {
             undelivered: false,
             kept: None,
             not_safe: None,
-            deadline: execution.guard.map(Guard::account),
+            deadline: execution.guard.and_then(Guard::account),
             profile: profile.map(Path::to_owned),
             exit_code: executed.status,
         }
@@ -154,15 +154,10 @@ impl Running<'_> {
         guard: Option<&Guard>,
     ) -> Outcome {
         let life = self.life;
-        if let Some(space) = self.space {
-            self.check_capacity(space);
-        }
         let mut missing = !outcome.unended_processes.is_empty();
         let drained = drain.map(Drain::tell);
-        let elsewhere = drain.map(Drain::elsewhere).unwrap_or_default();
-        let is_asked = self.allocation().is_some_and(|own| are_open_in(own.root()));
-        if !life.request.stage_out.is_empty() || !elsewhere.is_empty() || is_asked {
-            let stage_out = self.stage_out(elsewhere);
+        let stage_out = self.stage_out(drain);
+        if stage_out.is_asked_for() {
             let (staged, not_safe) =
                 self.stage_everything_out(&stage_out, recorded, guard, before, missing);
             if let Some(drain) = drain {
@@ -177,9 +172,13 @@ impl Running<'_> {
             .zip(drained)
             .map(|(drain, status)| drain.drained(status, staged));
         outcome.undelivered = missing;
-        let ended_job = guard.is_some_and(|guard| guard.account().ended_job);
-        let time_ran_out = guard.is_some() && (ended_job || self.is_asked_to_stop());
+        let time_ran_out = guard.is_some_and(|guard| {
+            guard.has_ended_job() || guard.is_on_duty() && self.is_asked_to_stop()
+        });
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
+        if let Some(space) = self.space {
+            self.check_capacity(space);
+        }
         if !missing {
             // Whatever becomes of the record, the job has ended well.
             let change = if life.order.keep {
@@ -213,19 +212,24 @@ impl Running<'_> {
     ) -> (Staged, Option<NotSafe>) {
         let journal = match stage_out.plan(recorded) {
             Ok(journal) => journal,
-            Err(error) => return (Staged::refused(error), None),
+            Err(error) => {
+                let not_safe = self.list_refused(stage_out, recorded, &error);
+                return (Staged::refused(error), not_safe);
+            }
         };
+        let on_duty = guard.filter(|guard| guard.is_on_duty());
         // May we be killed at any moment from here on?
-        let is_near = guard.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
+        let is_near =
+            on_duty.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
         if is_near {
-            self.list_not_safe(recorded, &journal);
+            self.list_not_safe(recorded, &journal, None);
         }
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
-        let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
+        let is_repeated = on_duty.is_some() && self.events.stops().is_by_sigterm();
         let ignored = if is_repeated { usize::MAX } else { before };
         let staged = self.staging(Direction::Out).carry_out(&journal, ignored);
         let listed = missing || is_near || !staged.failures.is_empty();
-        let not_safe = listed.then(|| self.list_not_safe(recorded, &journal));
+        let not_safe = listed.then(|| self.list_not_safe(recorded, &journal, None));
         (staged, not_safe.flatten())
     }
 
@@ -252,38 +256,66 @@ impl Running<'_> {
         self.persistents.roots(self.allocation())
     }
 
-    fn stage_out(&self, elsewhere: Vec<DrainTo>) -> StageOut<'_> {
+    fn stage_out(&self, drain: Option<&Drain>) -> StageOut<'_> {
         StageOut {
             stages: &self.life.request.stage_out,
-            elsewhere,
+            elsewhere: drain.map(Drain::elsewhere).unwrap_or_default(),
             roots: self.roots(),
             allocation: self.allocation(),
         }
     }
 
-    /// Looks after the end that a scheduler sets, if there is something to be staged out by then.
-    fn guard(&self, stage_in: Option<&Staged>, elsewhere: Vec<DrainTo>) -> Option<Guard<'_>> {
+    /// Looks after the end that a scheduler sets, if there may be something to be staged out by then.
+    fn guard<'a>(
+        &'a self,
+        stage_in: Option<&Staged>,
+        drain: Option<&'a Drain<'a>>,
+    ) -> Option<Guard<'a>> {
         let life = self.life;
-        let wishes = life.order.deadline.as_ref()?;
-        let is_nothing = life.request.stage_out.is_empty() && elsewhere.is_empty();
-        if is_nothing || !self.has_data() {
-            return None;
-        }
-        let stage_out = self.stage_out(elsewhere);
-        Guard::of(
+        let wishes = life.order.deadline.as_ref().filter(|_| self.has_data())?;
+        let guard = Guard::of(
             wishes,
             life.under_scheduler,
-            stage_out,
+            self.stage_out(drain),
+            drain,
             stage_in,
             life.watcher,
-        )
+        )?;
+        guard.begin();
+        Some(guard)
     }
 
-    /// None if the journal cannot be read any more.
-    fn list_not_safe(&self, recorded: &Recorded, journal: &Journal) -> Option<NotSafe> {
+    /// Where there is no journal that could be carried out, all that is not safe is found without.
+    fn list_refused(
+        &self,
+        stage_out: &StageOut,
+        recorded: &Recorded,
+        error: &forebay_mover::Error,
+    ) -> Option<NotSafe> {
+        let planned =
+            Journal::in_memory().and_then(|journal| stage_out.plan_in(journal, &|_| true));
+        match planned {
+            Ok(journal) => self.list_not_safe(recorded, &journal, Some(&error.to_string())),
+            Err(error) => {
+                self.life.watcher.warning(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// `reason`: why nothing could be staged out. None if the journal cannot be read any more.
+    fn list_not_safe(
+        &self,
+        recorded: &Recorded,
+        journal: &Journal,
+        reason: Option<&str>,
+    ) -> Option<NotSafe> {
         let root = self.allocation().map(Allocation::root);
         let warn = |error: Error| self.life.watcher.warning(&error.to_string());
-        let (not_safe, listed) = recorded.list_not_safe(journal, root).map_err(warn).ok()?;
+        let (not_safe, listed) = recorded
+            .list_not_safe(journal, root, reason)
+            .map_err(warn)
+            .ok()?;
         listed.unwrap_or_else(|error| warn(error.into()));
         Some(not_safe)
     }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{self as directive, Stage, StageKind};
 use forebay_host::process::Stops;
 use forebay_host::{clock, files};
-use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
+use forebay_mover::{
+    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
+};
 use forebay_store::Allocation;
 
 use crate::drain::{DrainTo, plan_elsewhere};
@@ -13,7 +15,7 @@ use crate::journals::STAGE_OUT;
 use crate::persistent::Roots;
 use crate::placement::Map;
 use crate::record::Recorded;
-use crate::requests::plan_requests;
+use crate::requests::{are_open_in, plan_requests};
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
@@ -129,6 +131,7 @@ pub(crate) fn plan_in(
 }
 
 /// What stages out of namespaces.
+#[derive(Clone)]
 pub(crate) struct StageOut<'a> {
     pub(crate) stages: &'a [Stage],
     /// What goes to directories that no stage_out line names.
@@ -139,6 +142,12 @@ pub(crate) struct StageOut<'a> {
 }
 
 impl StageOut<'_> {
+    /// May something be staged out, as far as is known now?
+    pub(crate) fn is_asked_for(&self) -> bool {
+        let is_requested = || self.allocation.is_some_and(|own| are_open_in(own.root()));
+        !self.stages.is_empty() || !self.elsewhere.is_empty() || is_requested()
+    }
+
     /// Plans it in the job's journal or a new one. What has arrived and did not change since is not staged out
     /// again; what cannot be staged is among the journal's failures. Where the state directory takes no journal
     /// any more, it lies in the allocation.
@@ -148,7 +157,8 @@ impl StageOut<'_> {
     pub(crate) fn plan(&self, recorded: &Recorded) -> Result<Journal, forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let beside = recorded.journal();
-        let planned = |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal));
+        let planned =
+            |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal, &|_| true));
         let inside = self.allocation.map(|own| own.root().join(STAGE_OUT));
         let Some(inside) = inside else {
             return planned(&beside);
@@ -165,8 +175,12 @@ impl StageOut<'_> {
     /// The same in this journal.
     ///
     /// # Errors
-    /// If it cannot be written.
-    pub(crate) fn plan_in(&self, journal: Journal) -> Result<Journal, forebay_mover::Error> {
+    /// If it cannot be written, or it was told to stop.
+    pub(crate) fn plan_in(
+        &self,
+        journal: Journal,
+        on_planned: Planned,
+    ) -> Result<Journal, forebay_mover::Error> {
         journal.begin_plan()?;
         journal.go_on()?; // whoever cancelled the last try did not mean this one
         for asked in self.stages {
@@ -182,7 +196,7 @@ impl StageOut<'_> {
                 let inside = self.allocation.is_some_and(|own| lies_in(own, &target));
                 match self.roots.path(&stage) {
                     Ok(source) if !inside => {
-                        journal.add_or_note(&transfer(&stage, source, target), &|_| true)?;
+                        journal.add_or_note(&transfer(&stage, source, target), on_planned)?;
                     }
                     Ok(_) => journal.refuse(&Failure::new(target, INSIDE.to_owned()))?,
                     Err(reason) => journal.refuse(&Failure::new(target, reason))?,
@@ -190,8 +204,14 @@ impl StageOut<'_> {
             }
         }
         if let Some(allocation) = self.allocation {
-            plan_elsewhere(&journal, &self.elsewhere, self.stages, allocation)?;
-            plan_requests(&journal, allocation.root())?;
+            plan_elsewhere(
+                &journal,
+                &self.elsewhere,
+                self.stages,
+                allocation,
+                on_planned,
+            )?;
+            plan_requests(&journal, allocation.root(), on_planned)?;
         }
         if let Some(allocation) = self.allocation {
             journal.refuse_places(INSIDE, &|place| lies_in(allocation, place))?;

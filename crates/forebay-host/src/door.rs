@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::net::Shutdown;
 
 use crate::{Result, files, on};
 
@@ -16,7 +17,6 @@ const QUESTION_BYTES_MAX: u64 = 64 << 10;
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
-    shut: AtomicBool,
 }
 
 impl Door {
@@ -29,7 +29,6 @@ impl Door {
         Ok(Self {
             listener,
             path: path.to_owned(),
-            shut: AtomicBool::new(false),
         })
     }
 
@@ -37,9 +36,6 @@ impl Door {
     pub fn serve(&self, answer: &(dyn Fn(&str) -> String + Sync)) {
         std::thread::scope(|scope| {
             while let Ok((stream, _)) = self.listener.accept() {
-                if self.shut.load(Ordering::SeqCst) {
-                    return;
-                }
                 // Who does not listen to the answer has ended.
                 scope.spawn(move || speak(&stream, answer).ok());
             }
@@ -48,8 +44,8 @@ impl Door {
 
     /// Lets [`Door::serve`] come to its end.
     pub fn shut(&self) {
-        self.shut.store(true, Ordering::SeqCst);
-        at(&self.path, |short| UnixStream::connect(short)).ok(); // so that it looks
+        // Also where somebody has removed the name. It can fail only if it is shut.
+        rustix::net::shutdown(&self.listener, Shutdown::Both).ok();
     }
 }
 
@@ -95,4 +91,23 @@ fn at<T>(path: &Path, act: impl Fn(&Path) -> std::io::Result<T>) -> Result<T> {
     let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
     let short = short.join(path.file_name().unwrap_or_default());
     on(act(&short), "open the socket", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_door_answers_until_it_is_shut_also_where_its_name_is_gone() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let path = scratch.path().join("door");
+        let door = Door::open(&path).expect("open");
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| door.serve(&|question| question.to_uppercase()));
+            assert_eq!(ask(&path, "why").expect("answered"), "WHY");
+            files::remove_file(&path).expect("removed");
+            door.shut();
+            served.join().expect("it ends");
+        });
+    }
 }

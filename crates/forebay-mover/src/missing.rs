@@ -5,29 +5,50 @@ use std::path::{Path, PathBuf};
 use forebay_host::files::{self, Kind, Status};
 
 use crate::item::is_same;
+use crate::journal::{State, path_at, path_of};
 use crate::{Error, Journal};
 
 /// Rows that are read at a time.
 const ROWS: usize = 4096;
 
-/// A file or link that exists at its source only.
+/// Something that was asked for and is not at its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Where it lies.
+    /// Where it lies; where the target is at fault and nothing is known of a source, the target.
     pub source: PathBuf,
-    /// Where it should be.
-    pub target: PathBuf,
-    /// Its bytes.
+    /// Where it should be; none if that is not known, since it could not be looked at.
+    pub target: Option<PathBuf>,
+    /// Its bytes, as far as they can be seen.
     pub bytes: u64,
+    /// Why it is not there, if that is known.
+    pub reason: Option<String>,
+    /// No staging can save it: there is nothing, or it is a fifo, socket or device.
+    pub is_hopeless: bool,
 }
 
 impl Journal {
     /// Tells of each file and link whose target is not there, or is not of the same size and time of last
-    /// change, whatever the journal says of it. What is gone from its source is not missing.
+    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. What was
+    /// found once and is gone from its source is not missing. Ends early when it is not to go on.
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub fn missing(&self, mut each: impl FnMut(Missing)) -> Result<(), Error> {
+    pub fn missing(
+        &self,
+        go_on: &dyn Fn() -> bool,
+        mut each: impl FnMut(Missing),
+    ) -> Result<(), Error> {
+        self.files_missing(go_on, &mut each)?;
+        let mut others = self.others_missing()?.into_iter();
+        others.by_ref().take_while(|_| go_on()).for_each(each);
+        Ok(())
+    }
+
+    fn files_missing(
+        &self,
+        go_on: &dyn Fn() -> bool,
+        each: &mut dyn FnMut(Missing),
+    ) -> Result<(), Error> {
         let mut last = 0;
         loop {
             let items = self.all_after(last, ROWS)?;
@@ -36,18 +57,71 @@ impl Journal {
             };
             last = item.id;
             for item in items {
-                let Ok(wanted) = files::status_of_name(&item.source) else {
-                    continue;
-                };
-                if !is_there(&item.source, &item.target, &wanted) {
-                    each(Missing {
-                        bytes: wanted.size_bytes,
-                        source: item.source,
-                        target: item.target,
-                    });
+                if !go_on() {
+                    return Ok(());
                 }
+                let looked = if item.is_named {
+                    files::status(&item.source)
+                } else {
+                    files::status_of_name(&item.source)
+                };
+                let (bytes, reason) = match looked {
+                    Err(error) if error.is_not_found() => continue,
+                    Err(error) => (item.size_bytes, Some(error.to_string())),
+                    Ok(found) if is_there(&item.source, &item.target, &found) => continue,
+                    Ok(found) if item.state == State::Failed => {
+                        (found.size_bytes, self.reason(item.id)?)
+                    }
+                    Ok(found) => (found.size_bytes, None),
+                };
+                each(Missing {
+                    source: item.source,
+                    target: Some(item.target),
+                    bytes,
+                    reason,
+                    is_hopeless: false,
+                });
             }
         }
+    }
+
+    fn reason(&self, entry: i64) -> Result<Option<String>, Error> {
+        self.with(|connection| {
+            let mut select = connection.prepare_cached("SELECT reason FROM entry WHERE id = ?")?;
+            select.query_row([entry], |row| row.get(0))
+        })
+    }
+
+    /// What is none of the journal's files and links, and failed: few.
+    fn others_missing(&self) -> Result<Vec<Missing>, Error> {
+        self.with(|connection| {
+            let mut select = connection.prepare(
+                "SELECT source, target, reason FROM directory WHERE state = 5 \
+                 UNION ALL SELECT source, target, reason FROM transfer WHERE reason IS NOT NULL \
+                 UNION ALL SELECT source, NULL, reason FROM refusal ORDER BY 1",
+            )?;
+            let rows = select.query_map([], |row| {
+                let source = path_at(row, 0)?;
+                let target: Option<Vec<u8>> = row.get(1)?;
+                let looked = files::status_of_name(&source);
+                let is_file = |found: &&Status| found.kind == Kind::File;
+                Ok(Missing {
+                    target: target.map(|target| path_of(&target)),
+                    bytes: looked
+                        .as_ref()
+                        .ok()
+                        .filter(is_file)
+                        .map_or(0, |found| found.size_bytes),
+                    reason: row.get(2)?,
+                    is_hopeless: match looked {
+                        Ok(found) => found.kind == Kind::Other,
+                        Err(error) => error.is_not_found(),
+                    },
+                    source,
+                })
+            })?;
+            rows.collect()
+        })
     }
 }
 
@@ -99,7 +173,7 @@ mod tests {
         journal.plan(&[transfer]).expect("planned");
         let missing = || {
             let mut found = Vec::new();
-            let looked = journal.missing(|one| found.push((one.source, one.bytes)));
+            let looked = journal.missing(&|| true, |one| found.push((one.source, one.bytes)));
             looked.expect("read");
             found.sort();
             found
@@ -117,5 +191,66 @@ mod tests {
         assert_eq!(missing(), [at("b", 5)]);
         files::remove_file(&from.join("b")).expect("removed");
         assert_eq!(missing(), []);
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_or_named_is_missing_with_its_reason() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        for directory in [&from, &to] {
+            files::make_directories(directory, 0o700).expect("made");
+        }
+        let write = |path: &Path, text: &str| {
+            files::write_whole(path, &scratch.path().join("fresh"), text.as_bytes())
+                .expect("written");
+        };
+        write(&from.join("file"), "four");
+        files::make_link(Path::new("file"), &from.join("named")).expect("linked");
+        write(&to.join("named"), "four");
+        let status = files::status(&from.join("file")).expect("there");
+        files::set_times(&to.join("named"), &status).expect("set");
+        let journal = Journal::in_memory().expect("made");
+        journal.begin_plan().expect("begun");
+        for (name, what) in [
+            ("named", What::File),
+            ("absent", What::File),
+            ("file", What::Directory),
+        ] {
+            let (source, target) = (from.join(name), to.join(name));
+            let transfer = Transfer {
+                what,
+                source,
+                target,
+            };
+            journal.add_or_note(&transfer, &|_| true).expect("noted");
+        }
+        let refused = crate::Failure::new(from.join("refused"), "odd".to_owned());
+        journal.refuse(&refused).expect("kept");
+        journal.end_plan().expect("planned");
+        let missing = |limit: usize| {
+            let found = std::cell::RefCell::new(Vec::new());
+            let go_on = || found.borrow().len() < limit;
+            let looked = journal.missing(&go_on, |one| {
+                let name = one
+                    .source
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                let told = (
+                    name.unwrap_or_default(),
+                    one.target.is_some(),
+                    one.bytes,
+                    one.is_hopeless,
+                );
+                assert!(one.reason.is_some(), "{told:?}");
+                found.borrow_mut().push(told);
+            });
+            looked.expect("read");
+            found.into_inner()
+        };
+        let absent = ("absent".to_owned(), true, 0, true);
+        let file = ("file".to_owned(), true, 4, false);
+        let refused = ("refused".to_owned(), false, 0, true);
+        assert_eq!(missing(9), [absent.clone(), file, refused]);
+        assert_eq!(missing(1), [absent]);
     }
 }

@@ -17,7 +17,7 @@ use crate::looking::{IsWanted, Row, look_through, resolve};
 use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
 
-/// Told of each file and directory that is written down, in portions: how many. Says whether to go on.
+/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on.
 pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Portions that are found before they are written down.
@@ -312,6 +312,9 @@ impl Writing<'_> {
     }
 
     fn write(&mut self, rows: &[Row]) -> Result<(), Error> {
+        if rows.is_empty() {
+            return self.go_on(0);
+        }
         let (generation, written) = (self.generation, &mut self.written);
         let mut there = BTreeMap::new();
         self.journal.with(|connection| {
@@ -337,7 +340,11 @@ impl Writing<'_> {
         for (device, directory) in there {
             self.journal.has_compared(device, directory);
         }
-        if (self.on_planned)(rows.len() as u64) {
+        self.go_on(rows.len() as u64)
+    }
+
+    fn go_on(&self, planned: u64) -> Result<(), Error> {
+        if (self.on_planned)(planned) {
             Ok(())
         } else {
             Err(Error::PlanInterrupted)

@@ -535,7 +535,7 @@ fn a_link_that_leads_back_to_the_source_is_no_arrival() {
     assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
     assert!(!moved.counts.is_complete());
     let mut missing = 0;
-    journal.missing(|_| missing += 1).expect("read");
+    journal.missing(&|| true, |_| missing += 1).expect("read");
     assert_eq!(missing, 1, "and it is told as not safe");
 }
 

@@ -22,23 +22,23 @@ pub(super) struct End {
 const SECONDS: f64 = 2.0;
 const MINUTES: f64 = 90.0;
 
-/// Asks the scheduler. None if it sets no end.
+/// Asks the scheduler, as long as it is to go on. None if it sets no end.
 ///
 /// # Errors
 /// Why it is not known.
-pub(super) fn ask() -> Result<Option<End>, String> {
+pub(super) fn ask(go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(job) = variable("SLURM_JOB_ID") {
-        return slurm(&job);
+        return slurm(&job, go_on);
     }
     if let Some(job) = variable("LSB_JOBID") {
-        return lsf(&job);
+        return lsf(&job, go_on);
     }
     if let Some(job) = variable("PBS_JOBID") {
-        return pbs(&job);
+        return pbs(&job, go_on);
     }
     if std::env::var_os("FLUX_URI").is_some() {
-        return flux();
+        return flux(go_on);
     }
     Ok(None)
 }
@@ -50,11 +50,15 @@ pub(super) fn in_environment() -> Option<End> {
     Some(at(unix_s, "SLURM_JOB_END_TIME"))
 }
 
-fn answer(name: &'static str, arguments: &[&str]) -> Result<String, String> {
+fn answer(
+    name: &'static str,
+    arguments: &[&str],
+    go_on: &dyn Fn() -> bool,
+) -> Result<String, String> {
     let mut asked: Command = command(name);
     // As a number: no time zone is in doubt.
     asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
-    let said = answer_of(asked, PATIENCE).map_err(|error| error.to_string())?;
+    let said = answer_of(asked, PATIENCE, go_on).map_err(|error| error.to_string())?;
     said.ok_or_else(|| format!("{name} did not answer within {} s", PATIENCE.as_secs()))
 }
 
@@ -85,8 +89,8 @@ fn after_about(seconds: f64, told_by: &'static str) -> End {
     }
 }
 
-fn slurm(job: &str) -> Result<Option<End>, String> {
-    let said = answer("squeue", &["-h", "-j", job, "-o", "%e"])?;
+fn slurm(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
+    let said = answer("squeue", &["-h", "-j", job, "-o", "%e"], go_on)?;
     match said.trim() {
         "N/A" | "NONE" => Ok(None),
         word => {
@@ -97,8 +101,8 @@ fn slurm(job: &str) -> Result<Option<End>, String> {
 }
 
 /// `bjobs` gives hours and minutes, with the letter L where a run limit is what they count to.
-fn lsf(job: &str) -> Result<Option<End>, String> {
-    let said = answer("bjobs", &["-noheader", "-o", "time_left", job])?;
+fn lsf(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
+    let said = answer("bjobs", &["-noheader", "-o", "time_left", job], go_on)?;
     match lsf_left(&said) {
         Some(left) => Ok(left.map(|seconds| after_about(seconds, "bjobs"))),
         None => Err(misunderstood("bjobs", &said)),
@@ -112,13 +116,17 @@ fn lsf_left(said: &str) -> Option<Option<f64>> {
         [time] | [time, "L"] => time,
         _ => return None,
     };
-    let (hours, minutes) = time.split_once(':')?;
-    let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    Some(Some(f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0))
+    // With seconds where LSB_HMS_TIME_FORMAT is set.
+    let smallest_s = match time.split(':').count() {
+        2 => 60.0,
+        3 => 1.0,
+        _ => return None,
+    };
+    Some(Some(colons(time)? * smallest_s))
 }
 
-fn pbs(job: &str) -> Result<Option<End>, String> {
-    let said = answer("qstat", &["-f", job])?;
+fn pbs(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
+    let said = answer("qstat", &["-f", job], go_on)?;
     let value = |name: &str| {
         let of_line = |line: &'_ str| {
             let (found, value) = line.split_once(" = ")?;
@@ -139,7 +147,7 @@ fn pbs(job: &str) -> Result<Option<End>, String> {
     };
     let began = value("stime").or_else(|| value("start_time"));
     let began = began.and_then(|began| {
-        let said = answer("date", &["-d", &began, "+%s"]).ok()?;
+        let said = answer("date", &["-d", &began, "+%s"], go_on).ok()?;
         said.trim().parse::<f64>().ok()
     });
     match (colons(&given), began) {
@@ -156,8 +164,8 @@ fn colons(text: &str) -> Option<f64> {
     })
 }
 
-fn flux() -> Result<Option<End>, String> {
-    let said = answer("flux", &["job", "timeleft"])?;
+fn flux(go_on: &dyn Fn() -> bool) -> Result<Option<End>, String> {
+    let said = answer("flux", &["job", "timeleft"], go_on)?;
     match said.trim().parse::<f64>() {
         // The largest number that there is says that there is no limit.
         Ok(seconds) if seconds.is_finite() && seconds < f64::from(u32::MAX) => {
@@ -176,6 +184,8 @@ mod tests {
     fn hours_and_minutes_of_a_run_limit_are_read() {
         assert_eq!(lsf_left("0:23 L\n"), Some(Some(1380.0)));
         assert_eq!(lsf_left("12:05 L"), Some(Some(43500.0)));
+        assert_eq!(lsf_left("12:05:07 L"), Some(Some(43507.0)));
+        assert_eq!(lsf_left("12"), None);
         assert_eq!(lsf_left("12:05 E"), Some(None), "an estimate ends no job");
         assert_eq!(lsf_left("-"), Some(None));
         assert_eq!(lsf_left("Job <7> is not found"), None);

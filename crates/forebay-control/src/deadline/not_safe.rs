@@ -1,5 +1,6 @@
 //! The list of what exists in an allocation only.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,12 +14,12 @@ use crate::record::Recorded;
 /// Files named in a message; the list has all.
 const NAMED: usize = 10;
 
-/// Files that are to be staged out and are not at their destination.
+/// What is to be staged out and is not at its destination.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NotSafe {
-    /// How many.
+    /// How many, and other things that were asked for and are not there.
     pub files: u64,
-    /// Their bytes.
+    /// Their bytes, as far as they can be seen.
     pub bytes: u64,
     /// The list of them all, or where it should be if it could not be written.
     pub list: PathBuf,
@@ -41,7 +42,7 @@ impl Recorded {
         Some(named.count() as u64)
     }
 
-    /// Writes the list, or removes it if nothing is missing.
+    /// Writes the list, or removes it if nothing is missing. `reason`: why, where nothing better is known.
     ///
     /// # Errors
     /// If the journal cannot be read. If the list cannot be written what is missing is counted all the same.
@@ -49,19 +50,20 @@ impl Recorded {
         &self,
         journal: &Journal,
         root: Option<&Path>,
+        reason: Option<&str>,
     ) -> Result<(NotSafe, forebay_host::Result<()>), Error> {
         let mut found = NotSafe {
             list: self.not_safe_list(),
             ..NotSafe::default()
         };
         let mut text = self.head();
-        journal.missing(|missing| {
+        journal.missing(&|| true, |missing| {
             let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
             let lies = inner.map_or_else(
                 || missing.source.clone(),
                 |(root, path)| self.record.reachable_root(root).join(path),
             );
-            line(&mut text, &missing, &lies);
+            line(&mut text, &missing, &lies, reason);
             found.files += 1;
             found.bytes += missing.bytes;
             if found.first.len() < NAMED {
@@ -92,7 +94,8 @@ impl Recorded {
         let (id, host) = (&self.record.id, &self.record.host);
         format!(
             "# Not safe: in the allocation of job {id} on {host} only. Stage them out there: forebay clean {id}\n\
-             # bytes, where it lies, where it is to go; \\xNN stands for a character that would break the line\n"
+             # bytes, where it lies, where it is to go, why it is not there; - where that is not known; \\xNN stands\n\
+             # for a character that would break the line\n"
         )
         .into_bytes()
     }
@@ -103,11 +106,13 @@ fn fresh(list: &Path) -> PathBuf {
     list.with_extension("FILES-NOT-SAFE.fresh-list")
 }
 
-fn line(text: &mut Vec<u8>, missing: &Missing, lies: &Path) {
+fn line(text: &mut Vec<u8>, missing: &Missing, lies: &Path, reason: Option<&str>) {
     text.extend(missing.bytes.to_string().bytes());
-    for path in [lies, &missing.target] {
+    let target = missing.target.as_deref().map(Path::as_os_str);
+    let reason = missing.reason.as_deref().or(reason).map(OsStr::new);
+    for field in [Some(lies.as_os_str()), target, reason] {
         text.push(b'\t');
-        for &byte in path.as_os_str().as_bytes() {
+        for &byte in field.unwrap_or(OsStr::new("-")).as_bytes() {
             if byte < b' ' || byte == b'\\' || byte == 0x7f {
                 text.extend(format!("\\x{byte:02x}").bytes());
             } else {

@@ -74,6 +74,7 @@ impl Copying<'_> {
                 Ok(()) => {}
                 // What is there now will be told of when it is closed.
                 Err(_) if !is_as_closed(closed) => return Copied::Changed,
+                Err(_) if (self.cancelled)() => return Copied::Stopped,
                 Err(failure) => return Copied::Failed(failure),
             }
         }

@@ -45,6 +45,8 @@ pub(super) enum Copied {
     Done,
     /// It is not there any more as it was: when its next version is closed, that counts.
     Changed,
+    /// It was stopped half way, and is left to stage-out.
+    Stopped,
     /// It did not arrive.
     Failed(Failure),
 }
@@ -115,7 +117,7 @@ impl Queue {
 
     /// What was taken is in this state now.
     pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
-        self.in_hand = None;
+        let place = self.in_hand.take();
         match copied {
             Copied::Done => {
                 self.status.done += 1;
@@ -124,6 +126,7 @@ impl Queue {
                 self.failures.remove(&item.closed.path);
             }
             Copied::Changed => self.status.superseded += 1,
+            Copied::Stopped => self.items.extend(place.map(|place| (place, item.clone()))),
             Copied::Failed(failure) => {
                 self.status.failed += 1;
                 self.failures.insert(failure.path, failure.reason);

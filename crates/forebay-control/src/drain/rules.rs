@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, Stage};
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind};
-use forebay_mover::{Failure, Journal, Transfer, What};
+use forebay_mover::{Failure, Journal, Planned, Transfer, What};
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
@@ -282,12 +282,13 @@ fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
 /// Adds to a stage-out what goes to directories that none of its lines names.
 ///
 /// # Errors
-/// If the journal cannot be written.
+/// If the journal cannot be written, or it was told to stop.
 pub(crate) fn plan_elsewhere(
     journal: &Journal,
     elsewhere: &[DrainTo],
     stages: &[Stage],
     allocation: &Allocation,
+    on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let striped = allocation.namespace(namespace_directory(AccessMode::Striped));
     for DrainTo {
@@ -328,7 +329,7 @@ pub(crate) fn plan_elsewhere(
                 source,
                 target,
             };
-            journal.add_or_note(&transfer, &|_| true)?;
+            journal.add_or_note(&transfer, on_planned)?;
         }
     }
     Ok(())

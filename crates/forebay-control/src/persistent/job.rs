@@ -59,7 +59,7 @@ pub struct PersistentPlan {
 }
 
 /// The roots of the namespaces that a job stages in and out of.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Roots {
     pub(crate) job: Option<PathBuf>,
     pub(crate) persistent: Vec<(String, PathBuf)>,

@@ -1,0 +1,25 @@
+"""The end of the job's time, where only its programs ask for something to be staged out."""
+
+import json
+
+SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+
+
+def test_what_programs_deferred_is_staged_out_before_the_end(asking):
+    asking.script("echo result > $S/f; ask out $S/f pfs/f end > said; exec sleep 300")
+    done = asking.job.run(*SOON)
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"]) == (124, 124), done.stderr
+    assert "7 B in 1 files" in account["deadline"]["warnings"][-1] and account["deadline"]["ended_job"]
+    assert (asking.pfs / "f").read_text() == "result\n" and account["not_safe"] is None
+    asking.job.leaves_nothing()
+
+
+def test_what_programs_asked_for_and_did_not_arrive_is_named(asking):
+    asking.script("echo result > $S/f; ask out $S/f pfs/f end > said; mkdir -p pfs/f/f; exec sleep 300")
+    done = asking.job.run(*SOON)
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["not_safe"]["files"], account["not_safe"]["bytes"]) == (122, 1, 7), done.stderr
+    (line,) = [line for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
+    size, source, target, why = line.rstrip("\n").split("\t")
+    assert (size, target) == ("7", str(asking.pfs / "f" / "f")) and "a directory stands at its place" in why
