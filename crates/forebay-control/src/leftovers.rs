@@ -1,5 +1,6 @@
 //! What earlier jobs have left: looked at, drained and taken away.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::persistent::{Roots, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::requests::{are_open_in, remove_parts};
-use crate::staging::{StageOut, Staging};
+use crate::staging::{JOURNAL_INSIDE, StageOut, Staging};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, Watcher};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
@@ -269,6 +270,7 @@ impl Recorded {
         if let Some(allocation) = &allocation {
             remove_parts(allocation.root(), &self.record.id)?;
         }
+        self.remove_drained_parts()?;
         let stage_out = StageOut {
             stages: &self.record.stage_out,
             elsewhere: self.record.drain_to.clone(),
@@ -297,18 +299,54 @@ impl Recorded {
         if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
+        self.remove_drained_parts()?;
         match self.data() {
             Some(root) => remove_parts(&root, &self.record.id),
             None => Ok(()),
         }
     }
 
-    /// The journal of a stage-out that was begun, if there is one.
+    /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
+    /// took none, or beside the record. From outside of the view.
     fn begun_out(&self) -> Result<Option<Journal>, Error> {
-        match Journal::open_existing(&self.journal()) {
+        let place = self.record.place.as_ref();
+        let inside = place.map(|place| self.record.reachable_root(&place.root));
+        let inside = inside.map(|root| root.join(JOURNAL_INSIDE));
+        let opened = match inside.filter(|path| files::status(path).is_ok()) {
+            Some(path) if place.is_some_and(|place| place.mounted) => self.open_copy(&path),
+            Some(path) => Journal::open_existing(&path),
+            None => Journal::open_existing(&self.journal()),
+        };
+        match opened {
             Err(forebay_mover::Error::Host(error)) if error.is_not_found() => Ok(None),
             opened => Ok(Some(opened?)),
         }
+    }
+
+    /// Opens a copy of a journal that lies in another view, and has no name any more: SQLite follows links
+    /// by itself, and takes that to the root of the view for our own root.
+    fn open_copy(&self, journal: &Path) -> Result<Journal, forebay_mover::Error> {
+        let name = format!("forebay-journal-{}-{}", self.record.id, std::process::id());
+        let copy = std::env::temp_dir().join(name);
+        let with = |path: &Path, end: &str| {
+            let mut path = path.as_os_str().to_owned();
+            path.push(end);
+            PathBuf::from(path)
+        };
+        let copied = ["", "-wal"].into_iter().try_for_each(|end| {
+            let bytes = match files::read_bytes(&with(journal, end)) {
+                Err(error) if error.is_not_found() => return Ok(()),
+                bytes => bytes?,
+            };
+            let path = with(&copy, end);
+            let mut file = files::make_file(&path, 0o600)?;
+            files::named(file.write_all(&bytes), "write", &path)
+        });
+        let opened = copied
+            .map_err(forebay_mover::Error::from)
+            .and_then(|()| Journal::open_existing(&copy));
+        Journal::remove(&copy)?;
+        opened
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {

@@ -164,7 +164,7 @@ impl Running<'_> {
         if !life.request.stage_out.is_empty() || !elsewhere.is_empty() || is_asked {
             let stage_out = self.stage_out(elsewhere);
             let (staged, not_safe) =
-                self.stage_everything_out(&stage_out, recorded, guard, before, missing);
+                self.stage_everything_out(&stage_out, recorded, (guard, drain), before, missing);
             if let Some(drain) = drain {
                 drain.finish(&staged.failures);
             }
@@ -207,7 +207,7 @@ impl Running<'_> {
         &self,
         stage_out: &StageOut,
         recorded: &Recorded,
-        guard: Option<&Guard>,
+        (guard, drain): (Option<&Guard>, Option<&Drain>),
         before: usize,
         missing: bool,
     ) -> (Staged, Option<NotSafe>) {
@@ -215,6 +215,7 @@ impl Running<'_> {
             Ok(journal) => journal,
             Err(error) => return (Staged::refused(error), None),
         };
+        let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
         // May we be killed at any moment from here on?
         let is_near = guard.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
         if is_near {
@@ -223,7 +224,9 @@ impl Running<'_> {
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
         let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
         let ignored = if is_repeated { usize::MAX } else { before };
-        let staged = self.staging(Direction::Out).carry_out(&journal, ignored);
+        let mut staged = self.staging(Direction::Out).carry_out(&journal, ignored);
+        staged.files += drained;
+        staged.unchanged_files += drained;
         let listed = missing || is_near || !staged.failures.is_empty();
         let not_safe = listed.then(|| self.list_not_safe(recorded, &journal));
         (staged, not_safe.flatten())

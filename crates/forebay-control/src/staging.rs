@@ -16,7 +16,9 @@ use crate::requests::plan_requests;
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
-const WORKERS: usize = 4;
+pub(crate) const WORKERS: usize = 4;
+/// The journal of a stage-out, in the allocation, where the state directory takes none.
+pub(crate) const JOURNAL_INSIDE: &str = "stage-out.journal";
 /// A file larger than this is copied by several threads.
 const PIECE_BYTES: u64 = 64 << 20;
 
@@ -129,9 +131,7 @@ impl StageOut<'_> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let beside = recorded.journal();
         let planned = |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal));
-        let inside = self
-            .allocation
-            .map(|own| own.root().join("stage-out.journal"));
+        let inside = self.allocation.map(|own| own.root().join(JOURNAL_INSIDE));
         let Some(inside) = inside else {
             return planned(&beside);
         };

@@ -569,11 +569,11 @@ fn source_path(change: &Transaction, directory: i64, name: &OsString) -> rusqlit
 }
 
 /// The real path of the nearest ancestor that exists, and the rest as written.
-fn resolve(directory: &Path) -> PathBuf {
+pub(crate) fn resolve(directory: &Path) -> PathBuf {
     files::final_path(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-fn bytes(path: &Path) -> &[u8] {
+pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
