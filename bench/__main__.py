@@ -10,6 +10,7 @@ import sys
 import time
 
 import calls
+import drain
 import large
 import searches
 import space
@@ -18,7 +19,7 @@ import trivial
 from measure import Line
 from place import Place
 
-BENCHMARKS = {"trivial": trivial, "calls": calls, "large": large, "space": space, "staging": staging}
+BENCHMARKS = {"trivial": trivial, "calls": calls, "large": large, "space": space, "staging": staging, "drain": drain}
 HEAD = ["what", "A", "B", "unit", "B/A: median (range)", "A/A", "says", "promise"]
 
 

@@ -100,8 +100,13 @@ def test_a_file_that_is_open_waits(drained):
     assert drained.pfs.with_suffix(".seen").read_text() == "half\nwhole\n"
 
 
-# The first one is copied for as long as the test wants: a block of it is paid for at so many bytes per second.
-TAKEN = 'until [ "$("$FOREBAY" drain status --json | grep -o \'"dequeued":[0-9]*\')" = \'"dequeued":1\' ]; do :; done'
+# The first ones are copied for as long as the test wants: a block of each is paid for at so many bytes per second.
+def taken(files: int) -> str:
+    number = "grep -o '\"dequeued\":[0-9]*'"
+    return f"""until [ "$("$FOREBAY" drain status --json | {number})" = '"dequeued":{files}' ]; do :; done"""
+
+
+TAKEN = taken(1)
 
 
 def test_of_the_newest_only_what_was_closed_last_is_drained(drained):
@@ -118,11 +123,14 @@ def test_of_the_newest_only_what_was_closed_last_is_drained(drained):
 
 
 def test_the_end_of_the_job_does_not_wait_for_what_is_queued_nor_for_the_rate(drained):
-    drained.body(f"head -c 5000000 /dev/zero > a; {TAKEN}", "echo 2 > b; echo 3 > c")
+    """Four are copied at a time; then two wait."""
+    drained.body(
+        f"for n in 1 2 3 4; do head -c 5000000 /dev/zero > a$n; done; {taken(4)}", "echo 2 > b; echo 3 > c"
+    )
     done, _ = account(drained, "--drain", "*:rate=1/s")
-    assert counts(done["drain"], "done", "waiting") == [1, 2]
-    assert counts(done["stage_out"], "files", "unchanged_files") == [3, 1]
-    assert (drained.pfs / "a").stat().st_size == 5000000
+    assert counts(done["drain"], "done", "waiting") == [4, 2]
+    assert counts(done["stage_out"], "files", "unchanged_files") == [6, 4]
+    assert (drained.pfs / "a1").stat().st_size == 5000000
 
 
 def test_to_names_a_directory_that_no_line_names(job):
@@ -288,6 +296,22 @@ def test_killed_during_a_drain_nothing_is_lost_and_nothing_half_stays(drained):
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir(drained.pfs)) == ["a.nc", "b.nc"]
     assert (drained.pfs / "a.nc").stat().st_size == 9000000
+    drained.leaves_nothing()
+
+
+@pytest.mark.parametrize("discard", [False, True])
+def test_killed_during_a_drain_no_directory_keeps_what_is_half_done(drained, discard):
+    """What lies deep is in no journal yet, and the first file of the stage-out is another one."""
+    drained.body(
+        "echo 1 > a; mkdir -p d/e; for n in 1 2 3; do head -c 9000000 /dev/zero > d/e/$n.nc; done; sleep 600"
+    )
+    deep = drained.pfs / "d" / "e"
+    three = lambda: deep.exists() and sum(name.endswith(".part") for name in os.listdir(deep)) == 3
+    drained.stop_when(drained.start("--drain", SLOW), three, KILL)
+    done = drained.command("clean", "--kill", *(["--discard"] if discard else []))
+    assert done.returncode == 0, done.stderr
+    files = sorted(path.name for path in drained.pfs.rglob("*") if path.is_file())
+    assert files == ([] if discard else ["1.nc", "2.nc", "3.nc", "a"])
     drained.leaves_nothing()
 
 

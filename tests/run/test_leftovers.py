@@ -465,3 +465,37 @@ def test_processes_of_a_job_within_the_job_count_for_both(any_store):
     assert job.command("clean", outer["job_id"]).returncode == 0
     assert (job.directory / "results" / "late").read_text() == "late\n"
     job.leaves_nothing()
+
+
+@pytest.fixture
+def small_state(job):
+    """A state directory that takes the record of a job, and nothing more once the job has filled it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", job.state], check=True)
+    yield job
+    job.command("clean", "--discard")  # a keeper that a failed test leaves
+    subprocess.run(["umount", job.state], check=True)
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_journal_that_lies_in_the_allocation_is_seen_and_what_discard_drops_is_said(small_state, store):
+    job = small_state
+    if store == "memory":
+        job.in_memory()
+    fill = "cat /dev/zero > $FOREBAY_STATE/fill 2> /dev/null"
+    job.script(f"mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x; {fill}; true", DW, STAGE_OUT)
+    (job.directory / "results").mkdir()
+    (job.directory / "results" / "x").mkdir()  # in the way
+    done = job.run()
+    assert done.returncode == 123, done.stderr
+    (job.state / "fill").unlink()
+    (shown,) = status(job)
+    assert (shown["undrained"], shown["missing_files"], shown["missing_bytes"]) == (True, 1, 6)
+    assert shown["failures"][0][0].endswith("out/x") and "a directory stands at its place" in shown["failures"][0][1]
+    cleaned = job.command("clean", "--discard", "--json", shown["job_id"])
+    assert cleaned.returncode == 0, cleaned.stderr
+    told = json.loads(cleaned.stdout)
+    assert (told["removed"], told["discarded_files"], told["discarded_bytes"]) == (True, 1, 6)
+    assert "1 files, 6 B, that had not arrived" in cleaned.stderr
+    job.leaves_nothing()

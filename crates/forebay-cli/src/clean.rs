@@ -6,6 +6,8 @@ use forebay_control::{
 };
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
+use forebay_mover::Number;
+use indicatif::HumanBytes;
 use serde::Serialize;
 
 use crate::arguments::CleanArguments;
@@ -21,6 +23,9 @@ struct Cleaned<'a> {
     /// Was everything taken away?
     removed: bool,
     stage_out: Option<&'a Staged>,
+    /// Of a stage-out that was begun: what had not arrived, and was removed all the same.
+    discarded_files: Option<u64>,
+    discarded_bytes: Option<u64>,
     error: Option<String>,
 }
 
@@ -146,6 +151,10 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
         end_processes: arguments.kill,
         staging: arguments.staging.wish(),
     };
+    // Where no stage-out was begun, nobody has counted.
+    let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
+    let missing = begun.flatten().map(|(account, _)| account.counts.missing());
+    let missing = missing.filter(|missing| missing.files > 0);
     let caught = Caught::listen().map_err(Error::from);
     let cleaned = caught.and_then(|caught| recorded.clean(how, caught, &Progress::default()));
     let (staged, error) = match &cleaned {
@@ -159,7 +168,11 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
             fail(&message, error.hint().as_deref(), 1)
         }
         (None, 0) => {
-            say(&format!("job {id}: removed"));
+            let discarded = missing.map_or_else(String::new, |Number { files, bytes }| {
+                let bytes = HumanBytes(bytes);
+                format!(", and with it {files} files, {bytes}, that had not arrived")
+            });
+            say(&format!("job {id}: removed{discarded}"));
             0
         }
         (None, _) => {
@@ -174,9 +187,12 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     if !arguments.json {
         return code;
     }
+    let missing = missing.filter(|_| code == 0);
     let shown = Cleaned {
         job_id: &id,
         removed: code == 0,
+        discarded_files: missing.map(|missing| missing.files),
+        discarded_bytes: missing.map(|missing| missing.bytes),
         stage_out: staged,
         error: error.map(ToString::to_string),
     };

@@ -2,11 +2,12 @@
 //! where stage-out would bring it, or to a directory of its own. What has arrived unchanged is not copied
 //! again at stage-out; what has not, stage-out copies. So nothing that goes wrong here loses anything.
 //!
-//! Three threads: one hears of closed files (`forebay_host::closes`), one copies and yields to all others,
-//! one answers the job's own processes (`door`).
+//! One thread hears of closed files (`forebay_host::closes`), some copy and yield to all others, one answers
+//! the job's own processes (`door`).
 
 mod copying;
 mod door;
+mod into;
 mod pattern;
 mod queue;
 mod report;
@@ -24,13 +25,16 @@ use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
 use forebay_host::priority::{self, Yielding};
 use forebay_host::process::Stops;
+use forebay_mover::Journal;
 
 use crate::job_directory::JobDirectory;
 use crate::placement::Space;
 use crate::record::Recorded;
 use crate::running::Life;
+use crate::staging::WORKERS;
 use crate::{Error, Failure, Watcher};
-use copying::{Copying, finish_directories};
+use copying::{Coarse, Copying, finish_directories};
+use into::{DrainedInto, tag};
 use queue::{Copied, Item, Queue};
 use rules::{Rule, Rules};
 
@@ -59,8 +63,9 @@ pub(crate) struct Drain<'a> {
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// The thread that copies.
-    yielding: Mutex<Option<Yielding>>,
+    /// The threads that copy.
+    yielding: Mutex<Vec<Yielding>>,
+    coarse: Mutex<Vec<Coarse>>,
     began: Instant,
 }
 
@@ -93,6 +98,7 @@ impl<'a> Drain<'a> {
             queue: Mutex::default(),
             changed: Condvar::new(),
             yielding: Mutex::default(),
+            coarse: Mutex::default(),
             began: clock::now(),
         }))
     }
@@ -119,21 +125,26 @@ impl<'a> Drain<'a> {
         })?;
         let bell = closes.bell();
         let door = Door::open(&self.directory.path().join(DOOR))?;
+        let into = DrainedInto::of(recorded);
         let recorded = Mutex::new(recorded);
         let answer = |question: &str| self.answer(question, &bell, &recorded);
         std::thread::scope(|scope| {
             scope.spawn(|| self.listen(closes));
-            let copies = scope.spawn(|| self.copy());
+            let into = &into;
+            let copy = |number| scope.spawn(move || self.copy(number, into));
+            let copies: Vec<_> = (0..WORKERS).map(copy).collect();
             scope.spawn(|| door.serve(&answer));
             let ended = job();
             // The job's processes are no more, so this is all that they have closed.
             self.catch_up(&bell);
             locked(&self.queue).over = true;
             self.changed.notify_all();
-            if let Some(yielding) = *locked(&self.yielding) {
+            for yielding in &*locked(&self.yielding) {
                 yielding.no_longer().ok(); // it may have ended: nothing was in hand
             }
-            copies.join().ok(); // it has no result
+            for copy in copies {
+                copy.join().ok(); // it has no result
+            }
             bell.stop().ok(); // the watch may have ended by itself
             door.shut();
             ended
@@ -186,16 +197,18 @@ impl<'a> Drain<'a> {
         self.changed.notify_all();
     }
 
-    fn copy(&self) {
+    /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
+    /// where files are not striped, and waits for a sync after each small file.
+    fn copy(&self, number: usize, into: &DrainedInto) {
         match priority::yield_to_others() {
-            Ok(yielding) => *locked(&self.yielding) = Some(yielding),
+            Ok(yielding) => locked(&self.yielding).push(yielding),
             Err(error) => self.watcher.explain(&format!("drain: {error}")),
         }
         while let Some(item) = self.take() {
             self.log(item.rule, "DEQUEUE", &item);
             let rule = locked(&self.rules).rule(item.rule);
             let mut made = Vec::new();
-            let copied = self.copy_one(&item, &rule, &mut made);
+            let copied = self.copy_one((number, into), &item, &rule, &mut made);
             if matches!(copied, Copied::Done) {
                 self.log(item.rule, "DONE", &item);
             }
@@ -209,12 +222,24 @@ impl<'a> Drain<'a> {
 
     /// The next version, as soon as there is one; none when the job is over.
     fn take(&self) -> Option<Item> {
-        let rules = || locked(&self.rules);
-        let mut queue = self.wait_while(|queue| !queue.over && queue.waiting().next().is_none());
-        queue.take(|rule| rules().rule(rule).newest)
+        let is_newest_only = |rule| locked(&self.rules).rule(rule).newest;
+        let mut taken = None;
+        drop(self.wait_while(|queue| {
+            if !queue.over {
+                taken = queue.take(is_newest_only);
+            }
+            !queue.over && taken.is_none()
+        }));
+        taken
     }
 
-    fn copy_one(&self, item: &Item, rule: &Rule, made: &mut Vec<queue::Made>) -> Copied {
+    fn copy_one(
+        &self,
+        (number, into): (usize, &DrainedInto),
+        item: &Item,
+        rule: &Rule,
+        made: &mut Vec<queue::Made>,
+    ) -> Copied {
         let on_bytes = |bytes: u64| {
             if let Some(rate) = rule.rate_bytes_per_s {
                 self.pause(item.rule, bytes, rate);
@@ -222,7 +247,9 @@ impl<'a> Drain<'a> {
         };
         let cancelled = || self.stops.count() > 0 && locked(&self.queue).over;
         let copying = Copying {
-            tag: self.directory.id(),
+            into: (into, self.watcher),
+            coarse: &self.coarse,
+            tag: tag(self.directory.id(), number),
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };
@@ -246,9 +273,22 @@ impl<'a> Drain<'a> {
         }
     }
 
+    /// Tells the journal of the stage-out what has arrived although it does not look so. Returns how many
+    /// files that are.
+    pub(crate) fn tell_coarse(&self, journal: &Journal) -> u64 {
+        let mut told = 0;
+        for coarse in &*locked(&self.coarse) {
+            match coarse.tell(journal) {
+                Ok(stands) => told += u64::from(stands),
+                Err(error) => self.watcher.explain(&error.to_string()), // it is copied again
+            }
+        }
+        told
+    }
+
     /// After stage-out, with what failed there.
     pub(crate) fn finish(&self, failures: &[Failure]) {
-        if let Err(error) = finish_directories(&locked(&self.queue).made) {
+        if let Err(error) = finish_directories(&mut locked(&self.queue).made) {
             self.watcher.warning(&error.to_string());
         }
         let failed: HashSet<_> = failures.iter().map(|failure| &failure.path).collect();

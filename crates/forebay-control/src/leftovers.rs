@@ -270,6 +270,7 @@ impl Recorded {
         if let Some(allocation) = &allocation {
             remove_parts(allocation.root(), &self.record.id)?;
         }
+        self.remove_drained_parts()?;
         let stage_out = StageOut {
             stages: &self.record.stage_out,
             elsewhere: self.record.drain_to.clone(),
@@ -299,6 +300,7 @@ impl Recorded {
         if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
+        self.remove_drained_parts()?;
         match self.data() {
             Some(root) => remove_parts(&root, &self.record.id),
             None => Ok(()),

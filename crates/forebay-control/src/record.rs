@@ -243,6 +243,7 @@ impl Recorded {
     pub(crate) fn remove(self) -> Result<(), Error> {
         Journal::remove(&self.journal())?;
         self.remove_not_safe_list()?;
+        self.remove_drained_into()?;
         // There is one if we were killed while we wrote it.
         match files::remove_file(&self.fresh()) {
             Err(error) if !error.is_not_found() => return Err(error.into()),

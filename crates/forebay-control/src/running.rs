@@ -159,7 +159,7 @@ impl Running<'_> {
         let stage_out = self.stage_out(drain);
         if stage_out.is_asked_for() {
             let (staged, not_safe) =
-                self.stage_everything_out(&stage_out, recorded, guard, before, missing);
+                self.stage_everything_out(&stage_out, recorded, (guard, drain), before, missing);
             if let Some(drain) = drain {
                 drain.finish(&staged.failures);
             }
@@ -206,7 +206,7 @@ impl Running<'_> {
         &self,
         stage_out: &StageOut,
         recorded: &Recorded,
-        guard: Option<&Guard>,
+        (guard, drain): (Option<&Guard>, Option<&Drain>),
         before: usize,
         missing: bool,
     ) -> (Staged, Option<NotSafe>) {
@@ -217,6 +217,7 @@ impl Running<'_> {
                 return (Staged::refused(error), not_safe);
             }
         };
+        let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
         let on_duty = guard.filter(|guard| guard.is_on_duty());
         // May we be killed at any moment from here on?
         let is_near =
@@ -227,7 +228,9 @@ impl Running<'_> {
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
         let is_repeated = on_duty.is_some() && self.events.stops().is_by_sigterm();
         let ignored = if is_repeated { usize::MAX } else { before };
-        let staged = self.staging(Direction::Out).carry_out(&journal, ignored);
+        let mut staged = self.staging(Direction::Out).carry_out(&journal, ignored);
+        staged.files += drained;
+        staged.unchanged_files += drained;
         let listed = missing || is_near || !staged.failures.is_empty();
         let not_safe = listed.then(|| self.list_not_safe(recorded, &journal, None));
         (staged, not_safe.flatten())

@@ -19,7 +19,7 @@ use crate::requests::{are_open_in, plan_requests};
 use crate::{Direction, Error, Staged, Watcher};
 
 /// Threads that copy. Staging runs while the job does not, so it may use the machine.
-const WORKERS: usize = 4;
+pub(crate) const WORKERS: usize = 4;
 /// A file larger than this is copied by several threads.
 const PIECE_BYTES: u64 = 64 << 20;
 

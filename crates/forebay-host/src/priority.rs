@@ -11,13 +11,15 @@ use crate::{Result, on};
 const IDLE: libc::c_int = 3 << 13;
 const WHO_PROCESS: libc::c_int = 1;
 const NO_CLASS: libc::c_int = 0;
-const LEAST_NICE: i32 = 19;
+/// A tenth of the weight of the others. The least, 19, is a seventieth: where all processors are busy, as an
+/// application keeps them, so little is copied that stage-out begins with everything.
+const NICE: i32 = 10;
 
 /// A thread that yields to all others.
 #[derive(Debug, Clone, Copy)]
 pub struct Yielding(Pid);
 
-/// From here on this thread, and those that it starts, leaves processor and disk to all others. A disk whose
+/// From here on this thread, and those that it starts, leaves the disk, and most of a processor, to all others. A disk whose
 /// scheduler knows no classes serves it as any other.
 ///
 /// # Errors
@@ -25,7 +27,7 @@ pub struct Yielding(Pid);
 pub fn yield_to_others() -> Result<Yielding> {
     leave_disk_to_others()?;
     let here = Path::new("this thread");
-    let nice = rustix::process::setpriority_process(None, LEAST_NICE);
+    let nice = rustix::process::setpriority_process(None, NICE);
     on(nice, "lower the priority of", here).map(|()| Yielding(gettid()))
 }
 

@@ -3,12 +3,43 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use forebay_host::files::Status;
 use rusqlite::params;
 
-use crate::journal::path_at;
+use crate::item::modified_ns;
+use crate::journal::{State, path_at};
+use crate::looking::resolve;
+use crate::planning::{bytes, number};
 use crate::{Error, Failure, Journal};
 
 impl Journal {
+    /// A file stands where it is to go, which whoever brought it there knows better than a look at its times
+    /// could tell: the file system may not keep them as they are. Returns whether there is such a file to be
+    /// moved, whose source is as it was when it was planned.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn stands(&self, target: &Path, source: &Status) -> Result<bool, Error> {
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+            return Ok(false);
+        };
+        self.with(|connection| {
+            let mut set = connection.prepare_cached(
+                "UPDATE entry SET state = ? WHERE state = 0 AND link_of IS NULL AND name = ? AND inode = ? \
+                 AND size_bytes = ? AND modified_ns = ? AND place = (SELECT id FROM place WHERE path = ?)",
+            )?;
+            let changed = set.execute(params![
+                State::Placed as i64,
+                name.as_bytes(),
+                number(source.inode),
+                number(source.size_bytes),
+                modified_ns(source),
+                bytes(&resolve(parent)),
+            ])?;
+            Ok(changed > 0)
+        })
+    }
+
     /// Refuses what would go into such a directory, as links or mounts on the way may lead there.
     ///
     /// # Errors

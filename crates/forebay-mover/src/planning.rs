@@ -530,7 +530,7 @@ fn source_path(change: &Transaction, directory: i64, name: &OsString) -> rusqlit
     Ok(path_of(&source).join(name))
 }
 
-fn bytes(path: &Path) -> &[u8] {
+pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 

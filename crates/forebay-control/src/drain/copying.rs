@@ -1,15 +1,19 @@
 //! One version on its way to its places.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use forebay_directive::{Stage, StageKind};
 use forebay_host::clock;
 use forebay_host::closes::{Closed, is_closed};
-use forebay_host::files::{self, Kind};
+use forebay_host::files::{self, Kind, Status};
 use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
 
+use super::into::DrainedInto;
+use super::locked;
 use super::queue::{Copied, Item, Made};
+use crate::Watcher;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.
@@ -56,9 +60,41 @@ pub(super) fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
     }
 }
 
+/// A file whose copy looks different: the file system does not keep times to the nanosecond.
+pub(super) struct Coarse {
+    /// As it was closed.
+    closed: Closed,
+    target: PathBuf,
+    standing: Status,
+}
+
+impl Coarse {
+    /// If nothing has touched either of the two since, stage-out need not copy it again. Returns whether it
+    /// would have.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(super) fn tell(&self, journal: &Journal) -> Result<bool, forebay_mover::Error> {
+        let is_as = |path: &Path, then: &Status| {
+            files::status_of_name(path)
+                .is_ok_and(|now| now.is_same_content(then) && now.changed == then.changed)
+        };
+        let (source, target) = (&self.closed, &self.target);
+        if !is_as(&source.path, &source.status) || !is_as(target, &self.standing) {
+            return Ok(false);
+        }
+        journal.stands(target, &source.status)
+    }
+}
+
 /// How it is copied.
 pub(super) struct Copying<'a> {
-    pub(super) tag: &'a str,
+    /// Where directories are written down before something is copied into them; and whom to tell if not.
+    pub(super) into: (&'a DrainedInto, &'a dyn Watcher),
+    /// What arrived with other times than its own.
+    pub(super) coarse: &'a Mutex<Vec<Coarse>>,
+    /// In the temporary names, so that no two threads take the same.
+    pub(super) tag: String,
     pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
     pub(super) cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -86,6 +122,11 @@ impl Copying<'_> {
         let refused = |reason: String| Failure::new(source.clone(), reason);
         let told = |error: forebay_mover::Error| refused(error.to_string());
         make_way(way, made).map_err(|error| refused(error.to_string()))?;
+        let (into, watcher) = self.into;
+        let directory = way.target.parent().unwrap_or(Path::new("/"));
+        if let Err(error) = into.write_down(directory) {
+            watcher.explain(&format!("drain: {error}"));
+        }
         let journal = Journal::in_memory().map_err(told)?;
         let transfer = Transfer {
             what: What::File,
@@ -106,7 +147,7 @@ impl Copying<'_> {
             verify: Verify::Copy,
             checksum: false,
             bytes_per_s_max: None,
-            tag: self.tag.to_owned(),
+            tag: self.tag.clone(),
         };
         let on = |did: Did| {
             if let Did::Bytes(bytes) = did {
@@ -116,7 +157,26 @@ impl Copying<'_> {
         let moved = carry_out(&journal, &options, &on, self.cancelled).map_err(told)?;
         match moved.failures.into_iter().next() {
             Some(failure) => Err(failure),
-            None => Ok(()),
+            None => {
+                self.remember_coarse(closed, way);
+                Ok(())
+            }
+        }
+    }
+
+    /// Two versions that differ in less than the file system keeps would look alike, so times are not rounded:
+    /// what was copied is remembered.
+    fn remember_coarse(&self, closed: &Closed, way: &Way) {
+        let Ok(standing) = files::status_of_name(&way.target) else {
+            return; // somebody has taken it away: stage-out sees that
+        };
+        if standing.modified != closed.status.modified {
+            let (closed, target) = (closed.clone(), way.target.clone());
+            locked(self.coarse).push(Coarse {
+                closed,
+                target,
+                standing,
+            });
         }
     }
 }
@@ -147,7 +207,8 @@ fn make_way(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
 }
 
 /// Gives directories that were made what the job has left theirs with, children before parents.
-pub(super) fn finish_directories(made: &[Made]) -> Result<(), forebay_host::Error> {
+pub(super) fn finish_directories(made: &mut [Made]) -> Result<(), forebay_host::Error> {
+    made.sort_by(|a, b| a.target.cmp(&b.target));
     for Made { target, source } in made.iter().rev() {
         if let (Ok(status), Ok(_)) = (files::status(source), files::status(target)) {
             files::set_mode(target, status.mode)?;

@@ -62,7 +62,8 @@ pub(super) struct Queue {
     next: u64,
     items: BTreeMap<u64, Item>,
     places: HashMap<(usize, PathBuf), u64>,
-    in_hand: Option<u64>,
+    /// What is being copied: its rule and file.
+    in_hand: BTreeMap<u64, (usize, PathBuf)>,
     status: DrainStatus,
     failures: BTreeMap<PathBuf, String>,
     pub(super) made: Vec<Made>,
@@ -77,7 +78,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A version was closed. Returns whether an older one of it, which waited, is none any more.
+    /// A version was closed. An older one of it that waited is none any more.
     pub(super) fn add(&mut self, item: Item) {
         self.status.enqueued += 1;
         let key = (item.rule, item.closed.path.clone());
@@ -89,12 +90,17 @@ impl Queue {
         self.next += 1;
     }
 
-    /// The next version to be copied. Of a rule that wants the newest only, the others are left out.
+    /// The next version to be copied; none as long as there is none. Of one file one version is copied at a
+    /// time. Of a rule that wants the newest only, one file is, and the others that wait then are left out.
     pub(super) fn take(&mut self, is_newest_only: impl Fn(usize) -> bool) -> Option<Item> {
-        if self.over {
-            return None;
-        }
-        let (mut place, first) = self.items.first_key_value().map(|(p, i)| (*p, i.rule))?;
+        let is_free = |item: &Item| {
+            let newest_only = is_newest_only(item.rule);
+            !self.in_hand.values().any(|(rule, path)| {
+                *rule == item.rule && (newest_only || *path == item.closed.path)
+            })
+        };
+        let free = self.items.iter().find(|(_, item)| is_free(item));
+        let (mut place, first) = free.map(|(place, item)| (*place, item.rule))?;
         if is_newest_only(first) {
             let of_rule = self.items.iter().filter(|(_, item)| item.rule == first);
             let places: Vec<_> = of_rule.map(|(place, _)| *place).collect();
@@ -104,9 +110,11 @@ impl Queue {
                 self.status.skipped += 1;
             }
         }
+        let item = self.remove(place)?;
         self.status.dequeued += 1;
-        self.in_hand = Some(place);
-        self.remove(place)
+        self.in_hand
+            .insert(place, (item.rule, item.closed.path.clone()));
+        Some(item)
     }
 
     fn remove(&mut self, place: u64) -> Option<Item> {
@@ -117,7 +125,12 @@ impl Queue {
 
     /// What was taken is in this state now.
     pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
-        let place = self.in_hand.take();
+        let is_this = |(rule, path): &(usize, PathBuf)| {
+            (*rule, path) == (item.rule, &item.closed.path)
+        };
+        let in_hand = self.in_hand.iter().find(|(_, hand)| is_this(hand));
+        let place = in_hand.map(|(place, _)| *place);
+        place.and_then(|place| self.in_hand.remove(&place));
         match copied {
             Copied::Done => {
                 self.status.done += 1;
@@ -136,8 +149,9 @@ impl Queue {
 
     /// Is nothing left of what was closed before this number?
     pub(super) fn is_done_before(&self, number: u64) -> bool {
-        let first = self.items.first_key_value().map(|(place, _)| *place);
-        let first = first.into_iter().chain(self.in_hand).min();
+        let waits = self.items.first_key_value().map(|(place, _)| *place);
+        let in_hand = self.in_hand.first_key_value().map(|(place, _)| *place);
+        let first = waits.into_iter().chain(in_hand).min();
         first.is_none_or(|first| first >= number)
     }
 
@@ -238,14 +252,31 @@ mod tests {
         let newest = |rule| rule == 0;
         let first = queue.take(newest).expect("one");
         assert_eq!(first.closed.path, Path::new("c3"));
-        queue.put_down(&first, Copied::Changed, clock::now());
+        queue.add(item(0, "c4", 1));
         let second = queue.take(newest).expect("another");
         assert_eq!(second.closed.path, Path::new("log"));
         let status = queue.status();
         assert_eq!(
             (status.enqueued, status.skipped, status.superseded),
-            (4, 2, 1)
+            (5, 2, 0)
         );
+        assert!(queue.take(newest).is_none()); // until the first is put down
+        queue.put_down(&first, Copied::Changed, clock::now());
+        let third = queue.take(newest).expect("a third");
+        assert_eq!(third.closed.path, Path::new("c4"));
+    }
+
+    #[test]
+    fn a_version_waits_while_an_older_one_of_its_file_is_copied() {
+        let mut queue = Queue::default();
+        queue.add(item(0, "a", 1));
+        let first = queue.take(|_| false).expect("one");
+        queue.add(item(0, "a", 2));
+        assert!(queue.take(|_| false).is_none());
+        assert!(!queue.is_done_before(1));
+        queue.put_down(&first, Copied::Changed, clock::now());
+        assert!(queue.is_done_before(1) && !queue.is_done_before(2));
+        assert_eq!(taken(&mut queue, false), Some(("a".to_owned(), 2)));
     }
 
     #[test]

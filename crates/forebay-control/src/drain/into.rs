@@ -1,0 +1,99 @@
+//! Directories into which a drain copies, written down before, so that what it leaves half done when it is
+//! killed can be found: no journal knows of it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use forebay_host::files;
+
+use super::locked;
+use crate::record::Recorded;
+
+/// Between two paths: no path has it.
+const END: u8 = 0;
+
+/// The tag of what one thread of a drain copies.
+pub(super) fn tag(job: &str, thread: usize) -> String {
+    format!("{job}-d{thread}")
+}
+
+/// The list, while it is written.
+pub(super) struct DrainedInto {
+    path: PathBuf,
+    list: Mutex<(HashSet<PathBuf>, Option<File>)>,
+}
+
+impl DrainedInto {
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        Self {
+            path: recorded.drained_into(),
+            list: Mutex::default(),
+        }
+    }
+
+    /// Something is to be copied into this directory.
+    ///
+    /// # Errors
+    /// If that cannot be written down.
+    pub(super) fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
+        let mut list = locked(&self.list);
+        let (known, file) = &mut *list;
+        if known.contains(directory) {
+            return Ok(());
+        }
+        let file = match file {
+            Some(file) => file,
+            None => file.insert(files::open_to_append(&self.path)?),
+        };
+        let mut line = directory.as_os_str().as_bytes().to_vec();
+        line.push(END);
+        files::named(file.write_all(&line), "write", &self.path)?;
+        known.insert(directory.to_owned());
+        Ok(())
+    }
+}
+
+impl Recorded {
+    /// Where the list lies, beside the record.
+    fn drained_into(&self) -> PathBuf {
+        self.path().with_extension("DRAINED-INTO")
+    }
+
+    /// Removes what a drain has left half done that was killed.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub(crate) fn remove_drained_parts(&self) -> forebay_host::Result<()> {
+        let list = match files::read_bytes(&self.drained_into()) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            list => list?,
+        };
+        let begin = format!(".forebay-{}-d", self.record.id);
+        for directory in list
+            .split(|byte| *byte == END)
+            .filter(|path| !path.is_empty())
+        {
+            let directory = Path::new(OsStr::from_bytes(directory));
+            // What is not there holds none; what cannot be listed, stage-out will complain of.
+            for name in files::names_in(directory).unwrap_or_default() {
+                let text = name.to_string_lossy();
+                if text.starts_with(&begin) && text.ends_with(".part") {
+                    files::remove_file(&directory.join(&name))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_drained_into(&self) -> forebay_host::Result<()> {
+        match files::remove_file(&self.drained_into()) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
