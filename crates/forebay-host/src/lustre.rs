@@ -50,5 +50,5 @@ pub fn lfs(words: &[&OsStr]) -> Result<String> {
         command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
     };
     asked.args(words);
-    answer_of(asked, PATIENCE)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
+    answer_of(asked, PATIENCE, &|| true)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
 }

@@ -45,11 +45,12 @@ impl Run<'_> {
         source: &File,
         target: &File,
         (source_path, target_path): (&Path, &Path),
-    ) -> Result<(), Reason> {
-        for attribute in own(source, source_path)? {
-            self.give(&attribute, target, (source_path, target_path));
+    ) -> Result<bool, Reason> {
+        let attributes = own(source, source_path)?;
+        for attribute in &attributes {
+            self.give(attribute, target, (source_path, target_path));
         }
-        Ok(())
+        Ok(!attributes.is_empty())
     }
 
     fn give(&self, (name, value): &ExtendedAttribute, target: &File, paths: (&Path, &Path)) {

@@ -1,8 +1,9 @@
 //! Looking through a source, and at what stands at its target already.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SendError, SyncSender};
+use std::sync::mpsc::{SendError, SyncSender, TrySendError};
 
 use forebay_host::files::{self, Directory, Kind, Status};
 
@@ -69,6 +70,8 @@ struct Ahead {
 
 struct Looking<'a> {
     is_wanted: IsWanted<'a>,
+    /// Sources that are not to be staged, with all below them.
+    left_out: BTreeSet<PathBuf>,
     /// None: what stands at the target is not looked at.
     owner: Option<Owner>,
     rows: Vec<Row>,
@@ -82,11 +85,13 @@ struct Looking<'a> {
 pub(crate) fn look_through(
     transfer: &Transfer,
     is_wanted: IsWanted,
+    left_out: BTreeSet<PathBuf>,
     owner: Option<Owner>,
     give: SyncSender<Vec<Row>>,
 ) {
     let mut looking = Looking {
         is_wanted,
+        left_out,
         owner,
         rows: Vec::new(),
         directories: 0,
@@ -105,6 +110,10 @@ impl Looking<'_> {
     fn look_through(&mut self, top: Ahead) -> Sent {
         let mut ahead = vec![top];
         while let Some(one) = ahead.pop() {
+            // To open a target its file system is asked, which may be slow: perhaps nobody wants more.
+            if let Err(TrySendError::Disconnected(rows)) = self.give.try_send(Vec::new()) {
+                return Err(SendError(rows));
+            }
             let standing = self.owner.as_ref().filter(|_| !one.is_new);
             let standing = standing.and_then(|_| Standing::open(&one.target));
             let device = standing.as_ref().map(|standing| standing.device);
@@ -132,6 +141,7 @@ impl Looking<'_> {
         };
         for name in names {
             match opened.status_of_name(&name) {
+                _ if self.is_left_out(one, &name) => {}
                 Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
                     source: one.source.join(&name),
                     target: one.target.join(&name),
@@ -152,6 +162,10 @@ impl Looking<'_> {
             }
         }
         Ok(())
+    }
+
+    fn is_left_out(&self, one: &Ahead, name: &OsStr) -> bool {
+        !self.left_out.is_empty() && self.left_out.contains(&one.source.join(name))
     }
 
     /// Does it stand at its target as it is here, so that nothing is to be done but to sync it? Where that is not
@@ -179,6 +193,7 @@ impl Looking<'_> {
             path: path.to_owned(),
             reason: error.to_string(),
             remedy: remedy(error),
+            errno: error.source.raw_os_error(),
         }))
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use forebay_host::{files, lustre};
 
+use crate::batch::OURS_ALONE;
 use crate::content::BLOCK_BYTES;
 use crate::engine::Run;
 use crate::item::{Item, Reason};
@@ -95,14 +96,14 @@ impl Run<'_> {
     ) -> Result<File, Reason> {
         let directory = temporary.parent().unwrap_or(Path::new("/"));
         let Some(stripes) = stripes(size_bytes) else {
-            return self.make_part(temporary);
+            return self.make_part(temporary, OURS_ALONE);
         };
         match self.striping.of(directory) {
             Says::We => {}
-            Says::Others => return self.make_part(temporary),
+            Says::Others => return self.make_part(temporary, OURS_ALONE),
             Says::Unknown(why) => {
                 self.note(&format!("{FAILED}: {why}"), &item.source);
-                return self.make_part(temporary);
+                return self.make_part(temporary, OURS_ALONE);
             }
         }
         match files::remove_file(temporary) {
@@ -114,7 +115,7 @@ impl Run<'_> {
         let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat());
         // It makes the file, open to whom the mask lets in.
         let made = files::open_to_go_on(temporary).and_then(|file| {
-            files::set_mode_of(&file, temporary, 0o600)?;
+            files::set_mode_of(&file, temporary, OURS_ALONE)?;
             Ok(file)
         });
         made.or_else(|_| {
@@ -123,7 +124,7 @@ impl Run<'_> {
                 |_| "lfs setstripe refuses".to_owned(),
             );
             self.note(&format!("{FAILED}: {why}"), &item.source);
-            self.make_part(temporary)
+            self.make_part(temporary, OURS_ALONE)
         })
     }
 }

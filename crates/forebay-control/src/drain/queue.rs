@@ -125,9 +125,8 @@ impl Queue {
 
     /// What was taken is in this state now.
     pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
-        let is_this = |(rule, path): &(usize, PathBuf)| {
-            (*rule, path) == (item.rule, &item.closed.path)
-        };
+        let is_this =
+            |(rule, path): &(usize, PathBuf)| (*rule, path) == (item.rule, &item.closed.path);
         let in_hand = self.in_hand.iter().find(|(_, hand)| is_this(hand));
         let place = in_hand.map(|(place, _)| *place);
         place.and_then(|place| self.in_hand.remove(&place));
