@@ -11,7 +11,7 @@ use std::time::Duration;
 use comfy_table::{Table, presets};
 use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher};
 use forebay_host::process::{self, Caught};
-use forebay_host::{clock, machine};
+use forebay_host::{clock, files, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};
 use indicatif::HumanBytes;
 
@@ -356,6 +356,15 @@ fn wait(which: &Which) -> Result<i32, Refused> {
 
 fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
     let staging = found(id)?;
+    if files::status(staging.journal.path()).is_err() {
+        // What was opened is a copy: nobody would hear of it.
+        return Err(Refused(
+            format!(
+                "staging {id} keeps its journal in its job's view, where it cannot be told to stop"
+            ),
+            Some("send SIGTERM to its forebay run; forebay clean goes on with it".to_owned()),
+        ));
+    }
     staging.journal.cancel()?;
     let began = clock::now();
     while staging.journal.is_running()? {

@@ -69,6 +69,7 @@ impl Staging<'_> {
             },
             verify: self.how.verify,
             checksum: false,
+            as_planned: false,
             bytes_per_s_max: self.how.bytes_per_s_max,
             tag: self.tag.to_owned(),
         };

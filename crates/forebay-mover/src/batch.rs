@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use forebay_host::files::{self, Kind, Status};
 
 use crate::Error;
-use crate::content::{Ends, RETRIES, differs, is_sparse};
+use crate::content::{Ends, differs, is_sparse};
 use crate::engine::{Did, Placing, Run, Verify};
-use crate::item::{Item, LINK, Reason, is_same, is_untouched, standing};
+use crate::item::{Item, LINK, Reason, is_same, is_untouched, modified_ns, standing};
 use crate::journal::State;
 use crate::missing::leads_back;
 use crate::parts::temporary;
@@ -260,7 +260,7 @@ impl Run<'_> {
         }
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
-        check_source(&source, &status)?;
+        self.check_source(item, &source, &status)?;
         let is_fresh = self.fresh.contains(&item.directory);
         if !is_fresh && self.is_there(item, &source, &status, block)? {
             syncing.there(item)?;
@@ -305,6 +305,30 @@ impl Run<'_> {
         ))
     }
 
+    /// Is it a file still, of the version that is wanted, and does it tell its size?
+    pub(crate) fn check_source(
+        &self,
+        item: &Item,
+        source: &File,
+        status: &Status,
+    ) -> Result<(), Reason> {
+        if status.kind != Kind::File {
+            return Err(Reason::new(
+                "it is not a file any more: something else has taken its name",
+                "stage again",
+            ));
+        }
+        // Files of /proc and /sys say that they are empty, and are not.
+        if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
+            return Err(Reason::new("it holds more than its size says", ""));
+        }
+        let found = (status.size_bytes, Some(modified_ns(status)));
+        if self.options.as_planned && found != (item.size_bytes, item.modified_ns) {
+            return Err(Reason::changed("it was changed since it was planned"));
+        }
+        Ok(())
+    }
+
     /// Content and attributes, again as long as the source changes.
     fn fill(
         &self,
@@ -339,7 +363,7 @@ impl Run<'_> {
                     return Ok((checksum, status));
                 }
                 Err(reason) if !reason.is_change => return Err(reason),
-                _ if tries == RETRIES => {
+                _ if tries == self.retries() => {
                     return Err(Reason::changed(
                         "it was changed while it was copied, each time",
                     ));
@@ -473,21 +497,6 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
         &format!("{} leads back to it", item.target.display()),
         "choose a target that no link leads out of",
     ))
-}
-
-/// Is it still what it was when it was planned, and does it tell its size?
-pub(crate) fn check_source(source: &File, status: &Status) -> Result<(), Reason> {
-    if status.kind != Kind::File {
-        return Err(Reason::new(
-            "it is not a file any more: something else has taken its name",
-            "stage again",
-        ));
-    }
-    // Files of /proc and /sys say that they are empty, and are not.
-    if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
-        return Err(Reason::new("it holds more than its size says", ""));
-    }
-    Ok(())
 }
 
 /// Its times are set last, so what has those of the source is whole.

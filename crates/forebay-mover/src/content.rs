@@ -17,7 +17,7 @@ use crate::item::{Item, Reason};
 pub(crate) const BLOCK_BYTES: usize = 4 << 20;
 
 /// How often a source that changed is copied again.
-pub(crate) const RETRIES: u32 = 3;
+const RETRIES: u32 = 3;
 
 /// A source and a target that are open.
 pub(crate) struct Ends<'a> {
@@ -34,6 +34,14 @@ pub(crate) fn is_sparse(status: &Status) -> bool {
 }
 
 impl Run<'_> {
+    /// How often a source that changed is copied again.
+    pub(crate) fn retries(&self) -> u32 {
+        match self.options.as_planned {
+            true => 0,
+            false => RETRIES,
+        }
+    }
+
     /// Copies a range, but for its holes. Returns its checksum: that of its bytes, and of where they stand.
     pub(crate) fn copy_range(
         &self,

@@ -63,6 +63,8 @@ pub struct Options {
     pub verify: Verify,
     /// A file as long and as old as its source counts as the same only if its content is, too.
     pub checksum: bool,
+    /// A source that is not as it was planned is not copied: only that version is wanted.
+    pub as_planned: bool,
     /// All threads together write no more than this; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
     /// Part of the temporary names, so that two stagings never meet.

@@ -11,8 +11,8 @@ use forebay_host::files::{self, Direct, Status};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
-use crate::batch::{Syncing, check_source};
-use crate::content::{Ends, RETRIES, differs, is_sparse};
+use crate::batch::Syncing;
+use crate::content::{Ends, differs, is_sparse};
 use crate::engine::{Did, Run, Task, Verify};
 use crate::item::{Item, Reason, is_untouched};
 use crate::journal::State;
@@ -134,7 +134,7 @@ impl Run<'_> {
         self.check_stopped()?;
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
-        check_source(&source, &status)?;
+        self.check_source(item, &source, &status)?;
         if !self.fresh.contains(&item.directory) && self.is_there(item, &source, &status, block)? {
             if self.options.durable {
                 files::named(
@@ -291,7 +291,7 @@ impl Run<'_> {
             Err(Refused::Reason(reason)) => {
                 self.take_away(&copying.temporary);
                 self.journal.forget_pieces(item.id)?;
-                if reason.is_change && copying.tries < RETRIES {
+                if reason.is_change && copying.tries < self.retries() {
                     self.add_tasks(std::iter::once(Task::Begin(
                         item.clone(),
                         copying.tries + 1,

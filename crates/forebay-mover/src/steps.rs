@@ -36,7 +36,7 @@ pub(crate) struct HardLink {
 }
 
 const ITEM: &str = "e.id, e.directory, e.kind, d.source, coalesce(e.source_name, e.name), d.target, e.name, \
-                    e.size_bytes, e.state, d.is_of_tree";
+                    e.size_bytes, e.state, d.is_of_tree, e.modified_ns";
 
 fn item(row: &Row) -> rusqlite::Result<Item> {
     let state: i64 = row.get(8)?;
@@ -52,6 +52,7 @@ fn item(row: &Row) -> rusqlite::Result<Item> {
             .find(|known| *known as i64 == state)
             .unwrap_or(State::Planned),
         is_named: !row.get::<_, bool>(9)?,
+        modified_ns: row.get(10)?,
     })
 }
 

@@ -16,6 +16,7 @@ fn options() -> Options {
         placing: Placing::Renamed,
         verify: Verify::End,
         checksum: false,
+        as_planned: false,
         bytes_per_s_max: None,
         tag: "7".into(),
     }

@@ -18,6 +18,7 @@ fn options() -> Options {
         placing: Placing::Renamed,
         verify: Verify::Copy,
         checksum: false,
+        as_planned: false,
         bytes_per_s_max: None,
         tag: "7".into(),
     }
@@ -63,6 +64,37 @@ fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
             assert!(moved.failures.is_empty(), "{:?}", moved.failures);
             assert_eq!(fs::read(&target).expect("read"), vec![2; size]);
         }
+    }
+}
+
+#[test]
+fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted() {
+    let only = Options {
+        as_planned: true,
+        ..options()
+    };
+    for size in [1000, 3 * PIECE_BYTES] {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
+        let size = usize::try_from(size).expect("small");
+        let write = |bytes| fs::write(&source, bytes).expect("write");
+        write(vec![1; size]);
+        let planned = journal(&source, &target);
+        write(vec![2; size + 1]);
+        let moved = carry_out(&planned, &only, &|_| (), &|| false).expect("carried out");
+        assert_eq!((moved.files, moved.failures.len()), (0, 1));
+
+        let planned = journal(&source, &target);
+        let seen = AtomicU64::new(0);
+        let change = |did| {
+            if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                write(vec![3; size + 2]);
+            }
+        };
+        let moved = carry_out(&planned, &only, &change, &|| false).expect("carried out");
+        assert_eq!((moved.files, moved.failures.len()), (0, 1));
+        let names = fs::read_dir(scratch.path()).expect("list").count();
+        assert_eq!(names, 1, "nothing but the source");
     }
 }
 

@@ -44,6 +44,7 @@ impl Order {
             placing: Placing::Renamed,
             verify: self.how.verify.into(),
             checksum: self.how.checksum,
+            as_planned: false,
             bytes_per_s_max: self.how.rate,
             tag: id.to_owned(),
         }

@@ -146,6 +146,7 @@ impl Copying<'_> {
             placing: Placing::Renamed,
             verify: Verify::Copy,
             checksum: false,
+            as_planned: true,
             bytes_per_s_max: None,
             tag: self.tag.clone(),
         };

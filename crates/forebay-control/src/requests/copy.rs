@@ -84,6 +84,7 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
         placing: Placing::Renamed,
         verify: Verify::Copy,
         checksum: false,
+        as_planned: false,
         bytes_per_s_max: None,
         tag: format!("{tag}-{}", task.serial),
     };
