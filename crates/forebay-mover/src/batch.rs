@@ -322,7 +322,7 @@ impl Run<'_> {
         if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
             return Err(Reason::new("it holds more than its size says", ""));
         }
-        let found = (status.size_bytes, Some(modified_ns(status)));
+        let found = (status.size_bytes, modified_ns(status));
         if self.options.as_planned && found != (item.size_bytes, item.modified_ns) {
             return Err(Reason::changed("it was changed since it was planned"));
         }

@@ -21,8 +21,7 @@ pub(crate) struct Item {
     pub(crate) target: PathBuf,
     /// When it was planned; it may have changed since.
     pub(crate) size_bytes: u64,
-    /// None of a further name of a file.
-    pub(crate) modified_ns: Option<i64>,
+    pub(crate) modified_ns: i64,
     pub(crate) state: State,
     /// The directory is no tree's: its source was named itself, and links to it are followed.
     pub(crate) is_named: bool,

@@ -138,8 +138,8 @@ impl Journal {
             let rows = statement.query_map(params![id, limit], |row| {
                 Ok(HardLink {
                     item: item(row)?,
-                    first: path_at(row, 10)?.join(path_at(row, 11)?),
-                    first_has_arrived: row.get::<_, i64>(12)? == State::Placed as i64,
+                    first: path_at(row, 11)?.join(path_at(row, 12)?),
+                    first_has_arrived: row.get::<_, i64>(13)? == State::Placed as i64,
                 })
             })?;
             rows.collect()
