@@ -127,7 +127,10 @@ def test_whatever_is_raised_is_answered(top, name, capfd):
         raise ValueError(f"cannot plot {closed.path.name}") if name == "not UTF-8" else Odd
 
     with watch:
+        limit = threading.Timer(60, watch._process.kill)  # without an answer it would wait for ever
+        limit.start()
         (top / os.fsdecode(b"\xff.nc")).touch()
+    limit.cancel()
     (failure,) = watch.account.failures
     assert failure.reason.startswith("ValueError: cannot plot \\udcff.nc" if name == "not UTF-8" else "Odd")
     assert watch.account.failed == 1 and failure.reason in capfd.readouterr().err

@@ -160,7 +160,8 @@ impl Places<'_> {
         let ours = found.iter().filter(|one| is_ours(one)).count();
         if ours == 0 {
             // Another user's of the same name is not what the user has made.
-            let is_it = |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
+            let is_it =
+                |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
             if let Some(missing) = known::missing()?.into_iter().find(is_it) {
                 return Err(PersistentError::Missing(missing));
             }

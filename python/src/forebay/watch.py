@@ -79,7 +79,8 @@ def _leave_to_parent() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for pipe in [pipe for one in _started for pipe in (one.stdin, one.stdout)]:
         if pipe is not None and not pipe.closed:
-            os.dup2(nothing, pipe.fileno(), inheritable=False)  # closed, its number might become another file's
+            # Not closed: its number might become another file's, into which it would write.
+            os.dup2(nothing, pipe.fileno(), inheritable=False)
     os.close(nothing)
 
 
