@@ -120,7 +120,12 @@ class Job:
 
 
 def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

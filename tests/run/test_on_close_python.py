@@ -112,6 +112,30 @@ def test_a_traceback_is_told_where_there_is_no_log(top, capfd):
     assert "Traceback (most recent call last)" in said and "ZeroDivisionError" in said
 
 
+class Odd(Exception):
+    @property
+    def __notes__(self):
+        raise RuntimeError("not even this")
+
+
+@pytest.mark.parametrize("name", ["not UTF-8", "not to be shown"])
+def test_whatever_is_raised_is_answered(top, name, capfd):
+    watch = Watch(top)
+
+    @watch.on_close("*")
+    def plot(closed):
+        raise ValueError(f"cannot plot {closed.path.name}") if name == "not UTF-8" else Odd
+
+    with watch:
+        limit = threading.Timer(60, watch._process.kill)  # without an answer it would wait for ever
+        limit.start()
+        (top / os.fsdecode(b"\xff.nc")).touch()
+    limit.cancel()
+    (failure,) = watch.account.failures
+    assert failure.reason.startswith("ValueError: cannot plot \\udcff.nc" if name == "not UTF-8" else "Odd")
+    assert watch.account.failed == 1 and failure.reason in capfd.readouterr().err
+
+
 def copy(closed):
     target = closed.path.parent.parent / f"{closed.path.name}.{os.getpid()}"
     shutil.copyfile(closed.path, target)
@@ -193,6 +217,42 @@ with watch:
     print(watch._process.pid, flush=True)
     watch.wait()
 """
+
+
+FORKING = """
+import os, sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from forebay.watch import Watch
+def name_itself(closed):
+    print(os.getpid(), flush=True)
+with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
+    watch = Watch("data", executor=executor)
+    watch.on_close("*")(name_itself)
+    with watch:
+        print(watch._process.pid, flush=True)
+        watch.wait()
+"""
+
+
+def test_workers_that_were_forked_do_not_keep_it_alive(top, tmp_path):
+    words, worker = [sys.executable, "-c", FORKING], None
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        child = int(process.stdout.readline())
+        (top / "a").touch()
+        worker = int(process.stdout.readline())
+        process.kill()
+        process.wait(timeout=60)
+        deadline = time.monotonic() + 20
+        while alive(child):
+            assert time.monotonic() < deadline, "forebay watch has outlived its program"
+            time.sleep(0.01)
+    finally:
+        if worker and alive(worker):  # of the test's own, which no executor ends any more
+            os.kill(worker, signal.SIGKILL)
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill -9"])

@@ -148,6 +148,32 @@ def test_ones_own_counts_before_anothers_of_the_same_name(namespace):
     assert done.returncode == 125 and "proj1 is root's, and closed to you" in done.stderr
 
 
+def test_ones_own_that_is_missing_is_not_replaced_by_anothers(namespace):
+    job = namespace
+    job.store.chmod(0o1777)
+    done = job.command("persistent", "create", "proj1", "--capacity", "1MiB", "--mode", "0777")  # root's, open to all
+    assert done.returncode == 0, done.stderr
+    job.as_nobody()
+    job.user = None
+    enter(job, NOBODY)
+    assert ran(job, f"echo {STRIPED}", USE).stdout.startswith("/dev/shm/")
+    elsewhere = job.store.with_name("not mounted")
+    # Made in a store that is then not there.
+    job.where = ["--store", job.store]
+    ran(job, "true", CREATE)
+    job.store.rename(elsewhere)
+    job.where = []
+    job.script(f"touch {STRIPED}/mine", USE)
+    done = job.run()
+    assert done.returncode == 125 and f"it was made as {job.store}/forebay-persistent-proj1" in done.stderr
+    # What is named is taken.
+    job.where = ["--store", "/dev/shm"]
+    assert ran(job, f"echo {STRIPED}", USE).stdout.startswith("/dev/shm/")
+    elsewhere.rename(job.store)
+    job.where = []
+    assert ran(job, f"echo {STRIPED}", USE).stdout == f"{job.store}/forebay-persistent-proj1/striped/\n"
+
+
 def test_what_else_ends_it_is_said(namespace):
     """systemd removes what a user has in shared memory when he logs out; some schedulers, when the job ends."""
     job = namespace

@@ -203,18 +203,7 @@ impl Recorded {
         } else {
             None
         };
-        if self.record.phase == Phase::Preparing {
-            // What it staged into a persistent allocation would stay there half done.
-            if let Err(error) = self.stage_in_half_done() {
-                watcher.warning(&error.to_string());
-            }
-        }
-        if undrained && how.discard {
-            // What a killed stage-out left half done is at the destination, not in the allocation.
-            if let Err(error) = self.half_done() {
-                watcher.warning(&error.to_string());
-            }
-        }
+        self.remove_half_done(undrained && how.discard, watcher);
         if staged
             .as_ref()
             .is_some_and(|staged| !staged.failures.is_empty())
@@ -292,6 +281,22 @@ impl Recorded {
             self.list_not_safe(&journal, root, None)?.1?;
         }
         Ok(staged)
+    }
+
+    /// Removes what is half done elsewhere than in the job's allocation.
+    fn remove_half_done(&self, is_discarded: bool, watcher: &dyn Watcher) {
+        if self.record.phase == Phase::Preparing {
+            // What it staged into a persistent allocation would stay there half done.
+            if let Err(error) = self.stage_in_half_done() {
+                watcher.warning(&error.to_string());
+            }
+        }
+        if is_discarded {
+            // What a killed stage-out left half done is at the destination, not in the allocation.
+            if let Err(error) = self.half_done() {
+                watcher.warning(&error.to_string());
+            }
+        }
     }
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded

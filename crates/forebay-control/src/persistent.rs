@@ -157,11 +157,20 @@ impl Places<'_> {
             }
         }
         let is_ours = |one: &Persistent| one.owner == machine::user_id();
-        if found.len() > 1 && found.iter().filter(|one| is_ours(one)).count() == 1 {
+        let ours = found.iter().filter(|one| is_ours(one)).count();
+        if ours == 0 {
+            // Another user's of the same name is not what the user has made.
+            let is_it =
+                |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
+            if let Some(missing) = known::missing()?.into_iter().find(is_it) {
+                return Err(PersistentError::Missing(missing));
+            }
+        }
+        if found.len() > 1 && ours == 1 {
             found.retain(is_ours); // anybody may take a name in memory that all share
         }
         match found.len() {
-            0 => Err(Self::not_found(name, stores)),
+            0 => Err(Self::unknown(name, stores)),
             1 => Ok(found.remove(0)),
             _ => Err(PersistentError::Several {
                 name: name.to_owned(),
@@ -170,14 +179,7 @@ impl Places<'_> {
         }
     }
 
-    fn not_found(name: &str, stores: Vec<PathBuf>) -> PersistentError {
-        let missing = match known::missing() {
-            Ok(missing) => missing.into_iter().find(|missing| missing.name == name),
-            Err(error) => return error.into(),
-        };
-        if let Some(missing) = missing {
-            return PersistentError::Missing(missing);
-        }
+    fn unknown(name: &str, stores: Vec<PathBuf>) -> PersistentError {
         let mut names = Vec::new();
         for store in &stores {
             match Contents::of(store) {

@@ -80,12 +80,7 @@ impl Order<'_> {
             return Err(Error::NoView(why.to_owned()));
         }
         wishes.check_maps()?;
-        let works_in = self.script.works_in(&submitted_in);
-        let found = files::status(&Map::behind(wishes.maps, &works_in));
-        let will_be_made = wishes.maps.iter().any(|map| map.at.starts_with(&works_in));
-        if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
-            return Err(Error::NoDirectory(works_in));
-        }
+        self.check_directory(&submitted_in)?;
         let chosen = request.job.as_ref();
         let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
         let persistent = plans(self, &request)?;
@@ -144,6 +139,18 @@ impl Order<'_> {
 }
 
 impl Order<'_> {
+    /// The directory in which the script would run must be there, or be made for it.
+    fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
+        let maps = self.wishes.maps;
+        let works_in = self.script.works_in(submitted_in);
+        let found = files::status(&Map::behind(maps, &works_in));
+        let will_be_made = maps.iter().any(|map| map.at.starts_with(&works_in));
+        if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
+            return Err(Error::NoDirectory(works_in));
+        }
+        Ok(())
+    }
+
     fn shown(&self) -> Vec<Shown> {
         let maps = self.wishes.maps.iter().map(|map| Shown {
             path: map.at.display().to_string(),

@@ -22,6 +22,7 @@ import os
 import subprocess
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -66,11 +67,33 @@ class Account(msgspec.Struct, kw_only=True):
     failures: list[Failure]
 
 
+#: Each `forebay watch` that was started here.
+_started: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """A child that was forked, such as a worker of a pool, holds no pipe of `forebay watch`.
+
+    That ends when its program ends, which it knows by the end of its standard input.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for pipe in [pipe for one in _started for pipe in (one.stdin, one.stdout)]:
+        if pipe is not None and not pipe.closed:
+            # Not closed: its number might become another file's, into which it would write.
+            os.dup2(nothing, pipe.fileno(), inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class Watch:
     """Directories with all below them, and the functions for what is closed there.
 
     A function that raised an exception is called up to `retries` times again. Functions are called in
-    `at_most` threads, or by `executor`, such as a ProcessPoolExecutor; an executor is not shut down.
+    `at_most` threads, or by `executor`, which is not shut down. In processes of their own functions run by
+    `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))`; one that forks would do so in
+    a program with threads.
     `log` is the file for what was called, and for tracebacks; these go to standard error without it.
     """
 
@@ -122,6 +145,7 @@ class Watch:
         started = subprocess.Popen(
             [*words, "--", *self._directories], stdin=pipe, stdout=pipe, process_group=0
         )
+        _started.add(started)
         assert started.stdout is not None
         if started.stdout.readline() != b"ready\n":
             status = self._left(started)
@@ -193,8 +217,21 @@ class Watch:
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
-        answer = {"call": call, "error": None, "traceback": None}
-        if error is not None:
-            answer["error"] = "".join(traceback.format_exception_only(error)).strip()
-            answer["traceback"] = "".join(traceback.format_exception(error)).rstrip()
+        reason, trace = (None, None) if error is None else _told(error)
+        answer = {"call": call, "error": reason, "traceback": trace}
         self._say(msgspec.json.encode(answer) + b"\n")
+
+
+def _told(error: BaseException) -> tuple[str, str]:
+    """An exception and its traceback, in UTF-8: names of files in them need not be."""
+    try:
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        trace = "".join(traceback.format_exception(error)).rstrip()
+    except Exception as second:  # whatever the function raised, `forebay watch` waits for an answer
+        reason = f"{type(error).__qualname__}, which cannot be shown: {type(second).__qualname__}"
+        trace = reason
+    return _utf_8(reason), _utf_8(trace)
+
+
+def _utf_8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
