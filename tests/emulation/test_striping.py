@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -91,3 +92,26 @@ def test_stripes_that_cannot_be_set_are_noted_and_the_file_arrives(job, data):
         assert "lfs setstripe refuses" in notes[0][0]
     finally:
         subprocess.run(["umount", data], check=True)
+
+
+def test_ctrl_c_does_not_wait_for_lfs(job):
+    (job.directory / "in").mkdir()
+    with open(job.directory / "in" / "huge", "wb") as file:
+        file.truncate(GIB)
+    state, told = job.directory / "pfs", job.directory / "calls"
+    state.touch()
+    # lfs alone opens this, and is stopped there.
+    command = ["strace", "-D", "-f", "-qq", "-o", told, "-P", state, "-e", "trace=openat", "-e", "inject=openat:signal=STOP"]
+    process = subprocess.Popen(
+        [*command, job.forebay, "stage", "out", "in", "out"],
+        cwd=job.directory,
+        env=job.environment(FOREBAY_PFS_STATE=str(state)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    is_held = lambda: told.exists() and "stopped by SIGSTOP" in told.read_text()
+    status, said = job.stop_when(process, is_held, signal.SIGINT)
+    assert status == 123 and "staging was stopped" in said, said
+    assert "stripes" not in said, "nobody was waited for"
+    assert list((job.directory / "out").iterdir()) == []

@@ -3,8 +3,12 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
+
+use rustix::fs::Mode;
 
 use crate::process::{answer_of, command};
 use crate::{Error, Result, machine};
@@ -30,18 +34,18 @@ pub fn is_emulated() -> bool {
 }
 
 /// What `lfs` prints when it is called with these words; what it complains of is not told. The stand-in, which
-/// is this program under that name, where Lustre is emulated; otherwise the first one in `PATH`.
+/// is this program under that name, where Lustre is emulated; otherwise the first one in `PATH`. What it makes is
+/// open to us alone.
 ///
 /// # Errors
-/// If there is none, it cannot be started, or it does not answer within 10 s.
-pub fn lfs(words: &[&OsStr]) -> Result<String> {
+/// If there is none, it cannot be started, it does not answer within 10 s, or is not to go on.
+pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
     let missing = |kind: io::ErrorKind| Error {
         operation: "ask",
         path: LFS.into(),
         source: kind.into(),
     };
     let mut asked = if is_emulated() {
-        use std::os::unix::process::CommandExt;
         let mut stand_in = command(machine::this_program()?);
         stand_in.arg0(LFS);
         stand_in
@@ -49,6 +53,29 @@ pub fn lfs(words: &[&OsStr]) -> Result<String> {
         let found = machine::find_other_program(LFS);
         command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
     };
-    asked.args(words);
-    answer_of(asked, PATIENCE, &|| true)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
+    makes_for_us_alone(asked.args(words));
+    answer_of(asked, PATIENCE, go_on)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
+}
+
+/// What this command makes is open to its owner alone.
+fn makes_for_us_alone(command: &mut Command) {
+    let close = || {
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        Ok(())
+    };
+    // SAFETY: umask(2) is safe after fork(2) in a process with threads: signal-safety(7).
+    unsafe { command.pre_exec(close) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_makes_is_open_to_us_alone() {
+        let mut shell = command("/bin/sh");
+        makes_for_us_alone(shell.args(["-c", "umask"]));
+        let said = answer_of(shell, PATIENCE, &|| true).expect("started");
+        assert_eq!(said.as_deref(), Some("0077\n"));
+    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::files::{self, Kind, Status};
 
 use crate::Error;
-use crate::content::{Ends, differs, is_sparse};
+use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Placing, Run, Verify};
 use crate::item::{Item, LINK, Reason, is_same, is_untouched, modified_ns, standing};
 use crate::journal::State;
@@ -322,6 +322,11 @@ impl Run<'_> {
         if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
             return Err(Reason::new("it holds more than its size says", ""));
         }
+        self.check_version(item, status)
+    }
+
+    /// Is it the version that is wanted still?
+    fn check_version(&self, item: &Item, status: &Status) -> Result<(), Reason> {
         let found = (status.size_bytes, modified_ns(status));
         if self.options.as_planned && found != (item.size_bytes, item.modified_ns) {
             return Err(Reason::changed("it was changed since it was planned"));
@@ -363,13 +368,14 @@ impl Run<'_> {
                     return Ok((checksum, status));
                 }
                 Err(reason) if !reason.is_change => return Err(reason),
-                _ if tries == self.retries() => {
+                _ if tries == RETRIES => {
                     return Err(Reason::changed(
                         "it was changed while it was copied, each time",
                     ));
                 }
                 _ => {}
             }
+            self.check_version(item, &now)?;
             tries += 1;
             status = now;
             files::named(target.set_len(0), "set the size of", &item.target)?;

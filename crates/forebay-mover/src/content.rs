@@ -16,8 +16,8 @@ use crate::item::{Item, Reason};
 /// multiples of it, so that writes are aligned to stripes whose size divides it or is a multiple of it.
 pub(crate) const BLOCK_BYTES: usize = 4 << 20;
 
-/// How often a source that changed is copied again.
-const RETRIES: u32 = 3;
+/// How often a source that changed is copied again, if it is the version that is wanted still.
+pub(crate) const RETRIES: u32 = 3;
 
 /// A source and a target that are open.
 pub(crate) struct Ends<'a> {
@@ -34,14 +34,6 @@ pub(crate) fn is_sparse(status: &Status) -> bool {
 }
 
 impl Run<'_> {
-    /// How often a source that changed is copied again.
-    pub(crate) fn retries(&self) -> u32 {
-        match self.options.as_planned {
-            true => 0,
-            false => RETRIES,
-        }
-    }
-
     /// Copies a range, but for its holes. Returns its checksum: that of its bytes, and of where they stand.
     pub(crate) fn copy_range(
         &self,

@@ -14,6 +14,7 @@ use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
+use crate::looking::Stamp;
 use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
@@ -63,7 +64,7 @@ pub struct Options {
     pub verify: Verify,
     /// A file as long and as old as its source counts as the same only if its content is, too.
     pub checksum: bool,
-    /// A source that is not as it was planned is not copied: only that version is wanted.
+    /// A source that is not as long and as old as it was planned is not copied: only that version is wanted.
     pub as_planned: bool,
     /// All threads together write no more than this; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
@@ -247,7 +248,7 @@ fn move_all(
         stop,
         rate: options.bytes_per_s_max.map(Rate::new),
         owner: Owner::of_ours(),
-        fresh: directories::make(journal, stop)?,
+        fresh: HashSet::new(),
         batch_files: BATCH_FILES_MIN,
         striping: Striping::default(),
         queue: Mutex::default(),
@@ -259,7 +260,9 @@ fn move_all(
         bytes: AtomicU64::new(0),
         unchanged_files: AtomicU64::new(0),
     };
+    // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
+    run.fresh = directories::make(journal, stop)?;
     let share = journal.open_entries()? / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     std::thread::scope(|scope| {
@@ -271,21 +274,34 @@ fn move_all(
 }
 
 impl Run<'_> {
-    /// What was found at its place while it was planned needs no more than a sync: whoever put it there may not
-    /// have synced it.
+    /// What was found at its place while it was planned needs no more than a sync, if nobody has taken it away
+    /// since: whoever put it there may not have synced it.
     fn place_what_is_there(&self, compared: Option<Compared>) -> Result<(), Error> {
-        let compared = compared.filter(|_| !self.options.checksum && !self.is_stopped());
-        let Some(directories) = compared else {
-            return Ok(()); // it is looked at once more, like all others
+        let Some(compared) = compared else {
+            return Ok(());
         };
         let sync = |directory: &PathBuf| {
             let opened = files::open_to_read(directory)?;
             files::sync_file_system(&opened, directory)
         };
-        if self.options.durable && directories.values().map(sync).any(|done| done.is_err()) {
-            return Ok(()); // as above, and each file that cannot be synced says why
+        let mut file_systems = compared.file_systems.values();
+        // Each file that cannot be synced says why.
+        let is_wanted = !self.options.checksum
+            && !self.is_stopped()
+            && (!self.options.durable || file_systems.all(|directory| sync(directory).is_ok()));
+        let mut others = Vec::new();
+        for (directory, stamp) in &compared.directories {
+            if !is_wanted || self.is_stopped() {
+                // Nothing was begun yet: it is looked at once more, like all others, or it is not.
+                return self.journal.put_down();
+            }
+            let target = self.journal.target_of_directory(*directory)?;
+            let is_same = files::status(&target).is_ok_and(|now| Stamp::of(&now) == *stamp);
+            if !is_same || !stamp.is_fine() {
+                others.push(*directory);
+            }
         }
-        let Number { files, bytes } = self.journal.place_copied()?;
+        let Number { files, bytes } = self.journal.place_copied(&others)?;
         if files == 0 {
             return Ok(());
         }

@@ -15,6 +15,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
 
 use crate::hand::LOCK_END;
+use crate::looking::Stamp;
 use crate::shortage::Shortage;
 use crate::{Error, Failure};
 
@@ -37,7 +38,8 @@ pub enum State {
     Planned = 0,
     /// There may be a temporary file.
     Copying = 1,
-    /// The temporary file is whole, and synced where that was asked for.
+    /// The temporary file is whole, and synced where that was asked for. Or there is none: it was found at its
+    /// place, unchanged, when it was planned, and was not synced.
     Copied = 2,
     /// It was read again, and is what was written.
     Verified = 3,
@@ -145,8 +147,14 @@ pub struct Account {
     pub shortages: Vec<Shortage>,
 }
 
-/// A directory on each file system where what is there was compared, by the number of that.
-pub(crate) type Compared = BTreeMap<u64, PathBuf>;
+/// Where what is there was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// A directory on each file system, by the number of that.
+    pub(crate) file_systems: BTreeMap<u64, PathBuf>,
+    /// How each directory was before it was looked into, by its number.
+    pub(crate) directories: BTreeMap<i64, Stamp>,
+}
 
 /// A journal that is open.
 #[derive(Debug)]
@@ -430,17 +438,19 @@ impl Journal {
 
     /// From now on what is found is compared with what is there, if nothing was planned yet.
     pub(crate) fn begin_comparing(&self, is_empty: bool) {
-        *self.comparing() = is_empty.then(Compared::new);
+        *self.comparing() = is_empty.then(Compared::default);
     }
 
     pub(crate) fn compares(&self) -> bool {
         self.comparing().is_some()
     }
 
-    pub(crate) fn has_compared(&self, device: u64, directory: &Path) {
+    pub(crate) fn has_compared(&self, directory: i64, target: &Path, stamp: Stamp) {
         if let Some(compared) = &mut *self.comparing() {
-            let directory = || directory.to_owned();
-            compared.entry(device).or_insert_with(directory);
+            let target = || target.to_owned();
+            let file_system = compared.file_systems.entry(stamp.device);
+            file_system.or_insert_with(target);
+            compared.directories.entry(directory).or_insert(stamp);
         }
     }
 

@@ -3,16 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use forebay_host::files::{self, Direct, Status};
+use forebay_host::files::{self, Direct, Kind, Status};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
-use crate::batch::Syncing;
-use crate::content::{Ends, differs, is_sparse};
+use crate::batch::{OURS_ALONE, Syncing};
+use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Run, Task, Verify};
 use crate::item::{Item, Reason, is_untouched};
 use crate::journal::State;
@@ -151,7 +152,7 @@ impl Run<'_> {
         let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut checksums: BTreeMap<_, _> =
             self.journal.pieces(item.id, &status)?.into_iter().collect();
-        let left = (!checksums.is_empty()).then(|| files::open_to_go_on(&temporary).ok());
+        let left = (!checksums.is_empty()).then(|| open_part(&temporary).ok());
         let left = left.flatten().filter(|file| {
             files::status_of(file, &temporary)
                 .is_ok_and(|part| part.size_bytes == status.size_bytes)
@@ -291,7 +292,7 @@ impl Run<'_> {
             Err(Refused::Reason(reason)) => {
                 self.take_away(&copying.temporary);
                 self.journal.forget_pieces(item.id)?;
-                if reason.is_change && copying.tries < self.retries() {
+                if reason.is_change && copying.tries < RETRIES {
                     self.add_tasks(std::iter::once(Task::Begin(
                         item.clone(),
                         copying.tries + 1,
@@ -354,6 +355,20 @@ impl Run<'_> {
             return Ok(());
         }
         Err(differs())
+    }
+}
+
+/// What was written of a file before. It may have its source's mode already, which may not let us write.
+fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
+    match files::open_to_go_on(temporary) {
+        Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
+            // A link of that name is none of ours.
+            if files::status_of_name(temporary)?.kind == Kind::File {
+                files::set_mode(temporary, OURS_ALONE)?;
+            }
+            files::open_to_go_on(temporary)
+        }
+        opened => opened,
     }
 }
 

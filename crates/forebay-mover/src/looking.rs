@@ -23,8 +23,8 @@ pub(crate) enum Row {
         source: PathBuf,
         target: PathBuf,
         place: PathBuf,
-        /// The file system of the target, if what is in it was compared with what is there.
-        standing: Option<u64>,
+        /// How the target was, if what is in it was compared with what is there.
+        standing: Option<Stamp>,
         is_of_tree: bool,
     },
     Entry {
@@ -43,7 +43,7 @@ impl Row {
     pub(crate) fn directory(
         source: &Path,
         target: &Path,
-        standing: Option<u64>,
+        standing: Option<Stamp>,
         is_of_tree: bool,
     ) -> Self {
         // One spelling: a slash at the end makes no other directory.
@@ -116,8 +116,8 @@ impl Looking<'_> {
             }
             let standing = self.owner.as_ref().filter(|_| !one.is_new);
             let standing = standing.and_then(|_| Standing::open(&one.target));
-            let device = standing.as_ref().map(|standing| standing.device);
-            let row = Row::directory(&one.source, &one.target, device, true);
+            let stamp = standing.as_ref().map(|standing| standing.stamp);
+            let row = Row::directory(&one.source, &one.target, stamp, true);
             self.push(row)?;
             self.directories += 1;
             self.look_into(&one, standing.as_ref(), &mut ahead)?;
@@ -184,7 +184,7 @@ impl Looking<'_> {
         is_same(&found, status)
             && owner.is_kept(status, &found)
             && found.mode == status.mode
-            && found.device == standing.device
+            && found.device == standing.stamp.device
             && !is_source
     }
 
@@ -210,18 +210,43 @@ impl Looking<'_> {
     }
 }
 
+/// How a directory is: while this is the same, it is the same one, and no name in it was made, taken away or made
+/// another file's, but within one tick of its file system's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(status: &Status) -> Self {
+        Self {
+            device: status.device,
+            inode: status.inode,
+            changed: status.changed,
+        }
+    }
+
+    /// Where whole seconds are kept, nobody can tell what was changed within one.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.changed.1 != 0
+    }
+}
+
 /// A directory that stands at its target.
 struct Standing {
     opened: Directory,
-    device: u64,
+    /// From before it was looked into.
+    stamp: Stamp,
 }
 
 impl Standing {
     /// None: it is not there, or cannot be looked into.
     fn open(target: &Path) -> Option<Self> {
         let opened = Directory::open(target).ok()?;
-        let device = opened.status_of_name(OsStr::new(".")).ok()?.device;
-        Some(Self { opened, device })
+        let stamp = Stamp::of(&opened.status_of_name(OsStr::new(".")).ok()?);
+        Some(Self { opened, stamp })
     }
 }
 

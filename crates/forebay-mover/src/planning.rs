@@ -1,7 +1,6 @@
 //! Looking through sources, into the journal. What is found is written in short transactions, so that
 //! memory does not grow with the number of files, and nobody waits long for the journal.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -316,7 +315,7 @@ impl Writing<'_> {
             return self.go_on(0);
         }
         let (generation, written) = (self.generation, &mut self.written);
-        let mut there = BTreeMap::new();
+        let mut there = Vec::new();
         self.journal.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
@@ -324,10 +323,9 @@ impl Writing<'_> {
                     Row::Directory {
                         standing, target, ..
                     } => {
-                        written.push(write_directory(&change, generation, row)?);
-                        if let Some(device) = standing {
-                            there.entry(*device).or_insert(target);
-                        }
+                        let numbers = write_directory(&change, generation, row)?;
+                        written.push(numbers);
+                        there.extend(standing.map(|stamp| (numbers.0, target, stamp)));
                     }
                     Row::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;
@@ -337,8 +335,8 @@ impl Writing<'_> {
             }
             change.commit()
         })?;
-        for (device, directory) in there {
-            self.journal.has_compared(device, directory);
+        for (directory, target, stamp) in there {
+            self.journal.has_compared(directory, target, stamp);
         }
         self.go_on(rows.len() as u64)
     }

@@ -101,10 +101,21 @@ impl Journal {
         })
     }
 
-    /// All files that were copied are at their places: so many.
-    pub(crate) fn place_copied(&self) -> Result<Number, Error> {
+    /// All files that were copied are at their places, but those in these directories, of which that is not
+    /// known: so many.
+    pub(crate) fn place_copied(&self, but_in: &[i64]) -> Result<Number, Error> {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                // The place is for the index.
+                let mut set = change.prepare_cached(
+                    "UPDATE entry SET state = 0 WHERE place = (SELECT place FROM directory WHERE id = ?1) \
+                     AND directory = ?1 AND state = 2",
+                )?;
+                for directory in but_in {
+                    set.execute([directory])?;
+                }
+            }
             let query = "SELECT count(*), coalesce(sum(size_bytes), 0) FROM entry WHERE state = 2";
             let number = change.query_row(query, [], |row| {
                 let (files, bytes) = (row.get(0)?, row.get(1)?);
@@ -113,6 +124,14 @@ impl Journal {
             change.execute("UPDATE entry SET state = 4 WHERE state = 2", [])?;
             change.commit()?;
             Ok(number)
+        })
+    }
+
+    pub(crate) fn target_of_directory(&self, id: i64) -> Result<PathBuf, Error> {
+        self.with(|connection| {
+            let mut select =
+                connection.prepare_cached("SELECT target FROM directory WHERE id = ?")?;
+            select.query_row([id], |row| path_at(row, 0))
         })
     }
 

@@ -40,14 +40,14 @@ pub(crate) struct Striping {
 }
 
 impl Striping {
-    fn of(&self, directory: &Path) -> Says {
+    fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
         let mut known = self
             .directories
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let asked = known.get(directory).cloned();
         asked.unwrap_or_else(|| {
-            let says = ask(directory);
+            let says = ask(directory, go_on);
             known.insert(directory.to_owned(), says.clone());
             says
         })
@@ -60,13 +60,13 @@ fn stripes(size_bytes: u64) -> Option<u32> {
     found.map(|(_, stripes)| *stripes)
 }
 
-fn ask(directory: &Path) -> Says {
+fn ask(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
     let is_lustre = lustre::is_lustre(directory);
     if !is_lustre && !lustre::is_emulated() {
         return Says::Others;
     }
     let words = ["getstripe", "-d", "--raw"].map(OsStr::new);
-    match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat()) {
+    match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), go_on) {
         Ok(said) => understood(&said, is_lustre),
         Err(error) => Says::Unknown(error.to_string()),
     }
@@ -98,7 +98,10 @@ impl Run<'_> {
         let Some(stripes) = stripes(size_bytes) else {
             return self.make_part(temporary, OURS_ALONE);
         };
-        match self.striping.of(directory) {
+        let go_on = || !self.is_stopped();
+        let says = self.striping.of(directory, &go_on);
+        self.check_stopped()?; // then what it says may be that nobody was waited for
+        match says {
             Says::We => {}
             Says::Others => return self.make_part(temporary, OURS_ALONE),
             Says::Unknown(why) => {
@@ -112,8 +115,8 @@ impl Run<'_> {
         }
         let (stripes, bytes) = (stripes.to_string(), BLOCK_BYTES.to_string());
         let words = ["setstripe", "-c", &stripes, "-S", &bytes].map(OsStr::new);
-        let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat());
-        // It makes the file, open to whom the mask lets in.
+        let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
+        // It makes the file, open to us alone; its mode may come from its directory all the same (acl(5)).
         let made = files::open_to_go_on(temporary).and_then(|file| {
             files::set_mode_of(&file, temporary, OURS_ALONE)?;
             Ok(file)

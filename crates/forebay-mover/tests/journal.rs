@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_mover::{
     Did, Error, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
 };
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -216,6 +217,50 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
     );
     assert_eq!(copied_bytes(&journal, &one), 2 * PIECE_BYTES + 13);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
+}
+
+/// From here on this thread and those that it starts obey modes, also root's.
+fn obey_modes() {
+    let mut ours = capabilities(None).expect("told");
+    ours.effective
+        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, ours).expect("given up");
+}
+
+#[test]
+fn pieces_are_kept_though_the_part_has_its_sources_mode_already() {
+    obey_modes();
+    let place = Place::new();
+    let content = vec![7; 3 * PIECE_BYTES as usize];
+    place.write("large", &content);
+    let closed = fs::Permissions::from_mode(0o444);
+    fs::set_permissions(place.path("in/large"), closed.clone()).expect("closed");
+    let one = Options {
+        workers: 1,
+        ..options()
+    };
+    let copied = AtomicU64::new(0);
+    let journal = place.planned();
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let count = |did| {
+            if let Did::Bytes(bytes) = did {
+                let before = copied.fetch_add(bytes, Ordering::Relaxed);
+                assert!(before < 2 * PIECE_BYTES, "killed");
+            }
+        };
+        carry_out(&journal, &one, &count, &|| false).expect("carried out")
+    }))
+    .expect_err("it was to end before its last piece was written down");
+    let names = fs::read_dir(place.path("out")).expect("listed");
+    let mut parts = names.map(|name| name.expect("entry").path());
+    fs::set_permissions(parts.next().expect("a part"), closed).expect("closed");
+    assert_eq!(copied_bytes(&journal, &one), PIECE_BYTES);
+    assert_eq!((place.out("large"), place.parts()), (content, 0));
+    let mode = fs::metadata(place.path("out/large"))
+        .expect("there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o444);
 }
 
 #[test]

@@ -129,6 +129,45 @@ fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there()
 }
 
 #[test]
+fn what_is_taken_away_after_it_was_found_is_moved() {
+    let place = Place::new();
+    moved(&place.planned(), &options());
+    // Longer than a tick of the file system's clock: within one, two changes look alike.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let journal = place.planned();
+    fs::remove_file(place.target("a/3")).expect("removed");
+    let (again, copied) = moved(&journal, &options());
+    assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 1));
+    assert_eq!(copied, "a/3".len() as u64);
+    assert_eq!(fs::read(place.target("a/3")).expect("read"), b"a/3");
+}
+
+#[test]
+fn what_is_renamed_away_after_it_was_found_is_moved() {
+    for (name, left) in [("", 0), ("a", 12), ("a/b", 24)] {
+        for is_made_anew in [false, true] {
+            let place = Place::new();
+            moved(&place.planned(), &options());
+            let journal = place.planned();
+            let away = place.scratch.path().join("away");
+            fs::rename(place.target(name), away).expect("renamed");
+            if is_made_anew {
+                fs::create_dir(place.target(name)).expect("made");
+            }
+            let (again, _) = moved(&journal, &options());
+            assert_eq!((again.files, again.unchanged_files), (FILES, left));
+            for directory in ["a", "a/b", "c"] {
+                for number in 0..12 {
+                    let name = format!("{directory}/{number}");
+                    let found = fs::read_to_string(place.target(&name)).expect("read");
+                    assert_eq!(found, name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_not_the_same_is_moved_and_the_rest_stays() {
     let place = Place::new();
     fs::write(place.source("empty"), "").expect("written");

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -95,6 +96,34 @@ fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted(
         assert_eq!((moved.files, moved.failures.len()), (0, 1));
         let names = fs::read_dir(scratch.path()).expect("list").count();
         assert_eq!(names, 1, "nothing but the source");
+    }
+}
+
+#[test]
+fn the_planned_version_is_copied_though_its_mode_or_names_are_changed_meanwhile() {
+    let only = Options {
+        as_planned: true,
+        ..options()
+    };
+    for size in [1000, 3 * PIECE_BYTES] {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
+        let content = vec![1; usize::try_from(size).expect("small")];
+        fs::write(&source, &content).expect("write");
+        let journal = journal(&source, &target);
+        let seen = AtomicU64::new(0);
+        let change = |did| {
+            if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                let closed = fs::Permissions::from_mode(0o400);
+                fs::set_permissions(&source, closed).expect("closed");
+                fs::hard_link(&source, scratch.path().join("z")).expect("linked");
+            }
+        };
+        let moved = carry_out(&journal, &only, &change, &|| false).expect("carried out");
+        assert_eq!((moved.files, moved.failures), (1, vec![]));
+        assert_eq!(fs::read(&target).expect("read"), content);
+        let mode = fs::metadata(&target).expect("there").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o400);
     }
 }
 
