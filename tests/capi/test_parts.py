@@ -89,3 +89,15 @@ def test_after_kill_9_and_after_a_failure_what_was_revoked_stays_so(asking):
     assert tried.returncode == 0, tried.stderr
     assert out(asking) == ["b"]
     job.leaves_nothing()
+
+
+def test_what_was_revoked_is_still_staged_out_by_the_scripts_own_line(asking):
+    job, target = asking.job, asking.pfs / "d"
+    line = "#DW stage_out type=directory source=$DW_JOB_STRIPED/d destination=%d/pfs/d"
+    body = "mkdir -p $S/d pfs/d/a; echo a > $S/d/a; ask out-directory $S/d pfs/d end; ask out $S/d/a - revoke"
+    assert asking.says(body, directives=[line], status=123) == ["0", "0"]
+    (target / "a").rmdir()
+    cleaned = job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (target / "a").read_text() == "a\n"
+    job.leaves_nothing()

@@ -2,10 +2,12 @@
 
 import errno
 import json
+import os
+import time
 
 import pytest
 from job import KILL
-from persistent import STRIPED, USE, listed, made, only_jobs_are_gone
+from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
 
 INVALID = str(-errno.EINVAL)
 P = f"P={STRIPED}"
@@ -72,3 +74,43 @@ def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
     assert (asking.pfs / "f").read_text() == "f\n"
     assert destroyed(job).returncode == 0
     only_jobs_are_gone(job)
+
+
+def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(asking):
+    job = asking.job
+    made(job)
+    where = job.where
+    job.in_memory()
+    asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)
+    job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+    (line, _) = json.loads(job.command("status", "--json").stdout)
+    (keeper,) = map(int, job.keepers())
+    os.kill(keeper, KILL)
+    while job.keepers():
+        time.sleep(0.01)
+    job.where = where
+    alive = job.command("clean", line["job_id"])
+    assert alive.returncode == 1 and "still alive" in alive.stderr, alive.stderr
+    lost = job.command("clean", "--kill", line["job_id"])
+    assert lost.returncode == 1 and "went with the job's memory" in lost.stderr, lost.stderr
+    assert job.command("clean").returncode == 1
+    assert destroyed(job).returncode == 1
+    assert (root(job) / "striped" / "f").read_text() == "f\n"
+    assert job.command("clean", "--discard", line["job_id"]).returncode == 0
+    assert destroyed(job).returncode == 0
+    only_jobs_are_gone(job)
+
+
+def test_what_was_asked_for_is_not_forgotten_while_its_store_is_not_mounted(asking):
+    job = asking.job
+    made(job)
+    asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)
+    job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+    away = root(job).rename(job.store.parent / "away")
+    refused = job.command("clean", "--kill")
+    assert refused.returncode == 123 and "is its file system mounted?" in refused.stderr, refused.stderr
+    away.rename(root(job))
+    cleaned = job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "f").read_text() == "f\n"
+    only_jobs_are_gone(job, "proj1")

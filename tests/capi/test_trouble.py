@@ -9,6 +9,8 @@ import subprocess
 import pytest
 
 from asking import Asking
+from job import KILL
+from killing import killed_at
 from slow import MODEL
 from views import reachable
 
@@ -111,3 +113,45 @@ def test_compare_serves_the_runs_that_have_a_burst_buffer(asking):
     said = (asking.job.directory / "said").read_text().splitlines()
     assert sorted([said[:2], said[2:]]) == [[INVALID, INVALID], ["0", "0 0 0 1 0"]]
     assert (asking.pfs / "f").exists()
+
+
+@pytest.mark.parametrize("free_kib", [8, 32, 48])
+def test_where_there_is_hardly_any_room_it_is_refused_or_carried_out(asking, free_kib):
+    asking.job.in_memory()
+    said = asking.says(
+        f"echo kept > $S/f; head -c 100M /dev/zero > $S/fill 2> /dev/null; truncate -s -{free_kib}K $S/fill\n"
+        "ask out $S/f pfs/f end"
+    )
+    assert said in ([FULL], ["0"])
+    assert (asking.pfs / "f").exists() == (said == ["0"])
+    asking.job.leaves_nothing()
+
+
+def test_what_has_arrived_of_a_killed_job_in_memory_is_open_no_more(asking):
+    job = asking.job
+    job.in_memory()
+    asking.script("echo f > $S/f; ask out $S/f pfs/f now; ask wait $S/f; touch waited; sleep 600")
+    job.stop_when(job.start(), (job.directory / "waited").exists, KILL)
+    (listed,) = json.loads(job.command("status", "--json").stdout)
+    assert listed["undrained"] is False
+    alone = job.command("clean", "--kill")
+    assert alone.returncode == 0 and "is left alone" in alone.stdout + alone.stderr
+    assert len(job.keepers()) == 1
+    discarded = job.command("clean", "--discard", "--kill")
+    assert discarded.returncode == 0 and "open database" not in discarded.stderr
+    job.leaves_nothing()
+
+
+def test_a_status_that_is_killed_leaves_no_copy_of_what_it_looked_at(asking):
+    job = asking.job
+    job.in_memory()
+    asking.script("echo f > $S/f; ask out $S/f pfs/f end; touch asked; sleep 600")
+    job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+    number = 1
+    while killed_at(job, "unlink", number, "status"):
+        number += 1
+    assert number > 1
+    cleaned = job.command("clean", "--kill")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert (asking.pfs / "f").read_text() == "f\n"
+    job.leaves_nothing()

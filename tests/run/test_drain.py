@@ -315,6 +315,17 @@ def test_killed_during_a_drain_no_directory_keeps_what_is_half_done(drained, dis
     drained.leaves_nothing()
 
 
+def test_what_is_half_drained_where_only_the_view_shows_it_is_said(drained):
+    (drained.directory / "behind").mkdir()
+    drained.script('cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; sleep 600', DW)
+    parts = lambda: list((drained.directory / "behind").glob("*.part"))
+    shown = ("--map", f"/shown={drained.directory}/behind", "--drain", f"{SLOW}:to=/shown")
+    drained.stop_when(drained.start(*shown), parts, KILL)
+    done = drained.command("clean", "--kill", "--discard")
+    assert done.returncode == 0 and "half drained in /shown" in done.stderr, done.stderr
+    drained.leaves_nothing()
+
+
 def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
     drained.script(
         'cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW

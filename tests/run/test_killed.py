@@ -1,5 +1,6 @@
 """`forebay run` is killed at each call that makes or takes away something; `forebay clean` then finds all of it."""
 
+import os
 import pathlib
 import time
 
@@ -72,6 +73,22 @@ def test_discarding_takes_half_staged_files_away_too(job, slow):
     job.stop_when(job.start(*slow), parts, KILL)
     assert parts() != []
     done = job.command("clean", "--discard")
+    assert done.returncode == 0, done.stderr
+    assert parts() == []
+    job.leaves_nothing()
+
+
+def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    parts = lambda: list(job.directory.rglob("*.part"))
+    job.stop_when(job.start(*slow), parts, KILL)
+    for keeper in map(int, job.keepers()):
+        os.kill(keeper, KILL)
+    while job.keepers():
+        time.sleep(0.01)
+    assert parts() != []
+    done = job.command("clean")
     assert done.returncode == 0, done.stderr
     assert parts() == []
     job.leaves_nothing()

@@ -166,6 +166,9 @@ pub enum Error {
     /// Perhaps a file system is not mounted.
     #[error("the allocation {} is not there", .0.display())]
     Unreachable(PathBuf),
+    /// Files of persistent allocations, which the job's own list alone named.
+    #[error("the list of what programs asked to be staged out of {} went with the job's memory", .0.join(", "))]
+    RequestsLost(Vec<String>),
     /// Nobody can tell any more what stood under its paths.
     #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", .0.display())]
     ViewIsGone(PathBuf),
@@ -307,6 +310,7 @@ impl Error {
             Self::IsRunning(_)
             | Self::Elsewhere(_)
             | Self::Unreachable(_)
+            | Self::RequestsLost(_)
             | Self::ViewIsGone(_)
             | Self::HasProcesses(_)
             | Self::IsBeingCleaned(_) => return self.hint_of_clean().map(str::to_owned),
@@ -332,6 +336,9 @@ impl Error {
             }
             Self::Unreachable(_) => {
                 "mount its file system; if the data are gone for good: forebay clean --discard JOB"
+            }
+            Self::RequestsLost(_) => {
+                "copy what is wanted out of the persistent allocation, then forebay clean --discard JOB"
             }
             Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",

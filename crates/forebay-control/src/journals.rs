@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use forebay_host::files;
 use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 
 use crate::record::Recorded;
+use crate::requests::{NAME as REQUESTS, Open, open_in, read_open};
 use crate::{Direction, Error};
 
 /// Name of the journal of a stage-in, in the job's directory.
@@ -59,37 +61,98 @@ impl Recorded {
         let inside = place.map(|place| self.record.reachable_root(&place.root));
         let inside = inside.map(|root| root.join(STAGE_OUT));
         let opened = match inside.filter(|path| files::status(path).is_ok()) {
-            Some(path) if place.is_some_and(|place| place.mounted) => self.open_copy(&path),
+            Some(path) if place.is_some_and(|place| place.mounted) => {
+                self.with_copy(&path, Journal::open_existing)
+            }
             Some(path) => Journal::open_existing(&path),
             None => Journal::open_existing(&self.journal()),
         };
         if_there(opened)
     }
 
-    /// Opens a copy of a journal that lies in another view, and has no name any more: SQLite follows links
-    /// by itself, and takes that to the root of the view for our own root.
-    fn open_copy(&self, journal: &Path) -> Result<Journal, Unusable> {
-        let name = format!("forebay-journal-{}-{}", self.record.id, std::process::id());
-        let copy = std::env::temp_dir().join(name);
-        let with = |path: &Path, end: &str| {
-            let mut path = path.as_os_str().to_owned();
-            path.push(end);
-            PathBuf::from(path)
+    /// What is open in the allocation of the job, as can be told from outside of its view.
+    ///
+    /// # Errors
+    /// If the list is damaged.
+    pub(crate) fn open_requests(&self) -> Result<Vec<Open>, Error> {
+        let Some(root) = self.data() else {
+            return Ok(Vec::new());
         };
-        let copied = ["", "-wal"].into_iter().try_for_each(|end| {
-            let bytes = match files::read_bytes(&with(journal, end)) {
-                Err(error) if error.is_not_found() => return Ok(()),
-                bytes => bytes?,
-            };
-            let path = with(&copy, end);
-            let mut file = files::make_file(&path, 0o600)?;
-            files::named(file.write_all(&bytes), "write", &path)
-        });
-        let opened = copied
-            .map_err(Unusable::from)
-            .and_then(|()| Journal::open_existing(&copy));
+        if !self
+            .record
+            .place
+            .as_ref()
+            .is_some_and(|place| place.mounted)
+        {
+            return open_in(&root);
+        }
+        let path = root.join(REQUESTS);
+        if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
+            return Ok(Vec::new());
+        }
+        let open = self.with_copy(&path, |copy| Ok(read_open(copy)))?;
+        open.map_err(|error| Error::Requests { path, error })
+    }
+
+    /// Reads a copy of a database that lies in another view: SQLite follows links by itself, and takes that to
+    /// the root of the view for our own root. The copy goes with us, or with the job.
+    fn with_copy<T>(
+        &self,
+        database: &Path,
+        read: impl FnOnce(&Path) -> Result<T, Unusable>,
+    ) -> Result<T, Unusable> {
+        let name = format!(
+            "copy-{}-{}",
+            std::process::id(),
+            CALLS.fetch_add(1, Relaxed)
+        );
+        let copy = self.record.job_directory.join(name);
+        let copied = copy_database(database, &copy).map_err(Unusable::from);
+        let done = copied.and_then(|()| read(&copy));
         Journal::remove(&copy)?;
-        opened
+        done
+    }
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+/// How often a database is copied that is put in order meanwhile.
+const TRIES: usize = 10;
+/// The header of a write-ahead log. It changes whenever the log begins anew, after all that was in it has been
+/// brought to the database.
+const LOG_HEADER_BYTES: usize = 32;
+
+/// Copies a database with its log as they belong together, though its writer may be alive and hold its locks where
+/// we cannot see them: a copy of both is sound if the log did not begin anew in between.
+fn copy_database(database: &Path, copy: &Path) -> forebay_host::Result<()> {
+    let beside = |path: &Path| {
+        let mut path = path.as_os_str().to_owned();
+        path.push("-wal");
+        PathBuf::from(path)
+    };
+    let header = |log: &[u8]| log[..log.len().min(LOG_HEADER_BYTES)].to_vec();
+    let mut before = header(&bytes_of(&beside(database))?);
+    let (mut whole, mut log) = (Vec::new(), Vec::new());
+    for _ in 0..TRIES {
+        whole = files::read_bytes(database)?;
+        log = bytes_of(&beside(database))?;
+        let after = header(&log);
+        if after == before {
+            break;
+        }
+        before = after;
+    }
+    for (path, bytes) in [(copy.to_owned(), whole), (beside(copy), log)] {
+        let mut file = files::make_file(&path, 0o600)?;
+        files::named(file.write_all(&bytes), "write", &path)?;
+    }
+    Ok(())
+}
+
+/// None if it is not there.
+fn bytes_of(path: &Path) -> forebay_host::Result<Vec<u8>> {
+    match files::read_bytes(path) {
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        bytes => bytes,
     }
 }
 

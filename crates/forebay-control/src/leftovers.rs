@@ -8,10 +8,10 @@ use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
-use crate::persistent::{Roots, remove_uses};
+use crate::persistent::{Roots, asked_of, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
-use crate::requests::{are_open_in, remove_parts};
+use crate::requests::{open_in, remove_parts};
 use crate::staging::{StageOut, Staging};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, StagingWish, Watcher};
 
@@ -72,7 +72,13 @@ impl Recorded {
         match &record.place {
             // A job that ends well takes its record away last.
             Some(_) | None if files::status(self.path()).is_err() => return Ok(State::Running),
-            Some(place) if place.mounted && keeper.is_none() => return Ok(State::Lost),
+            Some(place) if place.mounted && keeper.is_none() => {
+                // Its processes may write in what it does not own.
+                return match record.persistent.is_empty() {
+                    true => Ok(State::Lost),
+                    false => self.with_processes(State::Lost),
+                };
+            }
             Some(place) if !place.mounted && files::status(&place.root).is_err() => {
                 // Before the script began there was nothing in it to be missed.
                 return Ok(match record.phase {
@@ -82,7 +88,14 @@ impl Recorded {
             }
             _ => {}
         }
+        let processes = Vec::new();
+        self.with_processes(State::Left { processes })
+    }
+
+    /// Such a state, unless processes are alive.
+    fn with_processes(&self, none: State) -> Result<State, Error> {
         match self.processes() {
+            Ok(processes) if processes.is_empty() => Ok(none),
             Ok(processes) => Ok(State::Left { processes }),
             // We are in a container, or in a job.
             Err(Error::Host(error)) if error.is_denied() => Ok(State::Elsewhere),
@@ -137,7 +150,8 @@ impl Recorded {
 
     /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
     fn stages_nothing_out(&self) -> bool {
-        let is_asked = || self.data().is_some_and(|root| are_open_in(&root));
+        // Yes, if nobody can tell.
+        let is_asked = || self.open_requests().map_or(true, |open| !open.is_empty());
         !self.record.stages_out() && !is_asked()
     }
 
@@ -187,6 +201,7 @@ impl Recorded {
             }
             State::Left { processes } if !processes.is_empty() => {
                 self.end_processes(processes, how)?;
+                state = self.state()?; // perhaps they were all that is left
             }
             State::Left { .. } | State::Lost | State::Unreachable => {}
         }
@@ -198,17 +213,26 @@ impl Recorded {
             })?;
         }
         let undrained = self.is_undrained();
-        let staged = if undrained && !how.discard {
+        let drains = undrained && !how.discard;
+        self.remove_half_done(state == State::Lost || !drains, watcher);
+        let staged = if drains {
             Some(self.drain(how.staging, caught, watcher)?)
         } else {
             None
         };
-        self.remove_half_done(undrained && how.discard, watcher);
         if staged
             .as_ref()
             .is_some_and(|staged| !staged.failures.is_empty())
         {
             return Ok(staged);
+        }
+        let asked = match state {
+            State::Lost if !how.discard => asked_of(&self.record)?,
+            _ => Vec::new(),
+        };
+        if !asked.is_empty() {
+            self.update(Record::is_drained)?;
+            return Err(Error::RequestsLost(asked));
         }
         // Killed from here on, the next one must not take what is half taken away for the results.
         self.update(Record::is_removed)?;
@@ -257,7 +281,7 @@ impl Recorded {
         let place = self.record.place.as_ref();
         let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
         if let Some(allocation) = &allocation {
-            remove_parts(allocation.root(), &self.record.id)?;
+            remove_parts(open_in(allocation.root())?, &self.record.id)?;
         }
         self.remove_drained_parts()?;
         let stage_out = StageOut {
@@ -284,16 +308,16 @@ impl Recorded {
     }
 
     /// Removes what is half done elsewhere than in the job's allocation.
-    fn remove_half_done(&self, is_discarded: bool, watcher: &dyn Watcher) {
+    fn remove_half_done(&self, also_out: bool, watcher: &dyn Watcher) {
         if self.record.phase == Phase::Preparing {
             // What it staged into a persistent allocation would stay there half done.
             if let Err(error) = self.stage_in_half_done() {
                 watcher.warning(&error.to_string());
             }
         }
-        if is_discarded {
+        if also_out {
             // What a killed stage-out left half done is at the destination, not in the allocation.
-            if let Err(error) = self.half_done() {
+            if let Err(error) = self.half_done(watcher) {
                 watcher.warning(&error.to_string());
             }
         }
@@ -301,15 +325,18 @@ impl Recorded {
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
-    fn half_done(&self) -> Result<(), Error> {
+    fn half_done(&self, watcher: &dyn Watcher) -> Result<(), Error> {
         if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }
-        self.remove_drained_parts()?;
-        match self.data() {
-            Some(root) => remove_parts(&root, &self.record.id),
-            None => Ok(()),
+        let unlisted = self.remove_drained_parts()?;
+        for directory in unlisted.iter().filter(|_| self.record.keeper.is_some()) {
+            let (directory, id) = (directory.display(), &self.record.id);
+            watcher.warning(&format!(
+                "what is half drained in {directory}, as the job called it, was not looked for: .forebay-{id}-d*.part"
+            ));
         }
+        remove_parts(self.open_requests()?, &self.record.id)
     }
 
     fn take_away(self, inside: bool) -> Result<(), Error> {

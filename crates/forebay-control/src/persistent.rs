@@ -18,7 +18,7 @@ use indicatif::HumanBytes;
 use crate::Watcher;
 
 pub use error::{PersistentError, written_time};
-pub(crate) use job::{Askable, Persistents, Roots, plans, remove_uses};
+pub(crate) use job::{Askable, Persistents, Roots, asked_of, plans, remove_uses};
 pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
 pub use uses::{Use, UseState, Uses};
 

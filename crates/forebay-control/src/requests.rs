@@ -20,13 +20,13 @@ use forebay_mover::{Failure, Journal, Planned};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
-use crate::persistent::Askable;
+use crate::persistent::{Askable, Roots};
 use crate::placement::{Space, namespace_directory};
 use crate::{Direction, Error};
 use book::{Book, Copy, Ended, Errno, Task};
 use copy::{Became, transfer};
-pub(crate) use open::none_is_open;
-use open::{Open, OpenRequests, open_in};
+use open::OpenRequests;
+pub(crate) use open::{NAME, Open, none_is_open, open_in, read_open};
 
 /// Threads that answer. Waiting takes none of them.
 const ANSWERERS: usize = 3;
@@ -219,13 +219,14 @@ pub(crate) fn are_open_in(root: &Path) -> bool {
 }
 
 /// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
-/// its request with it.
+/// its request with it, but not one whose persistent allocation is not there.
 ///
 /// # Errors
 /// If the journal cannot be written, or it was told to stop.
 pub(crate) fn plan_requests(
     journal: &Journal,
     root: &Path,
+    roots: &Roots,
     on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let open = match open_in(root) {
@@ -236,8 +237,19 @@ pub(crate) fn plan_requests(
             return journal.refuse(&failure);
         }
     };
+    let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
+    let there: Vec<_> = persistent
+        .chain([root])
+        .filter_map(|root| files::real_path(root).ok())
+        .collect();
     for request in &open {
-        if is_covered(request, &open) || files::status(&request.inner).is_err_and(is_gone) {
+        if is_covered(request, &open) {
+            continue;
+        }
+        if files::status(&request.inner).is_err_and(is_gone) {
+            if !there.iter().any(|root| request.inner.starts_with(root)) {
+                journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
+            }
             continue;
         }
         let copy = Copy {
@@ -253,13 +265,16 @@ pub(crate) fn plan_requests(
     Ok(())
 }
 
+const NOT_THERE: &str =
+    "the persistent allocation in which it lies is not there; is its file system mounted?";
+
 /// Removes what was half staged out for programs of a job that was killed.
 ///
 /// # Errors
-/// If one cannot be removed, or the list is damaged.
-pub(crate) fn remove_parts(root: &Path, tag: &str) -> Result<(), Error> {
+/// If one cannot be removed.
+pub(crate) fn remove_parts(open: Vec<Open>, tag: &str) -> Result<(), Error> {
     let begin = format!(".forebay-{tag}-");
-    for request in open_in(root)? {
+    for request in open {
         let mut directories = vec![request.outer.clone()];
         if !request.is_directory {
             directories = request

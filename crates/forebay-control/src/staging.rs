@@ -183,6 +183,8 @@ impl StageOut<'_> {
         on_planned: Planned,
     ) -> Result<Journal, forebay_mover::Error> {
         journal.begin_plan()?;
+        // What programs revoked is left out of their requests, not of a stage_out line with the same two ends.
+        journal.leave_nothing_out()?;
         journal.go_on()?; // whoever cancelled the last try did not mean this one
         for asked in self.stages {
             let stages = match expanded(asked, directive::Direction::Out, &[]) {
@@ -212,7 +214,7 @@ impl StageOut<'_> {
                 allocation,
                 on_planned,
             )?;
-            plan_requests(&journal, allocation.root(), on_planned)?;
+            plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {
             journal.refuse_places(INSIDE, &|place| lies_in(allocation, place))?;

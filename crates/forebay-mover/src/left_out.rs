@@ -30,6 +30,14 @@ impl Journal {
         })
     }
 
+    /// What earlier plans left out is left out no more.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn leave_nothing_out(&self) -> Result<(), Error> {
+        self.with(|connection| connection.execute_batch("DELETE FROM left_out"))
+    }
+
     /// What planning leaves out of it.
     pub(crate) fn left_out(&self, transfer: &Transfer) -> Result<BTreeSet<PathBuf>, Error> {
         let (source, target) = ends(transfer);

@@ -64,13 +64,14 @@ impl Recorded {
         self.path().with_extension("DRAINED-INTO")
     }
 
-    /// Removes what a drain has left half done that was killed.
+    /// Removes what a drain has left half done that was killed. Returns directories that cannot be listed.
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub(crate) fn remove_drained_parts(&self) -> forebay_host::Result<()> {
+    pub(crate) fn remove_drained_parts(&self) -> forebay_host::Result<Vec<PathBuf>> {
+        let mut unlisted = Vec::new();
         let list = match files::read_bytes(&self.drained_into()) {
-            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(unlisted),
             list => list?,
         };
         let begin = format!(".forebay-{}-d", self.record.id);
@@ -79,15 +80,18 @@ impl Recorded {
             .filter(|path| !path.is_empty())
         {
             let directory = Path::new(OsStr::from_bytes(directory));
-            // What is not there holds none; what cannot be listed, stage-out will complain of.
-            for name in files::names_in(directory).unwrap_or_default() {
+            let Ok(names) = files::names_in(directory) else {
+                unlisted.push(directory.to_owned());
+                continue;
+            };
+            for name in names {
                 let text = name.to_string_lossy();
                 if text.starts_with(&begin) && text.ends_with(".part") {
                     files::remove_file(&directory.join(&name))?;
                 }
             }
         }
-        Ok(())
+        Ok(unlisted)
     }
 
     pub(crate) fn remove_drained_into(&self) -> forebay_host::Result<()> {

@@ -336,6 +336,20 @@ impl Persistents {
     }
 }
 
+/// Names of those out of which programs of the job asked for something to be staged.
+///
+/// # Errors
+/// If what the job said of its use cannot be read.
+pub(crate) fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for one in &record.persistent {
+        if Use::was_asked(&one.file)? {
+            names.push(one.name.clone());
+        }
+    }
+    Ok(names)
+}
+
 /// Takes away what says that a job uses its persistent allocations.
 pub(crate) fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     for one in &record.persistent {

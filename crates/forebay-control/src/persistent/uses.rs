@@ -30,6 +30,9 @@ pub struct Use {
     pub host: String,
     /// Something is to be staged out of it.
     pub stages_out: bool,
+    /// A program asked for that: what it asked for stands in the job's own allocation alone.
+    #[serde(default)]
+    is_asked: bool,
     boot_id: String,
     pid_namespace: String,
     process: Identity,
@@ -78,6 +81,7 @@ impl Use {
             began_unix_s: record.began_unix_s,
             host: record.host.clone(),
             stages_out,
+            is_asked: false,
             boot_id: record.boot_id.clone(),
             pid_namespace: record.pid_namespace.clone(),
             process: record.process,
@@ -106,7 +110,17 @@ impl Use {
         let text = files::read_to_string(file)?;
         let mut written = understood(serde_json::from_str::<Self>(&text), file)?;
         written.stages_out = true;
+        written.is_asked = true;
         written.write(file)
+    }
+
+    /// Did a program ask for something to be staged out of it?
+    pub(super) fn was_asked(file: &Path) -> forebay_host::Result<bool> {
+        let text = match files::read_to_string(file) {
+            Err(error) if error.is_not_found() => return Ok(false),
+            text => text?,
+        };
+        understood(serde_json::from_str::<Self>(&text), file).map(|written| written.is_asked)
     }
 
     fn state(&self) -> forebay_host::Result<UseState> {

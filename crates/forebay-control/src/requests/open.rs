@@ -6,28 +6,31 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_host::{files, machine};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::book::{Copy, Errno, Meant};
 use crate::Error;
 
 /// Beside the namespaces of an allocation.
-const NAME: &str = "requests.sqlite";
+pub(crate) const NAME: &str = "requests.sqlite";
 
+/// All of it or nothing: there may be no room for all.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
+    BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS open (
       inner BLOB NOT NULL, is_directory INTEGER NOT NULL, outer BLOB NOT NULL, PRIMARY KEY (inner, is_directory)
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS left_out (tree BLOB NOT NULL, inner BLOB NOT NULL, PRIMARY KEY (tree, inner)) WITHOUT ROWID;
     CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON open WHEN old.is_directory
-      BEGIN DELETE FROM left_out WHERE tree = old.inner; END;";
+      BEGIN DELETE FROM left_out WHERE tree = old.inner; END;
+    COMMIT;";
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Open {
+pub(crate) struct Open {
     /// In the burst buffer.
     pub(super) inner: PathBuf,
     /// On the file system.
@@ -62,7 +65,8 @@ impl OpenRequests {
         if copies.peek().is_none() {
             return Ok(());
         }
-        let connection = self.made().map_err(|error| errno_of(&error))?;
+        let path = self.path.clone();
+        let connection = self.made().map_err(|error| errno_of(&path, &error))?;
         let added = connection.transaction().and_then(|transaction| {
             for copy in copies {
                 let (inner, outer) = (bytes(&copy.inner), bytes(&copy.outer));
@@ -83,7 +87,7 @@ impl OpenRequests {
             }
             transaction.commit()
         });
-        added.map_err(|error| errno_of(&error))
+        added.map_err(|error| errno_of(&path, &error))
     }
 
     /// It is wanted no more: all of it, or as part of its directory.
@@ -100,7 +104,9 @@ impl OpenRequests {
         };
         let sql = "INSERT OR IGNORE INTO left_out SELECT inner, ?2 FROM open WHERE inner = ?1 AND is_directory";
         let added = connection.execute(sql, params![tree, inner]);
-        added.map(drop).map_err(|error| errno_of(&error))
+        added
+            .map(drop)
+            .map_err(|error| errno_of(&self.path, &error))
     }
 
     /// It has arrived, or is wanted no more.
@@ -112,7 +118,9 @@ impl OpenRequests {
         let removed = connection
             .prepare_cached(sql)
             .and_then(|mut delete| delete.execute(params![bytes(inner), is_directory]));
-        removed.map(drop).map_err(|error| errno_of(&error))
+        removed
+            .map(drop)
+            .map_err(|error| errno_of(&self.path, &error))
     }
 
     fn made(&mut self) -> rusqlite::Result<&mut Connection> {
@@ -120,7 +128,16 @@ impl OpenRequests {
             Some(connection) => connection,
             None => {
                 let connection = Connection::open(&self.path)?;
-                connection.execute_batch(SCHEMA)?;
+                if let Err(error) = connection.execute_batch(SCHEMA) {
+                    drop(connection);
+                    // Half made, it could not even be opened where there is no room. Nothing was promised in it.
+                    for end in ["-wal", "-shm", ""] {
+                        let mut path = self.path.clone().into_os_string();
+                        path.push(end);
+                        files::remove_file(Path::new(&path)).ok(); // it may not have been made
+                    }
+                    return Err(error);
+                }
                 connection
             }
         };
@@ -132,31 +149,33 @@ impl OpenRequests {
 ///
 /// # Errors
 /// If it is damaged.
-pub(super) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
+pub(crate) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
     let path = root.join(NAME);
-    if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
+    read_open(&path).map_err(|error| Error::Requests { path, error })
+}
+
+/// What is open by this list; nothing if it is not there.
+pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<Open>> {
+    if files::status_of_name(path).is_err_and(|error| error.is_not_found()) {
         return Ok(Vec::new());
     }
-    let read = || {
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        if !connection.table_exists(None, "open")? {
-            return Ok(Vec::new()); // killed before the first one was written down
-        }
-        let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
-        let mut select = connection.prepare(sql)?;
-        let rows = select.query_map([], open_of)?;
-        let mut open: Vec<Open> = rows.collect::<rusqlite::Result<_>>()?;
-        let mut select = connection.prepare("SELECT inner FROM left_out WHERE tree = ?")?;
-        for tree in open.iter_mut().filter(|request| request.is_directory) {
-            let left_out = select.query_map([bytes(&tree.inner)], |row| path_in(row, 0))?;
-            tree.left_out = left_out.collect::<rusqlite::Result<_>>()?;
-        }
-        Ok(open)
-    };
-    read().map_err(|error: rusqlite::Error| Error::Requests {
-        path: path.clone(),
-        error,
-    })
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    if !connection.table_exists(None, "open")? {
+        return Ok(Vec::new()); // killed before the first one was written down, or there was no room
+    }
+    let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
+    let mut select = connection.prepare(sql)?;
+    let rows = select.query_map([], open_of)?;
+    let mut open: Vec<Open> = rows.collect::<rusqlite::Result<_>>()?;
+    if open.is_empty() {
+        return Ok(open);
+    }
+    let mut select = connection.prepare("SELECT inner FROM left_out WHERE tree = ?")?;
+    for tree in open.iter_mut().filter(|request| request.is_directory) {
+        let left_out = select.query_map([bytes(&tree.inner)], |row| path_in(row, 0))?;
+        tree.left_out = left_out.collect::<rusqlite::Result<_>>()?;
+    }
+    Ok(open)
 }
 
 /// All that was open in the allocation at `root` has arrived.
@@ -168,8 +187,12 @@ pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
     if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
         return Ok(());
     }
-    let emptied = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .and_then(|connection| connection.execute_batch("DELETE FROM open"));
+    let emptied = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(
+        |connection| match connection.table_exists(None, "open")? {
+            true => connection.execute_batch("DELETE FROM open"),
+            false => Ok(()),
+        },
+    );
     emptied.map_err(|error| Error::Requests { path, error })
 }
 
@@ -191,9 +214,50 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-fn errno_of(error: &rusqlite::Error) -> Errno {
+/// With less room than this, SQLite cannot make the memory that it shares beside a list, and says no more than
+/// that a call failed.
+const SHARED_BYTES: u64 = 64 << 10;
+
+fn errno_of(list: &Path, error: &rusqlite::Error) -> Errno {
+    let is_full = || {
+        let space = list.parent().and_then(|root| machine::space(root).ok());
+        space.is_some_and(|space| space.available_bytes < SHARED_BYTES)
+    };
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => libc::ENOSPC,
+        Some(rusqlite::ErrorCode::SystemIoFailure) if is_full() => libc::ENOSPC,
         _ => libc::EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_list_without_its_tables_is_empty_and_can_be_emptied() {
+        let root = tempfile::tempdir().unwrap();
+        let connection = Connection::open(root.path().join(NAME)).unwrap();
+        none_is_open(root.path()).unwrap();
+        let sql = "CREATE TABLE open (inner BLOB, is_directory INTEGER, outer BLOB)";
+        connection.execute_batch(sql).unwrap();
+        assert_eq!(open_in(root.path()).unwrap(), []);
+        none_is_open(root.path()).unwrap();
+    }
+
+    #[test]
+    fn a_list_for_which_there_is_no_room_is_not_begun() {
+        let root = tempfile::tempdir().unwrap();
+        let connection = Connection::open(root.path().join(NAME)).unwrap();
+        // Room for the first table, not for the second.
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA max_page_count = 2;")
+            .unwrap();
+        assert!(connection.execute_batch(SCHEMA).is_err());
+        drop(connection);
+        let connection = Connection::open(root.path().join(NAME)).unwrap();
+        assert!(!connection.table_exists(None, "open").unwrap());
     }
 }
