@@ -269,3 +269,17 @@ def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
     assert account["stage_out"]["files"] == 1 and (results / "big").stat().st_size == 100000000
     assert account["not_safe"] is None and lists() == []
     job.leaves_nothing()
+
+
+def test_a_job_is_not_ended_for_what_can_never_be_staged(job):
+    """A destination that has become one in the allocation itself."""
+    job.script(
+        'ln -s "$DW_JOB_STRIPED" link; mkdir "$DW_JOB_STRIPED/in" "$DW_JOB_STRIPED/out"\n'
+        'echo x > "$DW_JOB_STRIPED/out/x"; sleep 7',
+        DW,
+        STAGE_OUT.replace("results", "link/in"),
+    )
+    done = job.run("--json", "--deadline", "0:15", "--drain-margin", "0:01")
+    account = json.loads(done.stdout)
+    assert (account["deadline"]["ended_job"], account["job_status"]) == (False, 0), done.stderr
+    assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr

@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import subprocess
 
 import pytest
 
 from job import DW, INTERRUPT, KILL
+from slow import MODEL
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={}"
 
@@ -358,3 +360,19 @@ def test_older_files_of_newest_go_where_they_should_at_the_end(drained, tmp_path
     drained.body("for n in 1 2 3; do echo $n > chk$n; done")
     account(drained, "--drain", f"chk*:newest:to={to}")
     assert sorted(path.name for path in to.rglob("chk*")) == ["chk1", "chk2", "chk3"]
+
+
+def test_after_the_job_the_copy_in_hand_wants_the_disk_as_others_do(drained):
+    """The class is that of the thread which copies, not of the one that waits for it."""
+    (drained.directory / "slow.toml").write_text(MODEL)
+    drained.pfs.mkdir()
+    drained.body("head -c 30M /dev/zero > big.nc", "until ls -A $PFS | grep -q part; do sleep 0.01; done")
+    told = drained.directory.parent / "told"
+    traced = ["strace", "-f", "-qq", "-o", told, "-e", "trace=ioprio_set", "-e", "signal=none", drained.forebay, "run", *drained.where]
+    options = ["--drain", "*.nc", "--pfs-model", "slow.toml", "--pfs-root", drained.pfs]
+    subprocess.run([*traced, *options, "job.sh"], cwd=drained.directory, env=drained.environment(), check=True)
+    # What is one call to us may be two lines, where another thread's comes between.
+    raised = [line for line in told.read_text().splitlines() if "CLASS_NONE" in line]
+    assert len(raised) == 1 and "WHO_PROCESS, 0, " in raised[0] and " = -1" not in raised[0], told.read_text()
+    assert (drained.pfs / "big.nc").stat().st_size == 30 << 20
+    drained.leaves_nothing()

@@ -72,3 +72,17 @@ def test_what_was_changed_at_its_destination_is_copied_again(job, whole_seconds)
     done = drained(job, pfs, f"echo other > {pfs}/a.nc; touch -d @1700000000 {pfs}/a.nc")
     assert done["stage_out"]["unchanged_files"] == 1
     assert (pfs / "a.nc").read_text() == "1\n"
+
+
+def test_a_job_whose_results_are_safe_to_the_second_is_not_ended(job, whole_seconds):
+    job.script(
+        'mkdir "$DW_JOB_STRIPED/out"; cd "$DW_JOB_STRIPED/out"; echo 1 > a.nc; touch -d @1700000000.25 a.nc\n'
+        f"'{job.forebay}' drain wait > /dev/null; sleep 7",
+        DW,
+        OUT.format(whole_seconds / "pfs"),
+    )
+    done = job.run("--json", "--drain", "*.nc", "--deadline", "0:15", "--drain-margin", "0:01")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["deadline"]["ended_job"]) == (0, False), done.stderr
+    assert account["not_safe"] is None and account["stage_out"]["unchanged_files"] == 1
+    job.leaves_nothing()

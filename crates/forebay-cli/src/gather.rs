@@ -7,7 +7,9 @@ use std::process::{Child, Stdio};
 
 use clap::Args;
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records};
+use forebay_control::{
+    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, state_directories,
+};
 use forebay_host::machine;
 use forebay_host::process::command;
 use indicatif::HumanBytes;
@@ -19,7 +21,7 @@ use crate::messages::{data, error, fail, hint, json, say, warn};
 /// Nodes that are at work at once.
 const AT_ONCE: usize = 32;
 const LAUNCHER: &str = "srun";
-/// Where jobs are recorded; a remote shell does not take it along.
+/// Where jobs are recorded; a remote shell takes no variable along that says it.
 const STATE: &str = "FOREBAY_STATE";
 
 #[derive(Debug, Args)]
@@ -150,7 +152,7 @@ fn through_shell(
     node: &str,
     clean: Vec<OsString>,
 ) -> Result<Vec<OsString>, String> {
-    let state = std::env::var_os(STATE).map(|state| {
+    let state = state_directories().into_iter().next().map(|state| {
         let mut set = OsString::from(format!("{STATE}="));
         set.push(state);
         ["env".into(), set]
@@ -239,4 +241,20 @@ fn table(gathered: &[Gathered]) -> String {
         ]);
     }
     table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_shell_is_told_where_jobs_are_recorded_whatever_says_it_here() {
+        let shell = RemoteShell(vec!["ssh".to_owned()]);
+        let words = through_shell(&shell, "n2", vec!["forebay".into()]).expect("words");
+        let state = state_directories().swap_remove(0);
+        assert_eq!(words[..3], ["ssh", "n2", "env"].map(OsString::from));
+        let said = shlex::split(words[3].to_str().expect("UTF-8")).expect("quoted");
+        assert_eq!(said, [format!("{STATE}={}", state.display())]);
+        assert_eq!(words[4..], [OsString::from("forebay")]);
+    }
 }

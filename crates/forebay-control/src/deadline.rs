@@ -345,9 +345,14 @@ impl<'a> Guard<'a> {
         let planned = Journal::in_memory()
             .and_then(|journal| self.stage_out().plan_in(journal, &|_| go_on()));
         let looked = planned.and_then(|journal| {
+            if let Some(drain) = self.drain {
+                drain.tell_coarse(&journal);
+            }
             journal.missing(go_on, |missing| {
-                files += u64::from(!missing.is_hopeless);
-                bytes += missing.bytes;
+                if !missing.is_hopeless {
+                    files += 1;
+                    bytes += missing.bytes;
+                }
             })
         });
         if !go_on() {

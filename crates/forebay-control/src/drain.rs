@@ -16,6 +16,7 @@ mod wish;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use forebay_directive::Stage;
 use forebay_host::clock;
 use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
-use forebay_host::priority::{self, Yielding};
+use forebay_host::priority;
 use forebay_host::process::Stops;
 use forebay_mover::Journal;
 
@@ -63,9 +64,9 @@ pub(crate) struct Drain<'a> {
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// The threads that copy.
-    yielding: Mutex<Vec<Yielding>>,
     coarse: Mutex<Vec<Coarse>>,
+    /// Held while directories are made at a destination.
+    making: Mutex<()>,
     began: Instant,
 }
 
@@ -94,11 +95,11 @@ impl<'a> Drain<'a> {
             roots: space.roots(&life.request),
             directory: life.directory,
             stops,
+            queue: Mutex::new(Queue::of(rules.are_newest())),
             rules: Mutex::new(rules),
-            queue: Mutex::default(),
             changed: Condvar::new(),
-            yielding: Mutex::default(),
             coarse: Mutex::default(),
+            making: Mutex::default(),
             began: clock::now(),
         }))
     }
@@ -139,9 +140,6 @@ impl<'a> Drain<'a> {
             self.catch_up(&bell);
             locked(&self.queue).over = true;
             self.changed.notify_all();
-            for yielding in &*locked(&self.yielding) {
-                yielding.no_longer().ok(); // it may have ended: nothing was in hand
-            }
             for copy in copies {
                 copy.join().ok(); // it has no result
             }
@@ -200,9 +198,8 @@ impl<'a> Drain<'a> {
     /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
     /// where files are not striped, and waits for a sync after each small file.
     fn copy(&self, number: usize, into: &DrainedInto) {
-        match priority::yield_to_others() {
-            Ok(yielding) => locked(&self.yielding).push(yielding),
-            Err(error) => self.watcher.explain(&format!("drain: {error}")),
+        if let Err(error) = priority::yield_to_others() {
+            self.watcher.explain(&format!("drain: {error}"));
         }
         while let Some(item) = self.take() {
             self.log(item.rule, "DEQUEUE", &item);
@@ -222,11 +219,10 @@ impl<'a> Drain<'a> {
 
     /// The next version, as soon as there is one; none when the job is over.
     fn take(&self) -> Option<Item> {
-        let is_newest_only = |rule| locked(&self.rules).rule(rule).newest;
         let mut taken = None;
         drop(self.wait_while(|queue| {
             if !queue.over {
-                taken = queue.take(is_newest_only);
+                taken = queue.take();
             }
             !queue.over && taken.is_none()
         }));
@@ -240,8 +236,14 @@ impl<'a> Drain<'a> {
         rule: &Rule,
         made: &mut Vec<queue::Made>,
     ) -> Copied {
+        let yields = AtomicBool::new(true);
+        // Called by the thread that copies, which is none of ours: a class is its own.
         let on_bytes = |bytes: u64| {
-            if let Some(rate) = rule.rate_bytes_per_s {
+            if locked(&self.queue).over {
+                if yields.swap(false, Ordering::Relaxed) {
+                    priority::want_disk_as_others().ok(); // it is copied all the same
+                }
+            } else if let Some(rate) = rule.rate_bytes_per_s {
                 self.pause(item.rule, bytes, rate);
             }
         };
@@ -249,6 +251,7 @@ impl<'a> Drain<'a> {
         let copying = Copying {
             into: (into, self.watcher),
             coarse: &self.coarse,
+            making: &self.making,
             tag: tag(self.directory.id(), number),
             on_bytes: &on_bytes,
             cancelled: &cancelled,

@@ -201,7 +201,7 @@ impl StageOut<'_> {
                     Ok(source) if !inside => {
                         journal.add_or_note(&transfer(&stage, source, target), on_planned)?;
                     }
-                    Ok(_) => journal.refuse(&Failure::new(target, INSIDE.to_owned()))?,
+                    Ok(_) => journal.refuse_for_good(&Failure::new(target, INSIDE.to_owned()))?,
                     Err(reason) => journal.refuse(&Failure::new(target, reason))?,
                 }
             }

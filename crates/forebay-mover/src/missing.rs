@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind, Status};
 
-use crate::item::is_same;
+use crate::item::{Item, is_same, modified_ns};
 use crate::journal::{State, path_at, path_of};
 use crate::{Error, Journal};
 
@@ -22,14 +22,15 @@ pub struct Missing {
     pub bytes: u64,
     /// Why it is not there, if that is known.
     pub reason: Option<String>,
-    /// No staging can save it: there is nothing, or it is a fifo, socket or device.
+    /// No staging can save it: there is nothing, it is a fifo, socket or device, or it was refused for good.
     pub is_hopeless: bool,
 }
 
 impl Journal {
     /// Tells of each file and link whose target is not there, or is not of the same size and time of last
-    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. What was
-    /// found once and is gone from its source is not missing. Ends early when it is not to go on.
+    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. Of what the
+    /// journal says stands at its place, the target may keep the time in whole seconds. What was found once and is
+    /// gone from its source is not missing. Ends early when it is not to go on.
     ///
     /// # Errors
     /// If the journal cannot be read.
@@ -68,7 +69,7 @@ impl Journal {
                 let (bytes, reason) = match looked {
                     Err(error) if error.is_not_found() => continue,
                     Err(error) => (item.size_bytes, Some(error.to_string())),
-                    Ok(found) if is_there(&item.source, &item.target, &found) => continue,
+                    Ok(found) if is_there(&item, &found) => continue,
                     Ok(found) if item.state == State::Failed => {
                         (found.size_bytes, self.reason(item.id)?)
                     }
@@ -96,14 +97,15 @@ impl Journal {
     fn others_missing(&self) -> Result<Vec<Missing>, Error> {
         self.with(|connection| {
             let mut select = connection.prepare(
-                "SELECT source, target, reason FROM directory WHERE state = 5 \
-                 UNION ALL SELECT source, target, reason FROM transfer WHERE reason IS NOT NULL \
-                 UNION ALL SELECT source, NULL, reason FROM refusal ORDER BY 1",
+                "SELECT source, target, reason, 0 FROM directory WHERE state = 5 \
+                 UNION ALL SELECT source, target, reason, 0 FROM transfer WHERE reason IS NOT NULL \
+                 UNION ALL SELECT source, NULL, reason, is_for_good FROM refusal ORDER BY 1",
             )?;
             let rows = select.query_map([], |row| {
                 let source = path_at(row, 0)?;
                 let target: Option<Vec<u8>> = row.get(1)?;
                 let looked = files::status_of_name(&source);
+                let is_for_good: bool = row.get(3)?;
                 let is_file = |found: &&Status| found.kind == Kind::File;
                 Ok(Missing {
                     target: target.map(|target| path_of(&target)),
@@ -114,8 +116,8 @@ impl Journal {
                         .map_or(0, |found| found.size_bytes),
                     reason: row.get(2)?,
                     is_hopeless: match looked {
-                        Ok(found) => found.kind == Kind::Other,
-                        Err(error) => error.is_not_found(),
+                        Ok(found) => is_for_good || found.kind == Kind::Other,
+                        Err(error) => is_for_good || error.is_not_found(),
                     },
                     source,
                 })
@@ -125,15 +127,25 @@ impl Journal {
     }
 }
 
-fn is_there(source: &Path, target: &Path, wanted: &Status) -> bool {
+fn is_there(item: &Item, wanted: &Status) -> bool {
+    let (source, target) = (&item.source, &item.target);
     match files::status_of_name(target) {
         Ok(found) if found.kind != wanted.kind => false,
         Ok(found) if found.kind == Kind::Link => {
             files::read_link(target).ok() == files::read_link(source).ok()
         }
-        Ok(found) => is_same(&found, wanted) && !leads_back(source, target, &found, wanted),
+        Ok(found) => is_copy(item, &found, wanted) && !leads_back(source, target, &found, wanted),
         Err(_) => false,
     }
+}
+
+/// As long and as old; or placed as it is now, where the file system keeps whole seconds.
+fn is_copy(item: &Item, found: &Status, wanted: &Status) -> bool {
+    let is_placed = item.state == State::Placed && item.modified_ns == modified_ns(wanted);
+    is_same(found, wanted)
+        || (is_placed
+            && found.size_bytes == wanted.size_bytes
+            && found.modified == (wanted.modified.0, 0))
 }
 
 /// A link on the way to a target may lead back to the source, which is no copy of itself. Another name of the same
@@ -252,5 +264,76 @@ mod tests {
         let refused = ("refused".to_owned(), false, 0, true);
         assert_eq!(missing(9), [absent.clone(), file, refused]);
         assert_eq!(missing(1), [absent]);
+    }
+
+    #[test]
+    fn what_was_placed_may_be_as_old_to_the_second_only() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (source, target) = (scratch.path().join("a"), scratch.path().join("b"));
+        for path in [&source, &target] {
+            let fresh = scratch.path().join("fresh");
+            files::write_whole(path, &fresh, b"one").expect("written");
+        }
+        let mut status = files::status(&source).expect("there");
+        let mut set = |path: &Path, modified| {
+            status.modified = modified;
+            files::set_times(path, &status).expect("set");
+        };
+        set(&source, (1_700_000_000, 250_000_000));
+        set(&target, (1_700_000_000, 0));
+        let journal = Journal::in_memory().expect("made");
+        let transfer = Transfer {
+            what: What::File,
+            source: source.clone(),
+            target: target.clone(),
+        };
+        journal.plan(&[transfer]).expect("planned");
+        let missing = || {
+            let mut count = 0;
+            let looked = journal.missing(&|| true, |_| count += 1);
+            looked.expect("read");
+            count
+        };
+        assert_eq!(missing(), 1, "nobody says that it was placed");
+        let now = files::status(&source).expect("there");
+        assert!(journal.stands(&target, &now).expect("written"));
+        assert_eq!(missing(), 0);
+        set(&target, (1_700_000_000, 500_000_000));
+        assert_eq!(missing(), 1);
+        set(&target, (1_700_000_000, 0));
+        set(&source, (1_700_000_000, 750_000_000));
+        assert_eq!(missing(), 1, "another version within the second");
+    }
+
+    #[test]
+    fn what_was_refused_for_good_is_hopeless_although_it_is_there() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        for name in ["a", "b", "c"] {
+            files::write_whole(&at(name), &at("fresh"), b"one").expect("written");
+        }
+        files::make_directories(&at("to"), 0o700).expect("made");
+        files::make_directories(&at("inside"), 0o700).expect("made");
+        let journal = Journal::in_memory().expect("made");
+        journal.begin_plan().expect("begun");
+        for (from, to) in [("a", "to/x"), ("b", "to/x"), ("c", "inside/x")] {
+            let transfer = Transfer {
+                what: What::File,
+                source: at(from),
+                target: at(to),
+            };
+            journal.add_or_note(&transfer, &|_| true).expect("noted");
+        }
+        let refused = journal.refuse_places("odd", &|place| place.ends_with("inside"));
+        refused.expect("refused");
+        let other = crate::Failure::new(at("c"), "closed".to_owned());
+        journal.refuse(&other).expect("kept");
+        journal.end_plan().expect("planned");
+        let mut found = Vec::new();
+        let looked = journal.missing(&|| true, |one| found.push((one.source, one.is_hopeless)));
+        looked.expect("read");
+        found.sort();
+        let expected = [("a", false), ("b", true), ("c", false), ("inside", true)];
+        assert_eq!(found, expected.map(|(name, hopeless)| (at(name), hopeless)));
     }
 }

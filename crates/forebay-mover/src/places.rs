@@ -40,7 +40,7 @@ impl Journal {
         })
     }
 
-    /// Refuses what would go into such a directory, as links or mounts on the way may lead there.
+    /// Refuses for good what would go into such a directory, as links or mounts on the way may lead there.
     ///
     /// # Errors
     /// If the journal cannot be written.
@@ -65,7 +65,7 @@ impl Journal {
                 let targets = targets.query_map([place], |row| path_at(row, 0))?;
                 let targets: Vec<PathBuf> = targets.collect::<rusqlite::Result<_>>()?;
                 for target in targets {
-                    refuse(connection, &Failure::new(target, reason.to_owned()))?;
+                    refuse(connection, &Failure::new(target, reason.to_owned()), true)?;
                 }
                 connection.execute(
                     &format!("DELETE FROM entry WHERE directory IN ({of})"),
@@ -79,14 +79,20 @@ impl Journal {
     }
 }
 
-pub(crate) fn refuse(connection: &rusqlite::Connection, failure: &Failure) -> rusqlite::Result<()> {
+/// For good: whatever becomes of it, this staging cannot save it.
+pub(crate) fn refuse(
+    connection: &rusqlite::Connection,
+    failure: &Failure,
+    is_for_good: bool,
+) -> rusqlite::Result<()> {
     let mut set =
-        connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?)")?;
+        connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?)")?;
     set.execute(params![
         failure.path.as_os_str().as_bytes(),
         failure.reason,
         failure.remedy,
-        failure.errno
+        failure.errno,
+        is_for_good
     ])
     .map(drop)
 }

@@ -164,7 +164,15 @@ impl Journal {
     /// # Errors
     /// If the journal cannot be written.
     pub fn refuse(&self, failure: &Failure) -> Result<(), Error> {
-        self.with(|connection| refuse(connection, failure))
+        self.with(|connection| refuse(connection, failure, false))
+    }
+
+    /// The same, of what this staging cannot save whatever becomes of it: [`Journal::missing`] says so.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn refuse_for_good(&self, failure: &Failure) -> Result<(), Error> {
+        self.with(|connection| refuse(connection, failure, true))
     }
 
     /// Looks again through what could not be looked through; or through everything if that was
@@ -330,7 +338,7 @@ impl Writing<'_> {
                     Row::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;
                     }
-                    Row::Refusal(failure) => refuse(&change, failure)?,
+                    Row::Refusal(failure) => refuse(&change, failure, false)?,
                 }
             }
             change.commit()
@@ -434,7 +442,7 @@ fn write_entry(
             errno: Some(libc::EINVAL),
             ..Failure::new(path, reason.to_owned())
         };
-        return refuse(change, &failure);
+        return refuse(change, &failure, false);
     }
     let kind = if status.kind == Kind::Link {
         LINK
@@ -505,7 +513,7 @@ fn refuse_second(
         remedy: Some("give one of them another destination".to_owned()),
         errno: Some(libc::EEXIST),
     };
-    refuse(change, &failure)
+    refuse(change, &failure, true)
 }
 
 /// A file with several names: the first one that is found stands for it.

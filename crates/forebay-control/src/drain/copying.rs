@@ -93,6 +93,8 @@ pub(super) struct Copying<'a> {
     pub(super) into: (&'a DrainedInto, &'a dyn Watcher),
     /// What arrived with other times than its own.
     pub(super) coarse: &'a Mutex<Vec<Coarse>>,
+    /// Held while directories are made: who finds one there may rely on its name.
+    pub(super) making: &'a Mutex<()>,
     /// In the temporary names, so that no two threads take the same.
     pub(super) tag: String,
     pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
@@ -121,7 +123,9 @@ impl Copying<'_> {
         let source = &closed.path;
         let refused = |reason: String| Failure::new(source.clone(), reason);
         let told = |error: forebay_mover::Error| refused(error.to_string());
+        let making = locked(self.making);
         make_way(way, made).map_err(|error| refused(error.to_string()))?;
+        drop(making);
         let (into, watcher) = self.into;
         let directory = way.target.parent().unwrap_or(Path::new("/"));
         if let Err(error) = into.write_down(directory) {
@@ -187,24 +191,43 @@ fn is_as_closed(closed: &Closed) -> bool {
     is_closed(&closed.path).is_some_and(|status| status.is_same_content(&closed.status))
 }
 
-/// The same directories as at the source, with their modes; times they get at the end.
+/// The same directories as at the source, with their modes; times they get at the end. Nobody but us gets into one
+/// before it has its mode, and it gets it at the end if it has not.
 fn make_way(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
     const OPEN_TO_US: u32 = 0o700;
-    let Some((target, source)) = &way.below else {
+    let Some((top, source)) = &way.below else {
         return Ok(()); // the mover makes what leads to a single file
     };
-    let parent = way.target.parent().unwrap_or(Path::new("/"));
-    let fresh = files::make_directories(parent, 0o777)?;
-    for directory in fresh {
-        if let Ok(relative) = directory.strip_prefix(target) {
-            let source = source.join(relative);
-            files::set_mode(&directory, files::status(&source)?.mode | OPEN_TO_US)?;
-            let target = directory.clone();
-            made.push(Made { target, source });
+    let above = |directory: &Path| directory.parent().unwrap_or(Path::new("/")).to_owned();
+    let last = above(&way.target);
+    if is_directory(&last) {
+        return Ok(());
+    }
+    for directory in files::make_directories(&above(top), 0o777)? {
+        files::sync_directory(&above(&directory))?;
+    }
+    let below: Vec<_> = last
+        .ancestors()
+        .take_while(|a| a.starts_with(top))
+        .collect();
+    for directory in below.into_iter().rev() {
+        match files::make_directory(directory, OPEN_TO_US) {
+            Ok(()) => {}
+            Err(error) if error.already_exists() && is_directory(directory) => continue,
+            Err(error) => return Err(error),
         }
-        files::sync_directory(directory.parent().unwrap_or(Path::new("/")))?;
+        let source = source.join(directory.strip_prefix(top).unwrap_or(directory));
+        let target = directory.to_owned();
+        let of = source.clone();
+        made.push(Made { target, source });
+        files::set_mode(directory, files::status(&of)?.mode | OPEN_TO_US)?;
+        files::sync_directory(&above(directory))?;
     }
     Ok(())
+}
+
+fn is_directory(path: &Path) -> bool {
+    files::status(path).is_ok_and(|found| found.kind == Kind::Directory)
 }
 
 /// Gives directories that were made what the job has left theirs with, children before parents.
@@ -229,5 +252,30 @@ fn wait_for_the_next_tick((seconds, nanoseconds): (i64, i64)) {
     // A time that lies ahead was set, and says nothing.
     if let Some(left) = age_ms.and_then(|age| TICK_MS.checked_sub(age)) {
         clock::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (to, from) = (scratch.path().join("to"), scratch.path().join("from"));
+        files::make_directories(&from, 0o755).expect("made");
+        files::set_mode(&from, 0o755).expect("set");
+        let way = way_to(&to, &from, Path::new("d/file"));
+        let mode = |name: &str| files::status(&to.join(name)).expect("there").mode & 0o777;
+        let mut made = Vec::new();
+        make_way(&way, &mut made).expect_err("there is no from/d");
+        let names: Vec<_> = made.iter().map(|made| made.target.clone()).collect();
+        assert_eq!(names, [to.clone(), to.join("d")]);
+        assert_eq!((mode(""), mode("d")), (0o755, 0o700));
+        files::make_directory(&from.join("d"), 0o750).expect("made");
+        files::set_mode(&from.join("d"), 0o750).expect("set");
+        make_way(&way, &mut made).expect("it is there");
+        finish_directories(&mut made).expect("finished");
+        assert_eq!((made.len(), mode("d")), (2, 0o750));
     }
 }

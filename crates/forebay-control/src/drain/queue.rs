@@ -57,13 +57,19 @@ pub(super) struct Made {
     pub(super) source: PathBuf,
 }
 
+/// Rule and file of which one version waits and one is copied at a time; of a rule that wants the newest only, no
+/// file: they stand for each other.
+type Of = (usize, PathBuf);
+
 #[derive(Default)]
 pub(super) struct Queue {
+    /// Rules that want the newest file only; those behind the last want all.
+    newest: Vec<bool>,
     next: u64,
     items: BTreeMap<u64, Item>,
-    places: HashMap<(usize, PathBuf), u64>,
-    /// What is being copied: its rule and file.
-    in_hand: BTreeMap<u64, (usize, PathBuf)>,
+    places: HashMap<Of, u64>,
+    /// What is being copied.
+    in_hand: BTreeMap<u64, Of>,
     status: DrainStatus,
     failures: BTreeMap<PathBuf, String>,
     pub(super) made: Vec<Made>,
@@ -78,56 +84,54 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A version was closed. An older one of it that waited is none any more.
+    pub(super) fn of(newest: Vec<bool>) -> Self {
+        Self {
+            newest,
+            ..Self::default()
+        }
+    }
+
+    fn of_item(&self, item: &Item) -> Of {
+        let newest_only = self.newest.get(item.rule).is_some_and(|newest| *newest);
+        let file = (!newest_only).then(|| item.closed.path.clone());
+        (item.rule, file.unwrap_or_default())
+    }
+
+    /// A version was closed. An older one of it that waited is none any more. Of a rule that wants the newest
+    /// only, what waited is left out.
     pub(super) fn add(&mut self, item: Item) {
         self.status.enqueued += 1;
-        let key = (item.rule, item.closed.path.clone());
-        if let Some(place) = self.places.insert(key, self.next) {
-            self.items.remove(&place);
-            self.status.superseded += 1;
+        let place = self.places.insert(self.of_item(&item), self.next);
+        match place.and_then(|place| self.items.remove(&place)) {
+            Some(older) if older.closed.path == item.closed.path => self.status.superseded += 1,
+            Some(_) => self.status.skipped += 1,
+            None => {}
         }
         self.items.insert(self.next, item);
         self.next += 1;
     }
 
     /// The next version to be copied; none as long as there is none. Of one file one version is copied at a
-    /// time. Of a rule that wants the newest only, one file is, and the others that wait then are left out.
-    pub(super) fn take(&mut self, is_newest_only: impl Fn(usize) -> bool) -> Option<Item> {
+    /// time, and of a rule that wants the newest only one file.
+    pub(super) fn take(&mut self) -> Option<Item> {
         let is_free = |item: &Item| {
-            let newest_only = is_newest_only(item.rule);
-            !self.in_hand.values().any(|(rule, path)| {
-                *rule == item.rule && (newest_only || *path == item.closed.path)
-            })
+            let of = self.of_item(item);
+            !self.in_hand.values().any(|hand| *hand == of)
         };
         let free = self.items.iter().find(|(_, item)| is_free(item));
-        let (mut place, first) = free.map(|(place, item)| (*place, item.rule))?;
-        if is_newest_only(first) {
-            let of_rule = self.items.iter().filter(|(_, item)| item.rule == first);
-            let places: Vec<_> = of_rule.map(|(place, _)| *place).collect();
-            place = places.last().copied().unwrap_or(place);
-            for older in places.into_iter().filter(|older| *older != place) {
-                self.remove(older);
-                self.status.skipped += 1;
-            }
-        }
-        let item = self.remove(place)?;
-        self.status.dequeued += 1;
-        self.in_hand
-            .insert(place, (item.rule, item.closed.path.clone()));
-        Some(item)
-    }
-
-    fn remove(&mut self, place: u64) -> Option<Item> {
+        let place = free.map(|(place, _)| *place)?;
         let item = self.items.remove(&place)?;
-        self.places.remove(&(item.rule, item.closed.path.clone()));
+        let of = self.of_item(&item);
+        self.places.remove(&of);
+        self.status.dequeued += 1;
+        self.in_hand.insert(place, of);
         Some(item)
     }
 
     /// What was taken is in this state now.
     pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
-        let is_this =
-            |(rule, path): &(usize, PathBuf)| (*rule, path) == (item.rule, &item.closed.path);
-        let in_hand = self.in_hand.iter().find(|(_, hand)| is_this(hand));
+        let of = self.of_item(item);
+        let in_hand = self.in_hand.iter().find(|(_, hand)| **hand == of);
         let place = in_hand.map(|(place, _)| *place);
         place.and_then(|place| self.in_hand.remove(&place));
         match copied {
@@ -217,8 +221,8 @@ mod tests {
         }
     }
 
-    fn taken(queue: &mut Queue, newest: bool) -> Option<(String, u64)> {
-        let item = queue.take(|_| newest)?;
+    fn taken(queue: &mut Queue) -> Option<(String, u64)> {
+        let item = queue.take()?;
         queue.put_down(&item, Copied::Done, clock::now());
         Some((
             item.closed.path.to_string_lossy().into_owned(),
@@ -232,11 +236,11 @@ mod tests {
         for (name, version) in [("a", 1), ("b", 1), ("a", 2)] {
             queue.add(item(0, name, version));
         }
-        assert_eq!(taken(&mut queue, false), Some(("b".to_owned(), 1)));
+        assert_eq!(taken(&mut queue), Some(("b".to_owned(), 1)));
         assert!(!queue.is_done_before(queue.number()));
-        assert_eq!(taken(&mut queue, false), Some(("a".to_owned(), 2)));
+        assert_eq!(taken(&mut queue), Some(("a".to_owned(), 2)));
         assert!(queue.is_done_before(queue.number()));
-        assert_eq!(taken(&mut queue, false), None);
+        assert_eq!(taken(&mut queue), None);
         let status = queue.status();
         assert_eq!((status.enqueued, status.done, status.superseded), (3, 2, 1));
         assert_eq!((status.bytes, status.waiting), (20, 0));
@@ -244,38 +248,44 @@ mod tests {
 
     #[test]
     fn of_a_newest_rule_only_the_last_closed_is_taken_and_other_rules_are_left_alone() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::of(vec![true, false]);
         for (rule, name) in [(0, "c1"), (1, "log"), (0, "c2"), (0, "c3")] {
             queue.add(item(rule, name, 1));
         }
-        let newest = |rule| rule == 0;
-        let first = queue.take(newest).expect("one");
+        // What will not be copied does not wait: each look at the queue would pass it.
+        let status = queue.status();
+        assert_eq!((status.waiting, status.skipped), (2, 2));
+        let log = queue.take().expect("one");
+        assert_eq!(log.closed.path, Path::new("log"));
+        let first = queue.take().expect("another");
         assert_eq!(first.closed.path, Path::new("c3"));
         queue.add(item(0, "c4", 1));
-        let second = queue.take(newest).expect("another");
-        assert_eq!(second.closed.path, Path::new("log"));
+        queue.add(item(0, "c4", 2));
         let status = queue.status();
         assert_eq!(
             (status.enqueued, status.skipped, status.superseded),
-            (5, 2, 0)
+            (6, 2, 1)
         );
-        assert!(queue.take(newest).is_none()); // until the first is put down
+        assert!(queue.take().is_none()); // until the first is put down
         queue.put_down(&first, Copied::Changed, clock::now());
-        let third = queue.take(newest).expect("a third");
-        assert_eq!(third.closed.path, Path::new("c4"));
+        let third = queue.take().expect("a third");
+        assert_eq!(
+            (third.closed.path.as_path(), third.closed.version),
+            (Path::new("c4"), 2)
+        );
     }
 
     #[test]
     fn a_version_waits_while_an_older_one_of_its_file_is_copied() {
         let mut queue = Queue::default();
         queue.add(item(0, "a", 1));
-        let first = queue.take(|_| false).expect("one");
+        let first = queue.take().expect("one");
         queue.add(item(0, "a", 2));
-        assert!(queue.take(|_| false).is_none());
+        assert!(queue.take().is_none());
         assert!(!queue.is_done_before(1));
         queue.put_down(&first, Copied::Changed, clock::now());
         assert!(queue.is_done_before(1) && !queue.is_done_before(2));
-        assert_eq!(taken(&mut queue, false), Some(("a".to_owned(), 2)));
+        assert_eq!(taken(&mut queue), Some(("a".to_owned(), 2)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) struct Rule {
     /// which these mean; all without.
     patterns: Option<Patterns>,
     pub(super) rate_bytes_per_s: Option<u64>,
-    pub(super) newest: bool,
+    newest: bool,
     /// None: where the stage_out lines say.
     to: Option<PathBuf>,
     /// `PERSIST_DIR` as the job knows it, of a rule that is Spectral's.
@@ -172,6 +172,11 @@ impl Rules {
         make_target(pfs)?;
         self.rules.push(rule.clone());
         Ok(Some((self.rules.len() - 1, rule)))
+    }
+
+    /// Which want the newest file only. What Spectral adds later wants all.
+    pub(super) fn are_newest(&self) -> Vec<bool> {
+        self.rules.iter().map(|rule| rule.newest).collect()
     }
 
     pub(super) fn rule(&self, number: usize) -> Rule {

@@ -28,7 +28,9 @@ CREATE TABLE entry (
 CREATE TABLE linked (device INTEGER, inode INTEGER, entry INTEGER, PRIMARY KEY (device, inode)) WITHOUT ROWID;
 -- Pieces of large files that are copied.
 CREATE TABLE piece (entry INTEGER, number INTEGER, checksum INTEGER, PRIMARY KEY (entry, number)) WITHOUT ROWID;
--- What was found in a source and cannot be staged.
-CREATE TABLE refusal (source BLOB PRIMARY KEY, reason TEXT NOT NULL, remedy TEXT, errno INTEGER) WITHOUT ROWID;
+-- What was found in a source and cannot be staged. `is_for_good`: whatever becomes of it, this staging cannot save it.
+CREATE TABLE refusal (
+  source BLOB PRIMARY KEY, reason TEXT NOT NULL, remedy TEXT, errno INTEGER, is_for_good INTEGER NOT NULL
+) WITHOUT ROWID;
 -- What arrived, but not with all its attributes; how often, and on what first.
 CREATE TABLE note (text TEXT PRIMARY KEY, count INTEGER NOT NULL, example BLOB NOT NULL) WITHOUT ROWID;
