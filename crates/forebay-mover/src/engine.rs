@@ -295,7 +295,9 @@ impl Run<'_> {
                 // Nothing was begun yet: it is looked at once more, like all others, or it is not.
                 return self.journal.put_down();
             }
-            let target = self.journal.target_of_directory(*directory)?;
+            let Some(target) = self.journal.target_of_directory(*directory)? else {
+                continue;
+            };
             let is_same = files::status(&target).is_ok_and(|now| Stamp::of(&now) == *stamp);
             if !is_same || !stamp.is_fine() {
                 others.push(*directory);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Status};
 use rusqlite::types::Value;
-use rusqlite::{Row, TransactionBehavior, params};
+use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::item::{Item, Reason, modified_ns};
 use crate::journal::{State, path_at};
@@ -127,11 +127,12 @@ impl Journal {
         })
     }
 
-    pub(crate) fn target_of_directory(&self, id: i64) -> Result<PathBuf, Error> {
+    /// None: it is not to be staged any more.
+    pub(crate) fn target_of_directory(&self, id: i64) -> Result<Option<PathBuf>, Error> {
         self.with(|connection| {
             let mut select =
                 connection.prepare_cached("SELECT target FROM directory WHERE id = ?")?;
-            select.query_row([id], |row| path_at(row, 0))
+            select.query_row([id], |row| path_at(row, 0)).optional()
         })
     }
 

@@ -143,6 +143,20 @@ fn what_is_taken_away_after_it_was_found_is_moved() {
 }
 
 #[test]
+fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
+    let place = Place::new();
+    moved(&place.planned(), &options());
+    let journal = place.planned();
+    let refused = journal.refuse_places("no", &|path| path.ends_with("c"));
+    refused.expect("refused");
+    let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
+    assert_eq!(
+        (moved.unchanged_files, moved.failures.len()),
+        (FILES - 12, 1)
+    );
+}
+
+#[test]
 fn what_is_renamed_away_after_it_was_found_is_moved() {
     for (name, left) in [("", 0), ("a", 12), ("a/b", 24)] {
         for is_made_anew in [false, true] {
