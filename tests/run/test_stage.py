@@ -48,7 +48,7 @@ def test_killed_at_any_step_it_ends_in_the_same_state(job, tree, call):
 def test_killed_at_random_moments_it_ends_in_the_same_state(job, tree):
     (tree / "slow").write_bytes(random.Random(SEED).randbytes(40 * PIECE))
     draw = random.Random(SEED)
-    words = ("out", *CAREFUL, "--rate", "8MiB", "in", "out")
+    words = ("out", *CAREFUL, "--rate", "8MiB/s", "in", "out")
     for _ in range(5):
         process = job.forebay_starts("stage", *words)
         time.sleep(draw.uniform(0, 0.3))

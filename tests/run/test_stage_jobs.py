@@ -55,7 +55,7 @@ def test_a_jobs_stage_out_is_cancelled_and_clean_brings_it_home_later(job, store
 
 def test_a_jobs_stage_out_can_be_waited_for(job):
     job.script(WRITES.replace("8M", "1M"), DW, STAGE_OUT)
-    process = job.start("--stage-rate", "2MiB")
+    process = job.start("--stage-rate", "2MiB/s")
     while not (listed := json.loads(job.command("status", "--json").stdout)):
         assert process.poll() is None
     waited = stage(job, "wait", listed[0]["job_id"])

@@ -524,6 +524,11 @@ pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 
+/// `500MB`, `500MB/s`.
+pub fn rate(text: &str) -> Result<u64, String> {
+    size(text.strip_suffix("/s").unwrap_or(text))
+}
+
 pub fn time(text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
 }

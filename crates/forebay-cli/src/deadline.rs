@@ -6,7 +6,7 @@ use clap::Args;
 use forebay_control::{DeadlineWishes, NotSafe, SignalBefore, parse_signal};
 use indicatif::HumanBytes;
 
-use crate::arguments::{size, time};
+use crate::arguments::{rate, time};
 use crate::messages::{error, hint};
 
 #[derive(Debug, Args)]
@@ -27,11 +27,6 @@ pub struct DeadlineArguments {
     /// Before the job is ended so that stage-out has time, send its processes a signal, for example USR1@120
     #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = parse_signal)]
     pub signal_before: Option<SignalBefore>,
-}
-
-/// `500MB`, `500MB/s`.
-fn rate(text: &str) -> Result<u64, String> {
-    size(text.strip_suffix("/s").unwrap_or(text))
 }
 
 impl DeadlineArguments {

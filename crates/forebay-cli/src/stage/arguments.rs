@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use forebay_control::{StagingWish, Verify};
 
-use crate::arguments::size;
+use crate::arguments::{rate, size};
 
 #[derive(Debug, Args)]
 pub struct StageArguments {
@@ -77,8 +77,8 @@ pub struct JobStagingArguments {
     /// When checksums of what is staged in and out are taken
     #[arg(long, value_name = "WHEN", default_value = "copy")]
     pub stage_verify: VerifyWhen,
-    /// Stage no more than so many bytes in a second, for example 500MB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Stage no more than so many bytes in a second, for example 500MB/s
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub stage_rate: Option<u64>,
 }
 
@@ -137,8 +137,8 @@ pub struct How {
     /// Compare the contents of files that are as long and as old as their sources, too
     #[arg(long)]
     pub checksum: bool,
-    /// Write no more than so many bytes in a second, for example 500MB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Write no more than so many bytes in a second, for example 500MB/s
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub rate: Option<u64>,
     /// Threads that copy
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
