@@ -15,9 +15,11 @@ from measure import Compared, Line, in_turn
 from place import Place, last_object, succeeded
 
 ROUNDS = 5
-RUNS, DUMPS = 5, 16
+#: What the last run writes cannot be drained while the job computes.
+RUNS = int(os.environ.get("DRAIN_RUNS") or 10)
+DUMPS = 80 // RUNS
 #: 1 leaves a processor to the system, as nodes of Summit did; 4 fill two.
-RANKS = int(os.environ.get("DRAIN_RANKS") or 4)
+RANKS = int(os.environ.get("DRAIN_RANKS") or 1)
 BYTES = RUNS * DUMPS * 64**3 * 5 * 8
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "machines" / "lustre-small.toml"
 #: Job times of more than this, and times until all is safe of less, were promised: with drain over without.
