@@ -32,7 +32,6 @@ use crate::job_directory::JobDirectory;
 use crate::placement::Space;
 use crate::record::Recorded;
 use crate::running::Life;
-use crate::staging::WORKERS;
 use crate::{Error, Failure, Watcher};
 use copying::{Coarse, Copying, finish_directories};
 use into::{DrainedInto, tag};
@@ -50,6 +49,9 @@ pub use wish::{DrainTo, DrainWish, Spectral};
 
 /// The text of `--drain`, where no option says it: directives have no room for it.
 pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
+
+/// Threads that copy, while the job computes and at its end.
+const WORKERS: usize = 4;
 
 /// What is drained of one job.
 pub(crate) struct Drain<'a> {

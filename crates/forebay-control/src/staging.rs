@@ -6,7 +6,7 @@ use forebay_directive::{self as directive, Stage, StageKind};
 use forebay_host::process::Stops;
 use forebay_host::{clock, files};
 use forebay_mover::{
-    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
+    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, WORKERS, What, carry_out,
 };
 use forebay_store::Allocation;
 
@@ -18,8 +18,6 @@ use crate::record::Recorded;
 use crate::requests::{are_open_in, plan_requests};
 use crate::{Direction, Error, Staged, Watcher};
 
-/// Threads that copy. Staging runs while the job does not, so it may use the machine.
-pub(crate) const WORKERS: usize = 4;
 /// A file larger than this is copied by several threads.
 const PIECE_BYTES: u64 = 64 << 20;
 
@@ -59,7 +57,7 @@ impl Staging<'_> {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
-            workers: WORKERS,
+            workers: WORKERS as usize,
             piece_bytes: PIECE_BYTES,
             durable: is_out,
             placing: if self.into_fresh {

@@ -514,7 +514,7 @@ fn steps(written: &[Written], state: State) -> Vec<Step> {
     let step = |one: &Written| Step {
         id: one.item.id,
         state,
-        checksum: one.checksum,
+        checksum: one.checksum.filter(|_| state == State::Copied), // then the journal has it
     };
     written.iter().map(step).collect()
 }

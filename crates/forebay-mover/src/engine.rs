@@ -29,6 +29,10 @@ const BATCH_BYTES_MAX: u64 = 8 << 20;
 /// Failures that are handed over; the journal has all.
 const FAILURES_MAX: usize = 1000;
 
+/// Threads that copy, where nobody says how many. Small files mostly wait for their file system, whatever the
+/// number of processors.
+pub const WORKERS: u32 = 12;
+
 /// Where bytes are written first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {

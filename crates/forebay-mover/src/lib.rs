@@ -28,7 +28,7 @@ mod shortage;
 mod steps;
 mod striping;
 
-pub use engine::{Did, Moved, Options, Placing, Verify, carry_out};
+pub use engine::{Did, Moved, Options, Placing, Verify, WORKERS, carry_out};
 pub use error::Error;
 pub use hand::Running;
 pub use journal::{Account, Counts, Journal, Number, State};

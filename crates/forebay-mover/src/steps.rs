@@ -18,6 +18,16 @@ pub(crate) struct Step {
     pub(crate) checksum: Option<u64>,
 }
 
+impl Step {
+    /// Is it the same step of the next entry? Many of those are one step for SQLite.
+    fn is_followed_alike(&self, next: &Self) -> bool {
+        self.id.checked_add(1) == Some(next.id)
+            && self.state == next.state
+            && self.checksum.is_none()
+            && next.checksum.is_none()
+    }
+}
+
 /// A directory that is to be made or finished.
 pub(crate) struct Directory {
     pub(crate) id: i64,
@@ -230,11 +240,12 @@ impl Journal {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
                 let mut set = change.prepare_cached(
-                    "UPDATE entry SET state = ?2, checksum = coalesce(?3, checksum) WHERE id = ?1",
+                    "UPDATE entry SET state = ?3, checksum = coalesce(?4, checksum) WHERE id BETWEEN ?1 AND ?2",
                 )?;
-                for step in steps {
-                    let checksum = step.checksum.map(number);
-                    set.execute(params![step.id, step.state as i64, checksum])?;
+                for alike in steps.chunk_by(Step::is_followed_alike) {
+                    let (first, last) = (&alike[0], &alike[alike.len() - 1]);
+                    let checksum = first.checksum.map(number);
+                    set.execute(params![first.id, last.id, first.state as i64, checksum])?;
                 }
             }
             change.commit()

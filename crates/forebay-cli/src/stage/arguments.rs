@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use forebay_control::{StagingWish, Verify};
+use forebay_mover::WORKERS;
 
 use crate::arguments::{rate, size};
 
@@ -141,7 +142,7 @@ pub struct How {
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub rate: Option<u64>,
     /// Threads that copy
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = WORKERS, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
     /// Files larger than this are copied in pieces of it
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size, hide = true)]
@@ -154,7 +155,7 @@ impl Default for How {
             verify: VerifyWhen::Copy,
             checksum: false,
             rate: None,
-            threads: 4,
+            threads: WORKERS,
             piece: 64 << 20,
         }
     }
