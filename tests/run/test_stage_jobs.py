@@ -115,12 +115,14 @@ def test_ids_of_nothing_and_of_jobs_that_stage_nothing(job):
     job.leaves_nothing()
 
 
-def test_what_is_staged_out_is_read_again_where_that_is_asked_for(job):
-    """The journal of a job that keeps its allocation tells of checksums and of reading again."""
-    job.script(WRITES, DW, STAGE_OUT)
+@pytest.mark.parametrize("drains", [[], ["--drain", "*"]], ids=["stage out", "drain"])
+def test_what_leaves_is_read_again_where_that_is_asked_for(job, drains):
+    """What was drained does not count as arrived any sooner than what is staged out."""
+    waits = f"; {job.forebay} drain wait" if drains else ""
+    job.script(WRITES + waits, DW, STAGE_OUT)
     traced = ["strace", "-D", "-f", "-qq", "-o", job.directory / "calls", "-e", "trace=fadvise64"]
     job.forebay, own = traced[0], job.forebay
-    ran = job.command(*map(str, traced[1:]), own, "run", *job.where, "--stage-verify", "end", "job.sh")
+    ran = job.command(*map(str, traced[1:]), own, "run", *job.where, *drains, "--stage-verify", "end", "job.sh")
     job.forebay = own
     assert ran.returncode == 0, ran.stderr
     calls = (job.directory / "calls").read_text()

@@ -26,7 +26,7 @@ use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
 use forebay_host::priority;
 use forebay_host::process::Stops;
-use forebay_mover::Journal;
+use forebay_mover::{Journal, Verify};
 
 use crate::job_directory::JobDirectory;
 use crate::placement::Space;
@@ -60,6 +60,7 @@ pub(crate) struct Drain<'a> {
     stages: &'a [Stage],
     /// Directories of the namespaces.
     roots: Vec<PathBuf>,
+    reads_again: bool,
     /// The job's own.
     directory: &'a JobDirectory,
     stops: Stops,
@@ -95,6 +96,7 @@ impl<'a> Drain<'a> {
             watcher: life.watcher,
             stages: &life.request.stage_out,
             roots: space.roots(&life.request),
+            reads_again: life.order.staging.verify == Verify::End,
             directory: life.directory,
             stops,
             queue: Mutex::new(Queue::of(rules.are_newest())),
@@ -255,6 +257,7 @@ impl<'a> Drain<'a> {
             coarse: &self.coarse,
             making: &self.making,
             tag: tag(self.directory.id(), number),
+            reads_again: self.reads_again,
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };
