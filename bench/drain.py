@@ -16,7 +16,7 @@ from place import Place, last_object, succeeded
 
 ROUNDS = 5
 #: What the last run writes cannot be drained while the job computes.
-RUNS = int(os.environ.get("DRAIN_RUNS") or 10)
+RUNS = int(os.environ.get("DRAIN_RUNS") or 16)
 DUMPS = 80 // RUNS
 #: 1 leaves a processor to the system, as nodes of Summit did; 4 fill two.
 RANKS = int(os.environ.get("DRAIN_RANKS") or 1)

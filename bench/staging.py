@@ -133,7 +133,11 @@ def again(job, *_) -> list[Line]:
     source, top = job.directory / "many", job.directory / "again"
     make_many(source, FILES, FILES // 100, 4096)
     top.mkdir()
-    stage = lambda target: seconds(job, job.forebay, "stage", "out", source, target)
+
+    def stage(target: pathlib.Path) -> float:
+        forget(source)
+        return seconds(job, job.forebay, "stage", "out", source, target)
+
     first = lambda: stage(top / str(len(list(top.iterdir()))))
 
     def second() -> float:
@@ -157,7 +161,7 @@ def growth(job, *_) -> list[Line]:
     grown = {FILES: [], 10 * FILES: []}
     for number in range(ROUNDS):
         for files, seen in grown.items():
-            forget(top / str(files))
+            os.sync()
             seen.append(staged(job, top / str(files), top / f"{files} out {number}"))
     shutil.rmtree(top)
     each = [[1e6 * taken / files for taken, _ in seen] for files, seen in grown.items()]

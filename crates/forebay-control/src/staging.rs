@@ -6,7 +6,7 @@ use forebay_directive::{self as directive, Stage, StageKind};
 use forebay_host::process::Stops;
 use forebay_host::{clock, files};
 use forebay_mover::{
-    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, WORKERS, What, carry_out,
+    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
 };
 use forebay_store::Allocation;
 
@@ -17,9 +17,6 @@ use crate::placement::Map;
 use crate::record::Recorded;
 use crate::requests::{are_open_in, plan_requests};
 use crate::{Direction, Error, Staged, Watcher};
-
-/// A file larger than this is copied by several threads.
-const PIECE_BYTES: u64 = 64 << 20;
 
 /// What the user wants of a job's own staging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +54,6 @@ impl Staging<'_> {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
-            workers: WORKERS as usize,
-            piece_bytes: PIECE_BYTES,
             durable: is_out,
             placing: if self.into_fresh {
                 Placing::Direct
@@ -66,10 +61,8 @@ impl Staging<'_> {
                 Placing::Renamed
             },
             verify: self.how.verify,
-            checksum: false,
-            as_planned: false,
             bytes_per_s_max: self.how.bytes_per_s_max,
-            tag: self.tag.to_owned(),
+            ..Options::of(self.tag)
         };
         let moved = journal.counts().and_then(|counts| {
             let open = counts.open();

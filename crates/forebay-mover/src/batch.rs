@@ -10,10 +10,11 @@ use forebay_host::files::{self, Kind, Status};
 
 use crate::Error;
 use crate::content::{Ends, RETRIES, differs, is_sparse};
-use crate::engine::{Did, Placing, Run, Verify};
+use crate::engine::{Did, Run};
 use crate::item::{Item, LINK, Reason, is_same, is_untouched, modified_ns, standing};
 use crate::journal::State;
 use crate::missing::leads_back;
+use crate::options::{Placing, Verify};
 use crate::parts::temporary;
 use crate::steps::Step;
 

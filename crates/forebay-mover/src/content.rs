@@ -9,8 +9,9 @@ use std::path::Path;
 use forebay_host::files::{self, Status};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::engine::{Did, Run, Verify};
+use crate::engine::{Did, Run};
 use crate::item::{Item, Reason};
+use crate::options::Verify;
 
 /// Bytes of one read and one write: what parallel file systems like to get at once. Pieces begin at
 /// multiples of it, so that writes are aligned to stripes whose size divides it or is a multiple of it.

@@ -15,6 +15,7 @@ use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
 use crate::looking::Stamp;
+use crate::options::Options;
 use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
@@ -28,53 +29,6 @@ const BATCH_FILES_MAX: u64 = 2048;
 const BATCH_BYTES_MAX: u64 = 8 << 20;
 /// Failures that are handed over; the journal has all.
 const FAILURES_MAX: usize = 1000;
-
-/// Threads that copy, where nobody says how many. Small files mostly wait for their file system, whatever the
-/// number of processors.
-pub const WORKERS: u32 = 12;
-
-/// Where bytes are written first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
-    /// Under the final name, in directories that this staging has made: nobody looks into them yet.
-    Direct,
-    /// Under a temporary name, which becomes the final one when the file is whole.
-    Renamed,
-}
-
-/// Whether checksums are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verify {
-    /// None.
-    Off,
-    /// Of what is read, and kept in the journal.
-    Copy,
-    /// Also of what was written: it is read again, from the disk as far as the kernel lets us.
-    End,
-}
-
-/// How to copy.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Threads, at least 1.
-    pub workers: usize,
-    /// A file larger than this is copied in pieces of this size by several threads.
-    pub piece_bytes: u64,
-    /// Sync files before they are renamed, and their directories after it.
-    pub durable: bool,
-    /// Where bytes are written first.
-    pub placing: Placing,
-    /// Whether checksums are taken.
-    pub verify: Verify,
-    /// A file as long and as old as its source counts as the same only if its content is, too.
-    pub checksum: bool,
-    /// A source that is not as long and as old as it was planned is not copied: only that version is wanted.
-    pub as_planned: bool,
-    /// All threads together write no more than this; none: as fast as it goes.
-    pub bytes_per_s_max: Option<u64>,
-    /// Part of the temporary names, so that two stagings never meet.
-    pub tag: String,
-}
 
 /// What was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -161,6 +161,8 @@ pub(crate) struct Compared {
 pub struct Journal {
     connection: Mutex<Connection>,
     path: PathBuf,
+    /// What was counted last, and after how many changes, of others and of ours.
+    counted: Mutex<Option<((i64, u64), Counts)>>,
     /// This process plans it from its begin and compares what it finds with what is there: what is the same is
     /// written down as copied.
     compared: Mutex<Option<Compared>>,
@@ -213,6 +215,7 @@ impl Journal {
         Self {
             connection: Mutex::new(connection),
             path: path.to_owned(),
+            counted: Mutex::default(),
             compared: Mutex::default(),
         }
     }
@@ -276,12 +279,19 @@ impl Journal {
         &self.path
     }
 
-    /// Counts all files by their state. Takes time with the number of files.
+    /// Counts all files by their state. Takes time with the number of files, if anything has changed since they
+    /// were counted last.
     ///
     /// # Errors
     /// If the journal cannot be read.
     pub fn counts(&self) -> Result<Counts, Error> {
         self.with(|connection| {
+            let by_others: i64 = connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            let changes = (by_others, connection.total_changes());
+            let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, counts)) = counted.filter(|(then, _)| *then == changes) {
+                return Ok(counts);
+            }
             let mut counts = Counts::default();
             // Summed up here: SQLite would sort them first.
             let mut statement = connection.prepare_cached(
@@ -300,6 +310,7 @@ impl Journal {
                 [],
                 |row| row.get(0),
             )?;
+            *counted = Some((changes, counts));
             Ok(counts)
         })
     }

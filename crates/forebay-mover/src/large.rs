@@ -14,9 +14,10 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::Error;
 use crate::batch::{OURS_ALONE, Syncing};
 use crate::content::{Ends, RETRIES, differs, is_sparse};
-use crate::engine::{Did, Run, Task, Verify};
+use crate::engine::{Did, Run, Task};
 use crate::item::{Item, Reason, is_untouched};
 use crate::journal::State;
+use crate::options::Verify;
 use crate::parts::temporary;
 use crate::steps::Step;
 

@@ -20,6 +20,7 @@ mod large;
 mod left_out;
 mod looking;
 mod missing;
+mod options;
 mod parts;
 mod places;
 mod planning;
@@ -28,11 +29,12 @@ mod shortage;
 mod steps;
 mod striping;
 
-pub use engine::{Did, Moved, Options, Placing, Verify, WORKERS, carry_out};
+pub use engine::{Did, Moved, carry_out};
 pub use error::Error;
 pub use hand::Running;
 pub use journal::{Account, Counts, Journal, Number, State};
 pub use missing::Missing;
+pub use options::{Options, PIECE_BYTES, Placing, Verify, WORKERS};
 pub use planning::Planned;
 pub use shortage::Shortage;
 

@@ -20,12 +20,7 @@ fn options() -> Options {
         workers: 2,
         piece_bytes: PIECE_BYTES,
         durable: false,
-        placing: Placing::Renamed,
-        verify: Verify::Copy,
-        checksum: false,
-        as_planned: false,
-        bytes_per_s_max: None,
-        tag: "7".into(),
+        ..Options::of("7")
     }
 }
 

@@ -6,19 +6,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{Did, Journal, Moved, Options, Placing, Transfer, Verify, What, carry_out};
+use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, Verify, What, carry_out};
 
 fn options() -> Options {
     Options {
         workers: 3,
         piece_bytes: 1 << 20,
-        durable: true,
-        placing: Placing::Renamed,
         verify: Verify::End,
-        checksum: false,
-        as_planned: false,
-        bytes_per_s_max: None,
-        tag: "7".into(),
+        ..Options::of("7")
     }
 }
 
@@ -385,4 +380,28 @@ fn two_names_of_one_directory_are_one_target() {
     let failures = plan.journal.failures(10).expect("listed");
     assert_eq!(failures.len(), 1);
     assert!(failures[0].reason.contains("goes already"));
+}
+
+#[test]
+fn what_is_counted_is_what_is_whoever_has_changed_it() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let source = scratch.path().join("in");
+    fs::create_dir(&source).expect("made");
+    let target = scratch.path().join("out");
+    let add = |name| fs::write(source.join(name), "four").expect("written");
+    add("x");
+    let kept = plan_of(&[(What::Directory, &source, &target)]);
+    let placed_and_open = || {
+        let counts = kept.journal.counts().expect("counted");
+        assert_eq!(counts, kept.journal.counts().expect("counted again"));
+        (counts.of(State::Placed).files, counts.open().files)
+    };
+    assert_eq!(placed_and_open(), (0, 1));
+    let other = Journal::open_existing(kept.journal.path()).expect("opened");
+    done_with(&other, &options());
+    assert_eq!(placed_and_open(), (1, 0), "another process has staged it");
+    add("y");
+    let transfer = transfer(What::Directory, &source, &target);
+    kept.journal.plan(&[transfer]).expect("planned");
+    assert_eq!(placed_and_open(), (1, 1), "we have planned more");
 }

@@ -7,21 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::machine;
-use forebay_mover::{
-    Did, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
-};
+use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, What, carry_out};
 
 fn options() -> Options {
     Options {
         workers: 2,
         piece_bytes: 1 << 20,
-        durable: true,
-        placing: Placing::Renamed,
-        verify: Verify::Copy,
-        checksum: false,
-        as_planned: false,
-        bytes_per_s_max: None,
-        tag: "7".into(),
+        ..Options::of("7")
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use forebay_mover::{Did, Journal, Options, Placing, Transfer, Verify, What, carry_out};
+use forebay_mover::{Did, Journal, Options, Transfer, What, carry_out};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -16,12 +16,7 @@ fn options() -> Options {
         workers: 1,
         piece_bytes: PIECE_BYTES,
         durable: false,
-        placing: Placing::Renamed,
-        verify: Verify::Copy,
-        checksum: false,
-        as_planned: false,
-        bytes_per_s_max: None,
-        tag: "7".into(),
+        ..Options::of("7")
     }
 }
 

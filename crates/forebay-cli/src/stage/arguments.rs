@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use forebay_control::{StagingWish, Verify};
-use forebay_mover::WORKERS;
+use forebay_mover::{PIECE_BYTES, WORKERS};
 
 use crate::arguments::{rate, size};
 
@@ -156,7 +156,7 @@ impl Default for How {
             checksum: false,
             rate: None,
             threads: WORKERS,
-            piece: 64 << 20,
+            piece: PIECE_BYTES,
         }
     }
 }

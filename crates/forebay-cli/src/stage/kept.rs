@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
-use forebay_mover::{
-    Error, Failure, Journal, Options, Placing, Running, Shortage, State, Transfer,
-};
+use forebay_mover::{Error, Failure, Journal, Options, Running, Shortage, State, Transfer};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::How;
@@ -41,12 +39,10 @@ impl Order {
             workers: usize::try_from(self.how.threads).unwrap_or(1),
             piece_bytes: self.how.piece,
             durable: self.is_out,
-            placing: Placing::Renamed,
             verify: self.how.verify.into(),
             checksum: self.how.checksum,
-            as_planned: false,
             bytes_per_s_max: self.how.rate,
-            tag: id.to_owned(),
+            ..Options::of(id)
         }
     }
 }

@@ -8,7 +8,7 @@ use forebay_directive::{Stage, StageKind};
 use forebay_host::clock;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
-use forebay_mover::{Did, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out};
+use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carry_out};
 
 use super::into::DrainedInto;
 use super::locked;
@@ -148,14 +148,14 @@ impl Copying<'_> {
         let options = Options {
             workers: 1,
             piece_bytes: u64::MAX,
-            durable: true,
-            placing: Placing::Renamed,
             // Nobody would keep what else is counted: the journal goes when the file has arrived.
-            verify: if self.reads_again { Verify::End } else { Verify::Off },
-            checksum: false,
+            verify: if self.reads_again {
+                Verify::End
+            } else {
+                Verify::Off
+            },
             as_planned: true,
-            bytes_per_s_max: None,
-            tag: self.tag.clone(),
+            ..Options::of(&self.tag)
         };
         let on = |did: Did| {
             if let Did::Bytes(bytes) = did {

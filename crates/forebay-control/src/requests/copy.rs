@@ -7,16 +7,12 @@ use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::priority;
-use forebay_mover::{
-    Did, Error, Failure, Journal, Options, Placing, Transfer, Verify, What, carry_out,
-};
+use forebay_mover::{Did, Error, Failure, Journal, Options, Transfer, Verify, What, carry_out};
 
 use super::Shared;
 use super::book::{Copy, Errno, Failed, Task};
 use crate::Direction;
 
-/// A file larger than this is copied in pieces, so that a cancelled one ends soon.
-const PIECE_BYTES: u64 = 64 << 20;
 /// Failures of one directory that are told.
 const FAILURES_MAX: usize = 100_000;
 
@@ -79,14 +75,9 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     journal.plan(&[transfer(copy)])?;
     let options = Options {
         workers: 1, // requests are carried out side by side, not the parts of one
-        piece_bytes: PIECE_BYTES,
         durable: copy.direction == Direction::Out,
-        placing: Placing::Renamed,
-        verify: Verify::Copy,
-        checksum: false,
-        as_planned: false,
-        bytes_per_s_max: None,
-        tag: format!("{tag}-{}", task.serial),
+        verify: Verify::Off, // the journal keeps no checksums: it goes with us
+        ..Options::of(&format!("{tag}-{}", task.serial))
     };
     let on = |did| {
         if matches!(did, Did::File) {
