@@ -319,3 +319,15 @@ def test_the_header_and_the_library_have_the_same_functions(build):
     )
     exported = {line.split()[-1] for line in symbols.stdout.splitlines()}
     assert exported == {f"dw_{name}" for name in declared} and len(exported) == 24
+
+
+def test_what_a_program_has_staged_is_read_again_where_that_is_asked_for(asking):
+    job, own = asking.job, asking.job.forebay
+    asking.script("echo x > $S/x; ask out $S/x pfs/x now; ask wait $S/x; ask query $S/x")
+    job.forebay, calls = "strace", job.directory / "calls"
+    traced = f"-D -f -qq -o {calls} -e trace=fadvise64".split()
+    for options, times in (([], 0), (["--stage-verify", "end"], 1)):
+        (asking.pfs / "x").unlink(missing_ok=True)
+        ran = job.command(*traced, own, "run", *job.where, *options, "job.sh")
+        assert ran.returncode == 0 and (asking.pfs / "x").read_text() == "x\n", ran.stderr
+        assert calls.read_text().count("POSIX_FADV_DONTNEED") == times, calls.read_text()

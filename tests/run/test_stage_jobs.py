@@ -122,11 +122,13 @@ def test_what_leaves_is_read_again_where_that_is_asked_for(job, drains):
     job.script(WRITES + waits, DW, STAGE_OUT)
     traced = ["strace", "-D", "-f", "-qq", "-o", job.directory / "calls", "-e", "trace=fadvise64"]
     job.forebay, own = traced[0], job.forebay
-    ran = job.command(*map(str, traced[1:]), own, "run", *job.where, *drains, "--stage-verify", "end", "job.sh")
+    ran = job.command(*map(str, traced[1:]), own, "run", "--json", *job.where, *drains, "--stage-verify", "end", "job.sh")
     job.forebay = own
     assert ran.returncode == 0, ran.stderr
     calls = (job.directory / "calls").read_text()
     assert calls.count("POSIX_FADV_DONTNEED") >= 2, calls
+    if drains:
+        assert json.loads(ran.stdout.splitlines()[-1])["drain"]["done"] == 2, ran.stdout
     wrong = job.run("--stage-rate", "0")
     assert wrong.returncode == 2 and "it is zero" in wrong.stderr
     job.leaves_nothing()

@@ -131,6 +131,7 @@ fn finish(
     progress.staging(direction, open.files, open.bytes);
     let on = |did| match did {
         Did::Bytes(bytes) | Did::Passed(bytes) => progress.moved(bytes),
+        Did::Again(_) => {}
         Did::File => progress.arrived(direction),
     };
     let began = clock::now();

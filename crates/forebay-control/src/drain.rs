@@ -60,7 +60,7 @@ pub(crate) struct Drain<'a> {
     stages: &'a [Stage],
     /// Directories of the namespaces.
     roots: Vec<PathBuf>,
-    reads_again: bool,
+    verify: Verify,
     /// The job's own.
     directory: &'a JobDirectory,
     stops: Stops,
@@ -96,7 +96,7 @@ impl<'a> Drain<'a> {
             watcher: life.watcher,
             stages: &life.request.stage_out,
             roots: space.roots(&life.request),
-            reads_again: life.order.staging.verify == Verify::End,
+            verify: life.order.staging.verify_without_journal(),
             directory: life.directory,
             stops,
             queue: Mutex::new(Queue::of(rules.are_newest())),
@@ -257,7 +257,7 @@ impl<'a> Drain<'a> {
             coarse: &self.coarse,
             making: &self.making,
             tag: tag(self.directory.id(), number),
-            reads_again: self.reads_again,
+            verify: self.verify,
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };

@@ -16,7 +16,7 @@ use forebay_directive::AccessMode;
 use forebay_host::files::{self, Kind};
 use forebay_host::process::Stops;
 use forebay_host::socket::Listener;
-use forebay_mover::{Failure, Journal, Planned};
+use forebay_mover::{Failure, Journal, Planned, Verify};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
@@ -78,6 +78,7 @@ struct Shared {
     namespaces: usize,
     /// Id of the job.
     tag: String,
+    verify: Verify,
 }
 
 /// Those of one job, being carried out.
@@ -97,6 +98,7 @@ impl Requests {
         access: &[AccessMode],
         persistent: Vec<Askable>,
         tag: &str,
+        verify: Verify,
     ) -> Result<Option<Self>, Error> {
         if !access.contains(&AccessMode::Striped) {
             return Ok(None);
@@ -125,6 +127,7 @@ impl Requests {
             capacity_bytes: space.used.capacity_bytes,
             namespaces: access.len(),
             tag: tag.to_owned(),
+            verify,
         });
         for _ in 0..ANSWERERS {
             let (shared, listener) = (Arc::clone(&shared), Arc::clone(&listener));

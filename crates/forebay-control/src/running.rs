@@ -330,7 +330,8 @@ impl Running<'_> {
             Some((job, space)) => {
                 let persistent = self.persistents.askable()?;
                 let tag = self.life.directory.id();
-                Requests::listen(space, &job.access, persistent, tag)
+                let verify = self.life.order.staging.verify_without_journal();
+                Requests::listen(space, &job.access, persistent, tag, verify)
             }
             None => Ok(None),
         }

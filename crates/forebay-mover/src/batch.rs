@@ -137,10 +137,12 @@ impl Run<'_> {
         if self.is_stopped() {
             return Ok(()); // whoever stops us takes the temporary files away
         }
-        self.journal.done(&steps(&written, State::Copied))?;
+        let keeps = self.options.verify != Verify::Off;
+        self.journal.done(&steps(&written, State::Copied, keeps))?;
         if self.options.verify == Verify::End {
             written = self.verify(written, block)?;
-            self.journal.done(&steps(&written, State::Verified))?;
+            self.journal
+                .done(&steps(&written, State::Verified, false))?;
         }
         self.place(written, &syncing)
     }
@@ -167,7 +169,7 @@ impl Run<'_> {
         if let Err(reason) = syncing.finish(targets) {
             return self.all_failed(&placed, &reason);
         }
-        self.journal.done(&steps(&placed, State::Placed))?;
+        self.journal.done(&steps(&placed, State::Placed, false))?;
         for one in &placed {
             self.has_arrived(one.size_bytes, one.was_there);
         }
@@ -270,7 +272,12 @@ impl Run<'_> {
             return Ok((None, None, status.size_bytes));
         }
         let temporary = temporary(&item.target, &self.options.tag, item.id);
-        if item.state >= State::Copied && is_whole(&temporary, &status) {
+        // What was copied to be read again, and was not yet, has no checksum here: it is copied again.
+        let far_enough = match self.options.verify {
+            Verify::End => State::Verified,
+            Verify::Copy | Verify::Off => State::Copied,
+        };
+        if item.state >= far_enough && is_whole(&temporary, &status) {
             syncing.there(&Item {
                 target: temporary.clone(),
                 ..item.clone()
@@ -511,11 +518,12 @@ fn is_whole(temporary: &Path, status: &Status) -> bool {
     files::status_of_name(temporary).is_ok_and(|part| is_same(&part, status))
 }
 
-fn steps(written: &[Written], state: State) -> Vec<Step> {
+/// With the checksums, or without: they are off, or the journal has them.
+fn steps(written: &[Written], state: State, keeps: bool) -> Vec<Step> {
     let step = |one: &Written| Step {
         id: one.item.id,
         state,
-        checksum: one.checksum.filter(|_| state == State::Copied), // then the journal has it
+        checksum: one.checksum.filter(|_| keeps),
     };
     written.iter().map(step).collect()
 }

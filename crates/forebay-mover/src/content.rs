@@ -125,6 +125,7 @@ impl Run<'_> {
                 }
                 checksum.update(&block[..read]);
                 at += read as u64;
+                (self.on)(Did::Again(read as u64));
             }
         }
         Ok(checksum.digest())

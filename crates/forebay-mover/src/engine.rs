@@ -15,7 +15,7 @@ use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
 use crate::looking::Stamp;
-use crate::options::Options;
+use crate::options::{Options, Verify};
 use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
@@ -54,6 +54,8 @@ pub struct Moved {
 pub enum Did {
     /// So many bytes were copied.
     Bytes(u64),
+    /// So many bytes of what was written were read again.
+    Again(u64),
     /// So many bytes need not be copied: holes, and what was there already.
     Passed(u64),
     /// A file arrived.
@@ -128,6 +130,16 @@ struct Queue {
     is_exhausted: bool,
 }
 
+/// A task that a worker has; whatever becomes of him, the others do not wait for more of it than he did.
+struct InHand<'a, 'b>(&'a Run<'b>);
+
+impl Drop for InHand<'_, '_> {
+    fn drop(&mut self) {
+        self.0.queue().busy -= 1;
+        self.0.queued.notify_all();
+    }
+}
+
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) options: &'a Options,
@@ -165,7 +177,12 @@ pub fn carry_out(
     if !journal.is_planned()? {
         return Err(Error::PlanInterrupted);
     }
-    let cut = format!("{} {}", machine::boot_id()?, options.piece_bytes);
+    let has_checksums = options.verify != Verify::Off;
+    let cut = format!(
+        "{} {} {has_checksums}",
+        machine::boot_id()?,
+        options.piece_bytes
+    );
     journal.keep_pieces_of(&cut)?;
     let compared = journal.take_compared();
     if compared.is_none() {
@@ -224,8 +241,13 @@ fn move_all(
     let share = journal.open_entries()? / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| run.work());
+        let start = |_: &usize| {
+            let builder = std::thread::Builder::new();
+            builder.spawn_scoped(scope, || run.work()).is_ok()
+        };
+        // Where there may be no more threads, fewer do it.
+        if (0..workers).filter(start).count() == 0 {
+            run.work();
         }
     });
     run.end()
@@ -331,15 +353,13 @@ impl Run<'_> {
             let done = match self.take() {
                 Ok(None) => return,
                 Ok(Some(task)) => {
-                    let done = match task {
+                    let _in_hand = InHand(self);
+                    match task {
                         Task::Batch(items) => self.batch(items, block),
                         Task::Begin(item, tries) => self.begin(&item, tries, block),
                         Task::Piece(copying, piece) => self.piece(&copying, piece, block),
                         Task::Check(copying, piece) => self.check(&copying, piece, block),
-                    };
-                    self.queue().busy -= 1;
-                    self.queued.notify_all();
-                    done
+                    }
                 }
                 Err(error) => Err(error),
             };

@@ -405,3 +405,51 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
     kept.journal.plan(&[transfer]).expect("planned");
     assert_eq!(placed_and_open(), (1, 1), "we have planned more");
 }
+
+/// Carries it out as a process would that is killed when this happens.
+fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(Did) -> bool + Sync)) {
+    let on = |did| assert!(!is_then(did), "killed");
+    let run = || carry_out(journal, options, &on, &|| false);
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    ended.expect_err("it was to end half way");
+}
+
+#[test]
+fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    fs::create_dir(&source).expect("made");
+    fs::write(source.join("x"), "right").expect("written");
+    let kept = plan_of(&[(What::Directory, &source, &target)]);
+    killed(&kept.journal, &options(), &|did| {
+        matches!(did, Did::Again(_))
+    });
+    let part = target.join(&names(&target)[0]);
+    let times = fs::metadata(&part).and_then(|found| found.modified());
+    fs::write(&part, "wrong").expect("damaged");
+    let file = fs::File::options().write(true).open(&part).expect("opened");
+    file.set_modified(times.expect("times")).expect("as before");
+    assert_eq!(done(&kept).failures, []);
+    assert_eq!(fs::read(target.join("x")).expect("read"), b"right");
+}
+
+#[test]
+fn pieces_without_checksums_are_of_no_use_to_a_staging_with_them() {
+    let scratch = tempfile::tempdir().expect("tempdir");
+    let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
+    let content = bytes(5 << 20);
+    fs::write(&source, &content).expect("written");
+    let kept = plan_of(&[(What::File, &source, &target)]);
+    let without = Options {
+        workers: 1,
+        verify: Verify::Off,
+        ..options()
+    };
+    let copied = AtomicU64::new(0);
+    killed(&kept.journal, &without, &|did| match did {
+        Did::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= 3 << 20,
+        _ => false,
+    });
+    assert_eq!(done(&kept).failures, []);
+    assert_eq!(fs::read(&target).expect("read"), content);
+}

@@ -70,7 +70,7 @@ fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
     let count = |did| match did {
         Did::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),
         Did::Passed(bytes) => drop(passed.fetch_add(bytes, Ordering::Relaxed)),
-        Did::File => {}
+        Did::Again(_) | Did::File => {}
     };
     let moved = carry_out(journal, options, &count, &|| false).expect("carried out");
     let copied = copied.into_inner();

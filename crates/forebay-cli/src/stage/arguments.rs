@@ -75,7 +75,7 @@ impl From<VerifyWhen> for Verify {
 /// How the staging of a job itself copies.
 #[derive(Debug, Args)]
 pub struct JobStagingArguments {
-    /// When checksums of what is staged in and out are taken
+    /// When checksums of what is staged in and out, or drained, are taken
     #[arg(long, value_name = "WHEN", default_value = "copy")]
     pub stage_verify: VerifyWhen,
     /// Stage no more than so many bytes in a second, for example 500MB/s

@@ -97,8 +97,7 @@ pub(super) struct Copying<'a> {
     pub(super) making: &'a Mutex<()>,
     /// In the temporary names, so that no two threads take the same.
     pub(super) tag: String,
-    /// It is read again before it counts as arrived.
-    pub(super) reads_again: bool,
+    pub(super) verify: Verify,
     pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
     pub(super) cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -148,17 +147,12 @@ impl Copying<'_> {
         let options = Options {
             workers: 1,
             piece_bytes: u64::MAX,
-            // Nobody would keep what else is counted: the journal goes when the file has arrived.
-            verify: if self.reads_again {
-                Verify::End
-            } else {
-                Verify::Off
-            },
+            verify: self.verify,
             as_planned: true,
             ..Options::of(&self.tag)
         };
         let on = |did: Did| {
-            if let Did::Bytes(bytes) = did {
+            if let Did::Bytes(bytes) | Did::Again(bytes) = did {
                 (self.on_bytes)(bytes);
             }
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::priority;
-use forebay_mover::{Did, Error, Failure, Journal, Options, Transfer, Verify, What, carry_out};
+use forebay_mover::{Did, Error, Failure, Journal, Options, Transfer, What, carry_out};
 
 use super::Shared;
 use super::book::{Copy, Errno, Failed, Task};
@@ -59,7 +59,7 @@ fn work(shared: &Shared) {
             return;
         };
         drop(state);
-        let became = copy(&task, &shared.tag).unwrap_or_else(|error| Became {
+        let became = copy(&task, shared).unwrap_or_else(|error| Became {
             failed: failed_as(&task.copy, &[Failure::from(error)]),
             ..Became::default()
         });
@@ -68,7 +68,7 @@ fn work(shared: &Shared) {
 }
 
 /// Its own journal goes with us: what is open stands in the list of requests.
-fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
+fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
     journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
@@ -76,8 +76,8 @@ fn copy(task: &Task, tag: &str) -> Result<Became, Error> {
     let options = Options {
         workers: 1, // requests are carried out side by side, not the parts of one
         durable: copy.direction == Direction::Out,
-        verify: Verify::Off, // the journal keeps no checksums: it goes with us
-        ..Options::of(&format!("{tag}-{}", task.serial))
+        verify: shared.verify,
+        ..Options::of(&format!("{}-{}", shared.tag, task.serial))
     };
     let on = |did| {
         if matches!(did, Did::File) {
