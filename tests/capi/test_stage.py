@@ -325,7 +325,7 @@ def test_what_a_program_has_staged_is_read_again_where_that_is_asked_for(asking)
     job, own = asking.job, asking.job.forebay
     asking.script("echo x > $S/x; ask out $S/x pfs/x now; ask wait $S/x; ask query $S/x")
     job.forebay, calls = "strace", job.directory / "calls"
-    traced = f"-D -f -qq -o {calls} -e trace=fadvise64".split()
+    traced = ["-D", "-f", "-qq", "-o", str(calls), "-e", "trace=fadvise64"]
     for options, times in (([], 0), (["--stage-verify", "end"], 1)):
         (asking.pfs / "x").unlink(missing_ok=True)
         ran = job.command(*traced, own, "run", *job.where, *options, "job.sh")
