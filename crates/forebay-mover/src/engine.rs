@@ -120,23 +120,36 @@ pub(crate) enum Task {
     Check(Arc<Copying>, u64),
 }
 
+impl Task {
+    fn is_large(&self) -> bool {
+        !matches!(self, Self::Batch(_))
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     tasks: VecDeque<Task>,
     /// Workers with a task in hand, which may still add tasks.
     busy: usize,
+    /// Those of them that have a large file.
+    on_large: usize,
     /// The last entry of the journal that was taken.
     last: i64,
     is_exhausted: bool,
 }
 
 /// A task that a worker has; whatever becomes of him, the others do not wait for more of it than he did.
-struct InHand<'a, 'b>(&'a Run<'b>);
+struct InHand<'a, 'b> {
+    run: &'a Run<'b>,
+    is_large: bool,
+}
 
 impl Drop for InHand<'_, '_> {
     fn drop(&mut self) {
-        self.0.queue().busy -= 1;
-        self.0.queued.notify_all();
+        let mut queue = self.run.queue();
+        queue.busy -= 1;
+        queue.on_large -= usize::from(self.is_large);
+        self.run.queued.notify_all();
     }
 }
 
@@ -353,7 +366,11 @@ impl Run<'_> {
             let done = match self.take() {
                 Ok(None) => return,
                 Ok(Some(task)) => {
-                    let _in_hand = InHand(self);
+                    let is_large = task.is_large();
+                    let _in_hand = InHand {
+                        run: self,
+                        is_large,
+                    };
                     match task {
                         Task::Batch(items) => self.batch(items, block),
                         Task::Begin(item, tries) => self.begin(&item, tries, block),
@@ -379,11 +396,17 @@ impl Run<'_> {
     fn take(&self) -> Result<Option<Task>, Error> {
         let mut queue = self.queue();
         loop {
-            if let Some(task) = queue.tasks.pop_front() {
+            let may_be_large = queue.on_large < self.options.workers_on_large.max(1);
+            let is_next = |task: &Task| may_be_large || !task.is_large();
+            let next = queue.tasks.iter().position(is_next);
+            if let Some(task) = next.and_then(|at| queue.tasks.remove(at)) {
                 queue.busy += 1;
+                queue.on_large += usize::from(task.is_large());
                 return Ok(Some(task));
             }
-            if !queue.is_exhausted && !self.is_stopped() {
+            // Large files that wait are not to fill the memory.
+            let is_full = queue.tasks.len() as u64 >= BATCH_FILES_MAX;
+            if !queue.is_exhausted && !is_full && !self.is_stopped() {
                 self.fetch(&mut queue)?;
             } else if queue.busy == 0 {
                 return Ok(None);

@@ -34,7 +34,7 @@ pub use error::Error;
 pub use hand::Running;
 pub use journal::{Account, Counts, Journal, Number, State};
 pub use missing::Missing;
-pub use options::{Options, PIECE_BYTES, Placing, Verify, WORKERS};
+pub use options::{Options, PIECE_BYTES, Placing, Verify};
 pub use planning::Planned;
 pub use shortage::Shortage;
 

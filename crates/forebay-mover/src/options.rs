@@ -2,7 +2,11 @@
 
 /// Threads that copy, where nobody says how many. Small files mostly wait for their file system, whatever the
 /// number of processors.
-pub const WORKERS: u32 = 12;
+const WORKERS: usize = 12;
+
+/// As many of them copy large files, where nobody says how many: more would make no file system faster, and the fewer are
+/// copied at a time, the more have arrived when there is no time left.
+const WORKERS_ON_LARGE: usize = 4;
 
 /// Bytes of a piece of a large file, where nobody says how many.
 pub const PIECE_BYTES: u64 = 64 << 20;
@@ -32,6 +36,8 @@ pub enum Verify {
 pub struct Options {
     /// Threads, at least 1.
     pub workers: usize,
+    /// So many of them, at least 1, copy large files, or pieces of them, at the same time.
+    pub workers_on_large: usize,
     /// A file larger than this is copied in pieces of this size by several threads.
     pub piece_bytes: u64,
     /// Sync files before they are renamed, and their directories after it.
@@ -55,7 +61,8 @@ impl Options {
     #[must_use]
     pub fn of(tag: &str) -> Self {
         Self {
-            workers: WORKERS as usize,
+            workers: WORKERS,
+            workers_on_large: WORKERS_ON_LARGE,
             piece_bytes: PIECE_BYTES,
             durable: true,
             placing: Placing::Renamed,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use forebay_control::{StagingWish, Verify};
-use forebay_mover::{PIECE_BYTES, WORKERS};
+use forebay_mover::PIECE_BYTES;
 
 use crate::arguments::{rate, size};
 
@@ -141,9 +141,9 @@ pub struct How {
     /// Write no more than so many bytes in a second, for example 500MB/s
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub rate: Option<u64>,
-    /// Threads that copy
-    #[arg(long, value_name = "N", default_value_t = WORKERS, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub threads: u32,
+    /// Threads that copy [default: 12, and 4 of them large files]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: Option<u32>,
     /// Files larger than this are copied in pieces of it
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size, hide = true)]
     pub piece: u64,
@@ -155,7 +155,7 @@ impl Default for How {
             verify: VerifyWhen::Copy,
             checksum: false,
             rate: None,
-            threads: WORKERS,
+            threads: None,
             piece: PIECE_BYTES,
         }
     }

@@ -35,14 +35,17 @@ impl Order {
     }
 
     pub fn options(&self, id: &str) -> Options {
+        let others = Options::of(id);
+        let threads = self.how.threads.map(|threads| threads as usize);
         Options {
-            workers: usize::try_from(self.how.threads).unwrap_or(1),
+            workers: threads.unwrap_or(others.workers),
+            workers_on_large: threads.unwrap_or(others.workers_on_large),
             piece_bytes: self.how.piece,
             durable: self.is_out,
             verify: self.how.verify.into(),
             checksum: self.how.checksum,
             bytes_per_s_max: self.how.rate,
-            ..Options::of(id)
+            ..others
         }
     }
 }
