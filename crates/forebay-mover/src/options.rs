@@ -4,7 +4,7 @@
 /// number of processors.
 const WORKERS: usize = 12;
 
-/// As many of them copy large files, where nobody says how many: more would make no file system faster, and the fewer are
+/// As many of them copy large files, where nobody says how many: the fewer are
 /// copied at a time, the more have arrived when there is no time left.
 const WORKERS_ON_LARGE: usize = 4;
 
