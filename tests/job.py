@@ -133,3 +133,11 @@ NOBODY = 65534
 PROFILES = "profiles"
 INTERRUPT = signal.SIGINT
 KILL = signal.SIGKILL
+
+
+def until(reached) -> None:
+    """Waits for it, at most a minute."""
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.005)

@@ -4,11 +4,10 @@ import json
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 
-from job import DW, INTERRUPT, KILL
+from job import DW, INTERRUPT, KILL, until
 from views import reachable
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/pictures destination={}"
@@ -33,13 +32,6 @@ def watched(job):
         if process.poll() is None:
             process.kill()
             process.wait()
-
-
-def until(reached):
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 def lines(path):

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from job import DW, KILL, Job, finished
+from job import DW, KILL, Job, finished, until
 from persistent import (
     CREATE,
     DESTROY,
@@ -349,7 +349,7 @@ def test_two_jobs_at_once_and_kill_9_of_one(job):
     assert states == {"stays.sh": "running", "killed.sh": "killed"}
     (job.directory / "go").touch()
     assert finished(first).returncode == 0
-    wait_until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
+    until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
     assert listed(job)["proj1"]["state"] == "ready"
     # What the killed one was to stage out holds the allocation, until it is drained.
     error = refused(job, DESTROY)
@@ -362,20 +362,13 @@ def test_two_jobs_at_once_and_kill_9_of_one(job):
     ran(job, "true", DESTROY)
 
 
-def wait_until(reached):
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     made(job)
     process = begun(job, "killed", f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived")
     (one,) = listed(job)["proj1"]["jobs"]
     job.stop_when(process, lambda: True, KILL)
     (job.directory / "go").touch()
-    wait_until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
+    until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
     assert job.command("persistent", "destroy", "proj1").returncode == 1
     ran(job, "true", DESTROY + " hurry")
     failed = job.command("clean", one["run_id"])
@@ -514,7 +507,7 @@ echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
     waiting = job.directory / "waiting.sh"
     waiting.write_text(team_script.replace("mkdir", "#") + f"touch runs; {WAIT}\n")
     process = starts_as(job, bob, *run, "waiting.sh", groups=(guest,))
-    wait_until((job.directory / "runs").exists)
+    until((job.directory / "runs").exists)
     done = as_user(job, ada, *run, "team.sh")
     assert done.returncode == 0, done.stderr
     done = as_user(job, ada, "persistent", "destroy", "team", "--store", job.store)

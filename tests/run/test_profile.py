@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from job import DW, INTERRUPT, KILL, PROFILES, finished
+from job import DW, INTERRUPT, KILL, PROFILES, finished, until
 from mpijob import Mpi
 from slow import MODEL
 from views import reachable
@@ -174,13 +174,6 @@ def test_while_a_job_runs_its_record_says_so(job):
     assert job.command("clean").returncode == 0 and job.record() == said
     (job.directory / "go").touch()
     assert finished(process).returncode == 0 and job.record()["state"] == "ended"
-
-
-def until(reached):
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(("number", "status"), [(INTERRUPT, 130), (TERMINATE, 143)])

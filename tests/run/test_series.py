@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from job import DW
+from job import DW, until
 from mpijob import LAUNCHING, Mpi
 from slow import MODEL
 
@@ -112,13 +112,6 @@ def staged(job, request):
     if "nobody" in request.param:
         job.as_nobody()
     return job
-
-
-def until(reached):
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def written(job, name, body):

@@ -87,7 +87,6 @@ fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
     // Before there is anything that a signal could leave behind.
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
-    kept::forget_done()?;
     let (staging, running) = Staging::begin(order, &transfers)?;
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
@@ -243,6 +242,7 @@ fn in_background(id: &str) -> Result<i32, Refused> {
     let staging = found(id)?;
     let options = staging.order.options(id);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
+    kept::forget_done()?; // here nobody waits for it
     Ok(if moved.counts.is_complete() {
         0
     } else {

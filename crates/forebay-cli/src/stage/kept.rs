@@ -12,7 +12,7 @@ use super::arguments::How;
 /// Below a state directory.
 const STAGINGS: &str = "stagings";
 const END: &str = "journal";
-/// Stagings that are done and are remembered; older ones are forgotten when another one begins.
+/// Stagings that are done and are remembered; older ones are forgotten when another one ends in the background.
 const DONE_MAX: usize = 20;
 
 /// What a staging was asked to do; it stands in its journal.
@@ -217,7 +217,7 @@ pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
     Ok(all()?.into_iter().find(named))
 }
 
-/// Forgets all but the newest of those that are done.
+/// Forgets all but the newest of those that are done. Takes time with the files of all.
 pub fn forget_done() -> Result<(), Error> {
     let mut done = 0;
     for path in all()?.into_iter().rev() {
