@@ -250,9 +250,10 @@ fn move_all(
     };
     // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
-    run.fresh = directories::make(journal, stop)?;
-    let share = journal.open_entries()? / (2 * workers as u64);
+    // Before anything else changes, so that it need not be counted again.
+    let share = journal.counts()?.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
+    run.fresh = directories::make(journal, stop)?;
     std::thread::scope(|scope| {
         let start = |_: &usize| {
             let builder = std::thread::Builder::new();

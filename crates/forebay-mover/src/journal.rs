@@ -14,10 +14,11 @@ use forebay_host::files;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
 
+use crate::counts::Counted;
 use crate::hand::LOCK_END;
 use crate::looking::Stamp;
 use crate::shortage::Shortage;
-use crate::{Error, Failure};
+use crate::{Counts, Error, Failure};
 
 const SCHEMA: &str = include_str!("journal/schema.sql");
 /// `user_version` of a journal that this program can read.
@@ -74,64 +75,6 @@ impl State {
     }
 }
 
-/// So many files and links, and their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Number {
-    /// Files and links.
-    pub files: u64,
-    /// Bytes; a file with several names counts once.
-    pub bytes: u64,
-}
-
-/// How many files are how far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// By [`State`], in its order.
-    pub by_state: [Number; 6],
-    /// Transfers, directories and things that cannot be staged at all.
-    pub other_failures: u64,
-}
-
-impl Counts {
-    /// Those in this state.
-    #[must_use]
-    pub fn of(&self, state: State) -> Number {
-        self.by_state[state as usize]
-    }
-
-    fn sum(&self, states: impl Fn(State) -> bool) -> Number {
-        let wanted = State::ALL.into_iter().filter(|state| states(*state));
-        wanted.fold(Number::default(), |sum, state| Number {
-            files: sum.files + self.of(state).files,
-            bytes: sum.bytes + self.of(state).bytes,
-        })
-    }
-
-    /// All of them.
-    #[must_use]
-    pub fn all(&self) -> Number {
-        self.sum(|_| true)
-    }
-
-    /// Those that are not where they belong yet, failed ones included.
-    #[must_use]
-    pub fn missing(&self) -> Number {
-        self.sum(|state| state != State::Placed)
-    }
-
-    /// Those that can be moved yet.
-    #[must_use]
-    pub fn open(&self) -> Number {
-        self.sum(|state| state < State::Placed)
-    }
-
-    /// Has everything arrived that was asked for?
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.missing().files == 0 && self.other_failures == 0
-    }
-}
-
 /// What a journal tells of one staging.
 #[derive(Debug, Clone)]
 pub struct Account {
@@ -161,8 +104,7 @@ pub(crate) struct Compared {
 pub struct Journal {
     connection: Mutex<Connection>,
     path: PathBuf,
-    /// What was counted last, and after how many changes, of others and of ours.
-    counted: Mutex<Option<((i64, u64), Counts)>>,
+    pub(crate) counted: Mutex<Counted>,
     /// This process plans it from its begin and compares what it finds with what is there: what is the same is
     /// written down as copied.
     compared: Mutex<Option<Compared>>,
@@ -277,42 +219,6 @@ impl Journal {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Counts all files by their state. Takes time with the number of files, if anything has changed since they
-    /// were counted last.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
-    pub fn counts(&self) -> Result<Counts, Error> {
-        self.with(|connection| {
-            let by_others: i64 = connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
-            let changes = (by_others, connection.total_changes());
-            let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, counts)) = counted.filter(|(then, _)| *then == changes) {
-                return Ok(counts);
-            }
-            let mut counts = Counts::default();
-            // Summed up here: SQLite would sort them first.
-            let mut statement = connection.prepare_cached(
-                "SELECT state, CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END FROM entry",
-            )?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                if let Some(counted) = counts.by_state.get_mut(row.get::<_, usize>(0)?) {
-                    counted.files += 1;
-                    counted.bytes = counted.bytes.saturating_add(row.get(1)?);
-                }
-            }
-            counts.other_failures = connection.query_row(
-                "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = 5) \
-                 + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)",
-                [],
-                |row| row.get(0),
-            )?;
-            *counted = Some((changes, counts));
-            Ok(counts)
-        })
     }
 
     /// What it tells, all at once.

@@ -9,6 +9,7 @@
 mod attributes;
 mod batch;
 mod content;
+mod counts;
 mod directories;
 mod engine;
 mod error;
@@ -29,10 +30,11 @@ mod shortage;
 mod steps;
 mod striping;
 
+pub use counts::{Counts, Number};
 pub use engine::{Did, Moved, carry_out};
 pub use error::Error;
 pub use hand::Running;
-pub use journal::{Account, Counts, Journal, Number, State};
+pub use journal::{Account, Journal, State};
 pub use missing::Missing;
 pub use options::{Options, PIECE_BYTES, Placing, Verify};
 pub use planning::Planned;

@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
 use crate::item::{Item, Reason, modified_ns};
 use crate::journal::{State, path_at};
 use crate::planning::number;
-use crate::{Error, Journal, Number};
+use crate::{Error, Journal};
 
 /// A step that a file has done.
 pub(crate) struct Step {
@@ -101,40 +101,6 @@ impl Journal {
                 Ok(())
             })?;
         }
-    }
-
-    /// Files and links that are to be moved.
-    pub(crate) fn open_entries(&self) -> Result<u64, Error> {
-        self.with(|connection| {
-            let query = "SELECT count(*) FROM entry WHERE state < 4";
-            connection.query_row(query, [], |row| row.get(0))
-        })
-    }
-
-    /// All files that were copied are at their places, but those in these directories, of which that is not
-    /// known: so many.
-    pub(crate) fn place_copied(&self, but_in: &[i64]) -> Result<Number, Error> {
-        self.with(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            {
-                // The place is for the index.
-                let mut set = change.prepare_cached(
-                    "UPDATE entry SET state = 0 WHERE place = (SELECT place FROM directory WHERE id = ?1) \
-                     AND directory = ?1 AND state = 2",
-                )?;
-                for directory in but_in {
-                    set.execute([directory])?;
-                }
-            }
-            let query = "SELECT count(*), coalesce(sum(size_bytes), 0) FROM entry WHERE state = 2";
-            let number = change.query_row(query, [], |row| {
-                let (files, bytes) = (row.get(0)?, row.get(1)?);
-                Ok(Number { files, bytes })
-            })?;
-            change.execute("UPDATE entry SET state = 4 WHERE state = 2", [])?;
-            change.commit()?;
-            Ok(number)
-        })
     }
 
     /// None: it is not to be staged any more.
