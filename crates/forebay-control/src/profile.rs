@@ -247,6 +247,10 @@ impl Profile {
         if let Err(error) = written.and_then(|()| self.job.write(&self.directory)) {
             watcher.warning(&format!("how the job ended is not recorded: {error}"));
         }
+        // Not when it begins: to look through all records takes time with their files.
+        if let Some(Err(error)) = self.directory.parent().map(retention::retain) {
+            watcher.warning(&format!("old records of I/O are not removed: {error}"));
+        }
     }
 }
 
@@ -264,13 +268,10 @@ fn sanitizer_options() -> Option<OsString> {
     Some(options)
 }
 
-/// Makes room for the record that was begun; says it if there is none.
+/// Says where the record is, or that there is none.
 fn begun(made: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile> {
     match made {
         Ok(profile) => {
-            if let Some(Err(error)) = profile.directory.parent().map(retention::retain) {
-                watcher.warning(&format!("old records of I/O are not removed: {error}"));
-            }
             watcher.recorded(&profile.directory);
             Some(profile)
         }

@@ -30,7 +30,7 @@ pub(super) fn retain(profiles: &Path) -> Result<(), Error> {
         let is_surplus = index >= RECORDS_MAX || bytes > RECORDS_BYTES_MAX;
         if index > 0 && is_surplus && !job_file::may_run(&directory)? {
             match files::remove_tree(&directory) {
-                // Another job that begins was faster.
+                // Another job that ended was faster.
                 Err(error) if error.is_not_found() => {}
                 removed => removed?,
             }
