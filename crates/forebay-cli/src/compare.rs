@@ -213,7 +213,8 @@ fn destination(stage: &Stage) -> PathBuf {
     let is_directory = files::status(&path).is_ok_and(|status| status.kind == Kind::Directory);
     match Path::new(&stage.inner_path).file_name() {
         Some(name)
-            if stage.kind == StageKind::File && (is_directory || stage.pfs_path.ends_with('/')) =>
+            if matches!(stage.kind, StageKind::File | StageKind::Path)
+                && (is_directory || stage.pfs_path.ends_with('/')) =>
         {
             path.join(name)
         }

@@ -74,22 +74,26 @@ pub enum Error {
     #[error("the working directory {} is not valid UTF-8", .0.display())]
     NotText(PathBuf),
     /// A stage-out would go into what is removed after it.
-    #[error("{}: {}: stage_out: the destination {destination} lies in the allocation itself", script.display(), line(place))]
+    #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), line(place))]
     StageOutInside {
         /// The script.
         script: PathBuf,
         /// The directive.
         place: Place,
+        /// Its word.
+        command: &'static str,
         /// As the directive says.
         destination: String,
     },
     /// A stage-in names a source that cannot be staged.
-    #[error("{}: {}: stage_in: {message}", script.display(), line(place))]
+    #[error("{}: {}: {command}: {message}", script.display(), line(place))]
     StageInSource {
         /// The script.
         script: PathBuf,
         /// The directive.
         place: Place,
+        /// Its word.
+        command: &'static str,
         /// What is wrong with the source.
         message: String,
     },

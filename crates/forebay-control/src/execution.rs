@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_directive::AccessMode;
 use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command, start_job};
 use forebay_host::{clock, files, machine};
 use forebay_requests::SOCKET_VARIABLE;
@@ -211,14 +210,10 @@ impl Running<'_> {
             process.env("USER", machine::user_name());
         }
         // A job within a job must not take the outer one's allocation for its own.
-        for mode in [AccessMode::Striped, AccessMode::Private] {
-            process.env_remove(mode.variable());
-        }
         for (name, _) in std::env::vars_os() {
-            if name
-                .to_str()
-                .is_some_and(|name| name.starts_with("DW_PERSISTENT_"))
-            {
+            let is_of_allocation =
+                |name: &str| name.starts_with("DW_JOB_") || name.starts_with("DW_PERSISTENT_");
+            if name.to_str().is_some_and(is_of_allocation) {
                 process.env_remove(name);
             }
         }
@@ -280,11 +275,13 @@ impl Running<'_> {
     }
 
     /// Those that name the namespaces, with the slash that DataWarp gives.
-    pub(crate) fn variables(&self) -> BTreeMap<&'static str, std::ffi::OsString> {
-        let modes = self.life.request.job.iter().flat_map(|job| &job.access);
-        let named = modes.filter_map(|mode| {
-            let root = self.space?.allocation.namespace(namespace_directory(*mode));
-            Some((mode.variable(), environment::with_slash(&root)))
+    pub(crate) fn variables(&self) -> BTreeMap<String, std::ffi::OsString> {
+        let Some((job, space)) = self.life.request.job.as_ref().zip(self.space) else {
+            return BTreeMap::new();
+        };
+        let named = job.access.iter().map(|mode| {
+            let root = space.allocation.namespace(namespace_directory(*mode));
+            (job.variable(*mode), environment::with_slash(&root))
         });
         named.collect()
     }

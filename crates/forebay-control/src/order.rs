@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, JobDw, Origin, Place, Request};
+use forebay_directive::{AccessMode, JobDw, Naming, Origin, Place, Request};
 use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
@@ -161,6 +161,7 @@ fn node_local() -> JobDw {
         access: Vec::new(),
         capacity_bytes: NODE_LOCAL_BYTES,
         pool: None,
+        naming: Naming::DataWarp,
         place: Place {
             origin: Origin::Script,
             line: 1,

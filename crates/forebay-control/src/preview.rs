@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{AccessMode, Origin, Stage, StageKind, persistent_variable};
+use forebay_directive::{Naming, Origin, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
 use forebay_mover::Journal;
@@ -20,7 +20,7 @@ pub struct Preview {
     /// Where the allocation would lie, and how large it would be; none for a job without one.
     pub store: Option<StoreUsed>,
     /// Variables the job would get, each with a directory of its own.
-    pub variables: Vec<&'static str>,
+    pub variables: Vec<String>,
     /// Persistent allocations that would be made, used or destroyed.
     pub persistent: Vec<PersistentPlan>,
     /// Directories that the job would see under other paths.
@@ -53,7 +53,7 @@ pub struct Planned {
     pub line: usize,
     /// It is not the script's, but that of `--bb` or `--bbf`.
     pub of_option: bool,
-    /// `file`, `directory` or `list`.
+    /// `file`, `directory`, `list`, or `path`, which is one of the first two.
     pub kind: &'static str,
     /// From where.
     pub source: String,
@@ -84,8 +84,9 @@ impl Order<'_> {
         let chosen = request.job.as_ref();
         let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
         let persistent = plans(self, &request)?;
-        let variable = format!("${}", AccessMode::Striped.variable());
-        let variable_of = |name: &str| format!("${}", persistent_variable(name));
+        let naming = request.job.as_ref().map(|job| job.naming.clone());
+        let variable = format!("${}", naming.unwrap_or_default().of_job());
+        let variable_of = |name: &str| format!("${}", Naming::DataWarp.of_persistent(name));
         let used = request.persistent.iter();
         let roots = Roots {
             job: request.job.is_some().then(|| PathBuf::from(&variable)),
@@ -119,10 +120,13 @@ impl Order<'_> {
             let (source, destination) = (inner(stage), stage.pfs_path.clone());
             planned(stage, source, destination, (None, None))
         };
-        let modes = request.job.iter().flat_map(|job| &job.access);
+        let variables = request.job.iter().flat_map(|job| {
+            let modes = job.access.iter();
+            modes.map(|mode| job.variable(*mode))
+        });
         Ok(Preview {
             store: chosen.map(|chosen| chosen.used),
-            variables: modes.map(|mode| mode.variable()).collect(),
+            variables: variables.collect(),
             persistent,
             shown,
             stage_in: request
@@ -166,8 +170,8 @@ impl Order<'_> {
 
 fn inner(stage: &Stage) -> String {
     let variable = match &stage.persistent {
-        Some(name) => persistent_variable(name),
-        None => AccessMode::Striped.variable().to_owned(),
+        Some(name) => stage.naming.of_persistent(name),
+        None => stage.naming.of_job(),
     };
     format!("${variable}/{}", stage.inner_path)
 }
@@ -185,6 +189,7 @@ fn planned(
             StageKind::File => "file",
             StageKind::Directory => "directory",
             StageKind::List => "list",
+            StageKind::Path => "path",
         },
         source,
         destination,

@@ -370,6 +370,7 @@ impl Running<'_> {
             Some(stage) => Err(Error::StageOutInside {
                 script: life.order.script.path.clone(),
                 place: stage.place,
+                command: stage.command(forebay_directive::Direction::Out),
                 destination: stage.pfs_path.clone(),
             }),
             None => Ok(()),

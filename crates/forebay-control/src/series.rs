@@ -39,7 +39,7 @@ pub struct Ready {
     /// Is there an allocation?
     pub burst_buffer: bool,
     /// Variables that name namespaces.
-    pub variables: BTreeMap<&'static str, String>,
+    pub variables: BTreeMap<String, String>,
     /// Prefix of a path of the view for the machine's other processes; empty if there is no view.
     pub root: String,
     /// Where the allocation lies.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{self as directive, Stage, StageKind};
+use forebay_host::clock;
+use forebay_host::files::{self, Kind};
 use forebay_host::process::Stops;
-use forebay_host::{clock, files};
 use forebay_mover::{
     Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
 };
@@ -117,6 +118,7 @@ pub(crate) fn plan_in(
         let refused = |message: String| Error::StageInSource {
             script: script.to_owned(),
             place: asked.place,
+            command: asked.command(directive::Direction::In),
             message,
         };
         for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
@@ -267,7 +269,7 @@ fn expanded(
     let path = &stage.pfs_path;
     let text = files::read_to_string(&Map::behind(maps, Path::new(path)))
         .map_err(|error| error.to_string())?;
-    directive::stages_of_list(&text, direction).map_err(|problems| {
+    directive::stages_of_list(&text, direction, &stage.naming).map_err(|problems| {
         let lines = problems.iter().map(|p| format!("{path}: {p} ({})", p.hint));
         lines.collect::<Vec<_>>().join("\n  ")
     })
@@ -277,6 +279,22 @@ fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Transfer {
     let what = match stage.kind {
         StageKind::File | StageKind::List => What::File,
         StageKind::Directory => What::Directory,
+        StageKind::Path => return transfer_of_path(source, target),
+    };
+    Transfer {
+        what,
+        source,
+        target,
+    }
+}
+
+/// The source tells what it is: a directory goes into the target under its own name, whether the target is there
+/// or not. So what is staged again goes to the same place.
+fn transfer_of_path(source: PathBuf, target: PathBuf) -> Transfer {
+    let is_directory = files::status(&source).is_ok_and(|status| status.kind == Kind::Directory);
+    let (what, target) = match source.file_name() {
+        Some(name) if is_directory => (What::Directory, target.join(name)),
+        _ => (What::File, target),
     };
     Transfer {
         what,

@@ -2,7 +2,8 @@
 
 use crate::lines::Line;
 use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
-use crate::{Place, Problem};
+use crate::token::Token;
+use crate::{Naming, Place, Problem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -62,8 +63,23 @@ fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
     Some(Problem::new(
         late,
         message,
-        "write all of them as DataWarp has them: jobdw with access_mode=, stage_in, stage_out",
+        "stage_in and stage_out go with a jobdw that has access_mode=, copy_in and copy_out with one that has name=",
     ))
+}
+
+/// How lines of NNF's dialect name namespaces.
+pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> Naming {
+    let of_nnf = lines.iter().zip(dialects);
+    let mut of_nnf = of_nnf.filter(|(_, dialect)| **dialect == Dialect::Nnf);
+    let job = of_nnf.find(|(line, _)| line.words.first().is_some_and(|word| word.text == "jobdw"));
+    let mut pairs = job
+        .iter()
+        .flat_map(|(line, _)| &line.words)
+        .filter_map(Token::pair);
+    let name = pairs.find(|(key, _)| *key == "name");
+    Naming::Nnf {
+        job: name.map(|(_, name)| name.text),
+    }
 }
 
 /// The dialect of a line, if it can be told.
@@ -81,7 +97,7 @@ fn of_line(line: &Line) -> Option<Dialect> {
     let pairs: Vec<_> = line.words.iter().filter_map(|word| word.pair()).collect();
     // The type says it all; otherwise one key of DataWarp's outweighs any of NNF's.
     let by_type = pairs.iter().filter(|(key, _)| *key == "type");
-    let told = |(key, value): &(&str, crate::token::Token)| match (
+    let told = |(key, value): &(&str, Token)| match (
         allows(datawarp, key, &value.text),
         allows(nnf, key, &value.text),
     ) {

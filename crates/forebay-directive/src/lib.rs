@@ -15,6 +15,7 @@ mod behind;
 mod dialect;
 mod lines;
 mod list;
+mod naming;
 mod option;
 mod paths;
 mod persistent;
@@ -27,10 +28,9 @@ mod values;
 pub use access::AccessMode;
 pub use lines::{Symbols, is_bare_continuation};
 pub use list::stages_of_list;
+pub use naming::Naming;
 pub use option::directives_of_bb;
-pub use persistent::{
-    CreatePersistent, DestroyPersistent, PersistentDw, is_named_by, persistent_variable,
-};
+pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw, is_named_by};
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};
 pub use rules::{
     COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Need, Support, Value, Word,

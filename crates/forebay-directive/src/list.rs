@@ -1,23 +1,27 @@
 //! Lists of files to stage: one pair of paths in a line.
 
 use crate::token::{Byte, Token};
-use crate::{Direction, Finding, Origin, Place, Problem, Stage, StageKind, paths};
+use crate::{Direction, Finding, Naming, Origin, Place, Problem, Stage, StageKind, paths};
 
 /// The file stages of a list that `type=list` names.
 ///
 /// Each line holds source and destination with blanks between; one of the two begins with
-/// `$DW_JOB_STRIPED/` or `$DW_PERSISTENT_STRIPED_NAME/`, the other is absolute, as in a directive. Empty lines do not count, and a
-/// word that begins with `#` makes the rest of its line a comment. Names with blanks are quoted as
+/// a variable as the script names its namespaces, the other is absolute, as in a directive. Empty lines do not
+/// count, and a word that begins with `#` makes the rest of its line a comment. Names with blanks are quoted as
 /// in a shell (`'...'`, `"..."`, `\`), which DataWarp cannot.
 ///
 /// # Errors
 /// Every problem at once, in the order of the lines; places are those of the list.
-pub fn stages_of_list(text: &str, direction: Direction) -> Result<Vec<Stage>, Vec<Problem>> {
+pub fn stages_of_list(
+    text: &str,
+    direction: Direction,
+    naming: &Naming,
+) -> Result<Vec<Stage>, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let words = words(line, index + 1);
-        match words.and_then(|words| stage(&words, direction)) {
+        match words.and_then(|words| stage(&words, direction, naming)) {
             Ok(stage) => stages.extend(stage),
             Err(finding) => problems.push(finding.problem),
         }
@@ -29,7 +33,7 @@ pub fn stages_of_list(text: &str, direction: Direction) -> Result<Vec<Stage>, Ve
     }
 }
 
-fn stage(words: &[Token], direction: Direction) -> Result<Option<Stage>, Finding> {
+fn stage(words: &[Token], direction: Direction, naming: &Naming) -> Result<Option<Stage>, Finding> {
     let hint = "write source and destination, and quote names with blanks";
     let (source, destination) = match words {
         [] => return Ok(None),
@@ -44,8 +48,8 @@ fn stage(words: &[Token], direction: Direction) -> Result<Option<Stage>, Finding
         }
     };
     let (from, to) = direction.sides();
-    let source_path = paths::check(from, source, "", paths::IN_LISTS)?;
-    let destination_path = paths::check(to, destination, "", paths::IN_LISTS)?;
+    let source_path = paths::check(from, source, "", paths::IN_LISTS, naming)?;
+    let destination_path = paths::check(to, destination, "", paths::IN_LISTS, naming)?;
     let ((persistent, inner_path), (_, pfs_path)) = match direction {
         Direction::In => (destination_path, source_path),
         Direction::Out => (source_path, destination_path),
@@ -55,6 +59,7 @@ fn stage(words: &[Token], direction: Direction) -> Result<Option<Stage>, Finding
         persistent,
         inner_path,
         pfs_path,
+        naming: naming.clone(),
         place: source.start,
     }))
 }

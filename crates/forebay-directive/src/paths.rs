@@ -1,8 +1,7 @@
 //! The two ends of a stage, each proved to lie where it says.
 
-use crate::Finding;
-use crate::persistent::PERSISTENT;
 use crate::token::Token;
+use crate::{Finding, Naming};
 
 /// Where a path lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,34 +26,32 @@ pub(crate) fn check(
     token: &Token,
     label: &str,
     hint: &str,
+    naming: &Naming,
 ) -> Result<(Option<String>, String), Finding> {
     match side {
-        Side::Inner => inner(token, label),
+        Side::Inner => inner(token, label, naming),
         Side::Outer => outer(token, label, hint).map(|path| (None, path)),
     }
 }
 
 /// The namespace that a path begins with (none: the job's own), and the part behind it without leading
 /// slash, proved to stay inside.
-fn inner(token: &Token, label: &str) -> Result<(Option<String>, String), Finding> {
+fn inner(token: &Token, label: &str, naming: &Naming) -> Result<(Option<String>, String), Finding> {
     let wrong = |what: &str, hint: &str| {
         let message = format!("{label}{} {what}", token.text);
         Err(Finding::wrong(token.start, message, hint))
     };
     let (variable, rest) = variable(&token.text).unwrap_or_default();
-    if variable == "DW_JOB_PRIVATE" {
+    if *naming == Naming::DataWarp && variable == "DW_JOB_PRIVATE" {
         return wrong(
             "is private to each node and cannot be staged",
             "stage to or from $DW_JOB_STRIPED",
         );
     }
-    let persistent = variable.strip_prefix(PERSISTENT).map(str::to_owned);
-    let is_known = variable == "DW_JOB_STRIPED" || persistent.is_some();
+    let persistent = naming.persistent(variable).map(str::to_owned);
+    let is_known = naming.is_job(variable) || persistent.is_some();
     if !is_known || !(rest.is_empty() || rest.starts_with('/')) {
-        return wrong(
-            "is not in the burst buffer",
-            "begin it with $DW_JOB_STRIPED/, or $DW_PERSISTENT_STRIPED_NAME/ of a persistent allocation",
-        );
+        return wrong("is not in the burst buffer", &naming.hint());
     }
     if rest.split('/').any(|part| part == "..") {
         return wrong("leaves the burst buffer", "write the path without \"..\"");
@@ -97,7 +94,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
         return braced.split_once('}');
     }
     // No shell reads a directive, so the name of an allocation may have what a variable's cannot.
-    let in_name = text.starts_with(PERSISTENT);
+    let in_name = text.starts_with("DW_");
     let is_part =
         |c: char| c.is_ascii_alphanumeric() || c == '_' || (in_name && matches!(c, '-' | '.'));
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());

@@ -2,12 +2,7 @@
 
 use crate::args::Directive;
 use crate::dialect::Dialect;
-use crate::{AccessMode, Place, Problem, Request, Stage, access, parse_size};
-
-/// Begins the variable of a persistent allocation; its name follows.
-pub(crate) const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
-/// The same in the NNF dialect.
-const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
+use crate::{AccessMode, Naming, Place, Problem, Request, Stage, access, parse_size};
 
 /// `#DW persistentdw`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,21 +45,15 @@ impl PersistentDw {
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
         let shell_name = shell_name(&self.name);
-        let mut names = vec![persistent_variable(&self.name)];
+        let mut names = vec![Naming::DataWarp.of_persistent(&self.name)];
         if shell_name != self.name {
-            names.push(persistent_variable(&shell_name));
+            names.push(Naming::DataWarp.of_persistent(&shell_name));
         }
         if self.of_nnf {
-            names.push(format!("{PERSISTENT_OF_NNF}{shell_name}"));
+            names.push(Naming::Nnf { job: None }.of_persistent(&self.name));
         }
         names
     }
-}
-
-/// `DW_PERSISTENT_STRIPED_` and the name.
-#[must_use]
-pub fn persistent_variable(name: &str) -> String {
-    format!("{PERSISTENT}{name}")
 }
 
 /// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
@@ -74,7 +63,7 @@ pub fn is_named_by(name: &str, written: &str) -> bool {
     name == written || shell_name(name) == written
 }
 
-fn shell_name(name: &str) -> String {
+pub(crate) fn shell_name(name: &str) -> String {
     name.replace(['-', '.'], "_")
 }
 
@@ -162,7 +151,7 @@ fn alike(used: &[PersistentDw]) -> Option<Problem> {
         "{} and {} have one variable, ${}",
         early.name,
         late.name,
-        persistent_variable(&shell_name(&late.name))
+        Naming::DataWarp.of_persistent(&shell_name(&late.name))
     );
     let hint = "use one of them in a job, or give one another name";
     Some(Problem::new(late.place, message, hint))

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Directive, check};
+use crate::dialect::Dialect;
 use crate::lines::Line;
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
 use crate::{
-    AccessMode, Finding, Origin, Place, Problem, Symbols, Weight, access, dialect, lines, option,
-    parse_size,
+    AccessMode, Finding, Naming, Origin, Place, Problem, Symbols, Weight, access, dialect, lines,
+    option, parse_size,
 };
 
 /// Everything that the directives of one script ask for.
@@ -39,16 +40,29 @@ pub struct JobDw {
     pub capacity_bytes: u64,
     /// `pool=`.
     pub pool: Option<String>,
+    /// How the script names its namespaces.
+    pub naming: Naming,
     /// Where the directive stands.
     pub place: Place,
+}
+
+impl JobDw {
+    /// The variable that names a namespace to the job.
+    #[must_use]
+    pub fn variable(&self, mode: AccessMode) -> String {
+        match mode {
+            AccessMode::Striped => self.naming.of_job(),
+            AccessMode::Private => mode.variable().to_owned(),
+        }
+    }
 }
 
 /// Into the burst buffer or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// `stage_in`: before the job.
+    /// `stage_in`, `copy_in`: before the job.
     In,
-    /// `stage_out`: after the job.
+    /// `stage_out`, `copy_out`: after the job.
     Out,
 }
 
@@ -71,12 +85,15 @@ pub enum StageKind {
     Directory,
     /// The files that a list names: see [`crate::stages_of_list`].
     List,
+    /// One file, or a directory that goes into the destination under its own name: whichever the source is
+    /// when it is staged.
+    Path,
 }
 
-/// `#DW stage_in` or `#DW stage_out`, or a line of a list.
+/// `#DW stage_in`, `stage_out`, `copy_in` or `copy_out`, or a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// File, directory or list.
+    /// What it moves.
     pub kind: StageKind,
     /// The persistent allocation in whose namespace it lies, as the path names it
     /// ([`crate::is_named_by`]); none for the job's own, and for a list.
@@ -87,8 +104,24 @@ pub struct Stage {
     pub inner_path: String,
     /// Absolute path on the parallel file system; that of the list itself for a list.
     pub pfs_path: String,
+    /// How the script, and a list of it, names its namespaces.
+    #[serde(default)]
+    pub naming: Naming,
     /// Where the directive, or the line of the list, stands.
     pub place: Place,
+}
+
+impl Stage {
+    /// The word of its directive.
+    #[must_use]
+    pub fn command(&self, direction: Direction) -> &'static str {
+        match (&self.naming, direction) {
+            (Naming::DataWarp, Direction::In) => "stage_in",
+            (Naming::DataWarp, Direction::Out) => "stage_out",
+            (Naming::Nnf { .. }, Direction::In) => "copy_in",
+            (Naming::Nnf { .. }, Direction::Out) => "copy_out",
+        }
+    }
 }
 
 /// Reads a script's directives.
@@ -117,6 +150,7 @@ pub fn parse_with_option(
     found.warnings.extend(of_script.warnings);
 
     let (dialects, mixed) = dialect::of_lines(&found.lines);
+    let of_nnf = dialect::naming_of_nnf(&found.lines, &dialects);
     let broken = !found.problems.is_empty();
     let mut problems = found.problems;
     problems.extend(mixed);
@@ -130,7 +164,11 @@ pub fn parse_with_option(
             // A line that could not be read may have been the one that is missed.
             let alone = (!broken).then(|| without_its_fellow(&directive, &found.lines));
             directive.findings.extend(alone.flatten());
-            add(&mut request, directive)
+            let naming = match dialect {
+                Dialect::DataWarp => &Naming::DataWarp,
+                Dialect::Nnf => &of_nnf,
+            };
+            add(&mut request, directive, naming)
         });
         match taken {
             Ok(warnings) => request.warnings.extend(warnings),
@@ -173,7 +211,7 @@ fn whole(request: &Request) -> Option<Problem> {
         return Some(Problem::new(
             first.place,
             "staging without an allocation",
-            "add a line such as: #DW jobdw type=scratch access_mode=striped capacity=10GiB",
+            format!("add a line such as: {}", example_of_jobdw(&first.naming)),
         ));
     };
     if job.access.contains(&AccessMode::Striped) {
@@ -186,32 +224,50 @@ fn whole(request: &Request) -> Option<Problem> {
     ))
 }
 
+fn example_of_jobdw(naming: &Naming) -> &'static str {
+    let dialect = match naming {
+        Naming::DataWarp => Dialect::DataWarp,
+        Naming::Nnf { .. } => Dialect::Nnf,
+    };
+    let command = dialect.command("jobdw");
+    command.map_or("#DW jobdw", |command| command.example)
+}
+
 /// Takes what a directive asks for, and gives its warnings.
-fn add(request: &mut Request, mut directive: Directive) -> Result<Vec<Problem>, Vec<Problem>> {
+fn add(
+    request: &mut Request,
+    mut directive: Directive,
+    naming: &Naming,
+) -> Result<Vec<Problem>, Vec<Problem>> {
     let mut findings = std::mem::take(&mut directive.findings);
     let direction = match directive.command.name {
-        "stage_in" => Some(Direction::In),
-        "stage_out" => Some(Direction::Out),
+        "stage_in" | "copy_in" => Some(Direction::In),
+        "stage_out" | "copy_out" => Some(Direction::Out),
         _ => None,
     };
-    let stage = direction.and_then(|direction| stage(&directive, direction, &mut findings));
+    let stage = direction.and_then(|direction| stage(&directive, direction, naming, &mut findings));
     let warnings = Directive::settle(findings)?;
     match direction {
         Some(Direction::In) => request.stage_in.extend(stage),
         Some(Direction::Out) => request.stage_out.extend(stage),
-        None if directive.command.name == "jobdw" => add_job(request, &directive)?,
+        None if directive.command.name == "jobdw" => add_job(request, &directive, naming)?,
         None => persistent::add(request, &directive)?,
     }
     Ok(warnings)
 }
 
 /// Takes the allocation of a directive in which nothing is wrong.
-fn add_job(request: &mut Request, directive: &Directive) -> Result<(), Vec<Problem>> {
-    let (Some(access), Some(capacity)) =
-        (directive.value("access_mode"), directive.value("capacity"))
-    else {
+fn add_job(
+    request: &mut Request,
+    directive: &Directive,
+    naming: &Naming,
+) -> Result<(), Vec<Problem>> {
+    let Some(capacity) = directive.value("capacity") else {
         return Ok(());
     };
+    // NNF has no modes: what its jobs share is one namespace.
+    let access = directive.value("access_mode");
+    let access = access.map_or_else(|| vec![AccessMode::Striped], |modes| access::read(modes).0);
     if let Some(first) = &request.job {
         return Err(vec![Problem::new(
             directive.start,
@@ -220,9 +276,10 @@ fn add_job(request: &mut Request, directive: &Directive) -> Result<(), Vec<Probl
         )]);
     }
     request.job = Some(JobDw {
-        access: access::read(access).0,
+        access,
         capacity_bytes: parse_size(&capacity.text).unwrap_or_default(),
         pool: directive.value("pool").map(|token| token.text.clone()),
+        naming: naming.clone(),
         place: directive.start,
     });
     Ok(())
@@ -232,19 +289,21 @@ fn add_job(request: &mut Request, directive: &Directive) -> Result<(), Vec<Probl
 fn stage(
     directive: &Directive,
     direction: Direction,
+    naming: &Naming,
     findings: &mut Vec<Finding>,
 ) -> Option<Stage> {
-    let kind = match directive.value("type").map_or("", |kind| &kind.text) {
-        "file" => StageKind::File,
-        "list" => StageKind::List,
-        _ => StageKind::Directory,
+    let kind = match directive.value("type").map(|kind| kind.text.as_str()) {
+        Some("file") => StageKind::File,
+        Some("list") => StageKind::List,
+        None => StageKind::Path,
+        Some(_) => StageKind::Directory,
     };
     let (source, destination) = match (kind, direction) {
         (StageKind::List, Direction::Out) => (Side::Outer, Side::Outer),
         _ => direction.sides(),
     };
-    let source = end(directive, "source", source, findings);
-    let destination = end(directive, "destination", destination, findings);
+    let source = end(directive, "source", source, naming, findings);
+    let destination = end(directive, "destination", destination, naming, findings);
     let (inside, outside) = match (kind, direction) {
         (StageKind::List, _) => {
             let unused = directive.value("destination");
@@ -262,13 +321,27 @@ fn stage(
         (_, Direction::Out) => (source, destination),
     };
     let ((persistent, inner_path), (_, pfs_path)) = (inside?, outside?);
+    let source = match direction {
+        Direction::In => &pfs_path,
+        Direction::Out => &inner_path,
+    };
     Some(Stage {
-        kind,
+        kind: match kind {
+            StageKind::Path if !ends_in_a_name(source) => StageKind::Directory,
+            kind => kind,
+        },
         persistent,
         inner_path,
         pfs_path,
+        naming: naming.clone(),
         place: directive.start,
     })
+}
+
+/// Has a directory that is written so a name to go under? If not, its contents are meant.
+fn ends_in_a_name(path: &str) -> bool {
+    let last = path.rsplit('/').next();
+    !matches!(last, None | Some("" | "." | ".."))
 }
 
 /// One end of a stage, if it is given and lies on its side: as [`paths::check`].
@@ -276,9 +349,11 @@ fn end(
     directive: &Directive,
     key: &str,
     side: Side,
+    naming: &Naming,
     findings: &mut Vec<Finding>,
 ) -> Option<(Option<String>, String)> {
     let token = directive.value(key).filter(|t| !t.text.is_empty())?;
-    let path = paths::check(side, token, &format!("{key}="), paths::IN_DIRECTIVES);
+    let label = format!("{key}=");
+    let path = paths::check(side, token, &label, paths::IN_DIRECTIVES, naming);
     path.map_err(|finding| findings.push(finding)).ok()
 }

@@ -58,6 +58,8 @@ pub enum Value {
     OuterPath,
     /// A path, judged with its fellow: one of a stage's two ends is in the burst buffer.
     StagePath,
+    /// The same in NNF's dialect.
+    NnfPath,
     /// NNF's names: `[a-z][a-z0-9-]+`.
     NnfId,
     /// NNF's sizes: digits and a unit, `KiB` to `TiB` or `KB` to `TB`.

@@ -43,6 +43,7 @@ pub(crate) fn no_value(name: &str, key: &Key, place: Place) -> Finding {
     let example = match key.value {
         Value::Words(words) | Value::WordList(words) => alternatives(words),
         Value::StagePath => "/PATH or $DW_JOB_STRIPED/PATH".into(),
+        Value::NnfPath => "/PATH or $DW_JOB_NAME/PATH".into(),
         Value::OuterPath => "/PATH".into(),
         Value::AccessModes => "striped".into(),
         value => fault(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
@@ -83,7 +84,8 @@ pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> 
             unless(
                 is_nnf_size(text),
                 "is not digits with one of KiB, MiB, GiB, TiB, KB, MB, GB, TB",
-            ),
+            )
+            .or_else(|| size(text)),
             "10GiB",
         ),
         Value::Words(_)
@@ -91,7 +93,8 @@ pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> 
         | Value::AccessModes
         | Value::Text
         | Value::OuterPath
-        | Value::StagePath => return None,
+        | Value::StagePath
+        | Value::NnfPath => return None,
     };
     Some((fault?, example))
 }

@@ -5,8 +5,8 @@
 #![allow(clippy::expect_used)] // helpers of tests
 
 use forebay_directive::{
-    COMMANDS, Command, Direction, MODIFIERS, NNF_COMMANDS, Origin, Place, Problem, Request, Stage,
-    StageKind, Symbols, directives_of_bb, parse_size, parse_with_option, stages_of_list,
+    COMMANDS, Command, Direction, MODIFIERS, NNF_COMMANDS, Naming, Origin, Place, Problem, Request,
+    Stage, StageKind, Symbols, directives_of_bb, parse_size, parse_with_option, stages_of_list,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -116,6 +116,10 @@ const LINES: &[&str] = &[
     "#DW stage_out type=file source=$DW_JOB_STRIPED/%u destination=/g/out",
     "#DW persistentdw name=proj1",
     "#DW copy_in source=/a destination=/b",
+    "#DW jobdw type=xfs capacity=1GiB name=my-data",
+    "#DW copy_in source=/a/.. destination=$DW_JOB_my-data/b",
+    "#DW copy_out source=${DW_JOB_my_data}/%u destination=/b type=directory",
+    "#DW copy_out source=$DW_PERSISTENT_proj1 destination=/b/",
     "",
 ];
 
@@ -334,7 +338,7 @@ proptest! {
             (text(), any::<bool>()).prop_map(|(text, is_in)| (text, direction(is_in))),
         ],
     ) {
-        match stages_of_list(&list, direction) {
+        match stages_of_list(&list, direction, &Naming::DataWarp) {
             Ok(stages) => {
                 assert_stages(&stages);
                 assert!(stages.iter().all(|stage| stage.kind == StageKind::File));
@@ -348,7 +352,7 @@ proptest! {
     fn quoted_names_come_back_as_they_are(name in "[^\r\n]{1,20}") {
         let quoted = name.replace('\'', "'\\''");
         let list = format!("'/g/{quoted}' $DW_JOB_STRIPED/x");
-        let stages = stages_of_list(&list, Direction::In).expect("a right line");
+        let stages = stages_of_list(&list, Direction::In, &Naming::DataWarp).expect("a right line");
         prop_assert_eq!(&stages[0].pfs_path, &format!("/g/{name}"));
     }
 

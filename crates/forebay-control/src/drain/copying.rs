@@ -31,8 +31,9 @@ pub(super) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> 
     let own = stages.iter().filter(|stage| stage.persistent.is_none());
     let ways = own.filter_map(|stage| {
         let target = Path::new(&stage.pfs_path);
+        let inner = Path::new(&stage.inner_path);
         match stage.kind {
-            StageKind::File if Path::new(&stage.inner_path) == relative => {
+            StageKind::File | StageKind::Path if inner == relative => {
                 let into = stage.pfs_path.ends_with('/')
                     || files::status(target).is_ok_and(|found| found.kind == Kind::Directory);
                 let name = relative.file_name().filter(|_| into);
@@ -40,10 +41,12 @@ pub(super) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> 
                 let below = None;
                 Some(Way { target, below })
             }
-            StageKind::Directory => {
-                let rest = relative.strip_prefix(&stage.inner_path).ok()?;
-                let below = Some((target.to_owned(), root.join(&stage.inner_path)));
-                let target = target.join(rest);
+            StageKind::Directory | StageKind::Path => {
+                let rest = relative.strip_prefix(inner).ok()?;
+                let own_name = inner.file_name().filter(|_| stage.kind == StageKind::Path);
+                let top = own_name.map_or(target.to_owned(), |name| target.join(name));
+                let target = top.join(rest);
+                let below = Some((top, root.join(inner)));
                 Some(Way { target, below })
             }
             StageKind::File | StageKind::List => None,

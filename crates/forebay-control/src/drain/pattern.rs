@@ -59,8 +59,9 @@ impl Pattern {
         let inner = Path::new(&stage.inner_path);
         match stage.kind {
             StageKind::File => self.is_for(inner),
-            StageKind::Directory if !self.is_path() => true,
-            StageKind::Directory => {
+            StageKind::Path if self.is_for(inner) => true,
+            StageKind::Directory | StageKind::Path if !self.is_path() => true,
+            StageKind::Directory | StageKind::Path => {
                 let mut parts = self.as_str().split('/');
                 inner.components().all(|directory| {
                     let name = directory.as_os_str().to_string_lossy();
@@ -101,7 +102,7 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_directive::{Origin, Place};
+    use forebay_directive::{Naming, Origin, Place};
 
     fn stage(kind: StageKind, inner_path: &str) -> Stage {
         Stage {
@@ -109,6 +110,7 @@ mod tests {
             persistent: None,
             inner_path: inner_path.to_owned(),
             pfs_path: "/pfs".to_owned(),
+            naming: Naming::DataWarp,
             place: Place {
                 origin: Origin::Script,
                 line: 1,
@@ -172,6 +174,10 @@ mod tests {
             ("out/*.nc", file, "out/a.nc", true),
             ("*.h5", file, "out/a.nc", false),
             ("*.nc", StageKind::List, "", false),
+            ("*.nc", StageKind::Path, "out", true),
+            ("out/*.nc", StageKind::Path, "out", true),
+            ("out/*.nc", StageKind::Path, "out/a.nc", true),
+            ("other/*.nc", StageKind::Path, "out", false),
         ] {
             assert_eq!(covered(pattern, kind, inner), wanted, "{pattern} {inner}");
         }

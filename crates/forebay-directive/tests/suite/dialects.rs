@@ -1,43 +1,160 @@
 //! DataWarp and NNF (Rabbit) told apart.
 
+use forebay_directive::{AccessMode, Direction, Stage, StageKind, stages_of_list};
+
 use crate::{JOBDW, all_bad, assert_begins, bad, good};
 
+const NNF: &str = "#DW jobdw type=lustre capacity=10GiB name=my-data";
+
 #[test]
-fn nnf_directives_are_refused_with_datawarps_equivalent() {
-    for (line, hint) in [
+fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
+    for kind in ["xfs", "gfs2", "lustre"] {
+        let made = good(&format!(
+            "#DW jobdw type={kind} capacity=10GiB name=my-data"
+        ));
+        let job = made.job.expect("an allocation");
+        assert_eq!(job.access, [AccessMode::Striped]);
+        assert_eq!(job.capacity_bytes, 10 << 30);
+        assert_eq!(job.variable(AccessMode::Striped), "DW_JOB_my_data");
+        assert!(made.warnings.is_empty());
+    }
+    let made = good(&format!("{NNF} profile=fast"));
+    assert_eq!(made.warnings.len(), 1, "the profile");
+    let found = bad(&format!("{NNF}\n{}", NNF.replace("my-", "other-")));
+    assert_begins(
+        &found,
+        "2:5 a second jobdw; the first is at line 1, column 5 | a job has one",
+    );
+}
+
+/// The one stage of a script with both of NNF's allocations.
+fn copy(line: &str) -> Stage {
+    let found = good(&format!("{NNF}\n#DW persistentdw name=proj-1\n#DW {line}"));
+    match [found.stage_in, found.stage_out].concat().as_slice() {
+        [stage] => stage.clone(),
+        stages => panic!("{line}\n{stages:#?}"),
+    }
+}
+
+#[test]
+fn copies_of_nnf_are_stages_of_what_is_found() {
+    for (line, kind, persistent, inner, pfs) in [
         (
-            "jobdw type=lustre capacity=10GiB name=scratch profile=fast",
-            "write #DW jobdw type=",
+            "copy_in source=/g/a destination=$DW_JOB_my_data/in/",
+            StageKind::Path,
+            None,
+            "in/",
+            "/g/a",
         ),
         (
-            "jobdw name=ab type=xfs capacity=1TB requires=copy-offload,user-container-auth",
-            "write",
+            "copy_in source=/g/a destination=${DW_JOB_my-data}",
+            StageKind::Path,
+            None,
+            "",
+            "/g/a",
         ),
         (
-            "copy_in source=/g/a destination=$DW_JOB_scratch/a",
-            "write #DW stage_in type=file",
+            "copy_out source=$DW_PERSISTENT_proj_1/b destination=%d/",
+            StageKind::Path,
+            Some("proj_1"),
+            "b",
+            "/scratch/ada/my run/",
         ),
         (
-            "copy_out source=$DW_JOB_s/a destination=/g/a profile=default",
-            "write #DW stage_out",
-        ),
-        (
-            "copy_in type=directory source=/g/a destination=$DW_JOB_s",
-            "write #DW stage_in",
-        ),
-        (
-            "container name=ab profile=cd DW_JOB_x=data DW_GLOBAL_home=/home",
-            "DataWarp has no",
+            "copy_out source=$DW_PERSISTENT_proj-1/b destination=/g/b",
+            StageKind::Path,
+            Some("proj-1"),
+            "b",
+            "/g/b",
         ),
     ] {
-        let found = bad(&format!("#DW {line}"));
-        let command = line.split(' ').next().expect("a command");
-        let reason = "it is of the NNF (Rabbit) dialect, and Forebay carries out DataWarp's";
-        assert_begins(
-            &found,
-            &format!("1:5 {command} is refused: {reason} | {hint}"),
+        let found = copy(line);
+        let found = (
+            found.kind,
+            found.persistent.as_deref(),
+            found.inner_path.as_str(),
+            found.pfs_path.as_str(),
         );
+        assert_eq!(found, (kind, persistent, inner, pfs), "{line}");
     }
+}
+
+#[test]
+fn a_source_without_a_name_of_its_own_is_a_directory_whose_contents_are_meant() {
+    for line in [
+        "copy_in source=/g/a/ destination=$DW_JOB_my_data/in",
+        "copy_in source=/g/a/. destination=$DW_JOB_my_data/in",
+        "copy_in source=/g/a/.. destination=$DW_JOB_my_data/in",
+        "copy_out source=$DW_JOB_my_data/out/ destination=/g",
+        "copy_out source=$DW_JOB_my_data/ destination=/g",
+        "copy_out source=$DW_JOB_my_data destination=/g",
+        "copy_out source=$DW_PERSISTENT_proj_1 destination=/g",
+    ] {
+        assert_eq!(copy(line).kind, StageKind::Directory, "{line}");
+    }
+}
+
+#[test]
+fn the_types_of_older_copies_count() {
+    let of_type = |kind: &str, line: &str| copy(&format!("copy_{line} type={kind}")).kind;
+    let into = "in source=/g/a destination=$DW_JOB_my_data/a";
+    assert_eq!(of_type("file", into), StageKind::File);
+    assert_eq!(of_type("directory", into), StageKind::Directory);
+    assert_eq!(of_type("list", "in source=/g/list"), StageKind::List);
+    let found = bad("#DW copy_in type=list source=/g/list");
+    assert_begins(
+        &found,
+        "1:5 staging without an allocation | add a line such as: #DW jobdw type=xfs",
+    );
+    let list = copy("copy_out type=list source=/g/list");
+    let lines = "$DW_JOB_my_data/a /g/a\n$DW_PERSISTENT_proj_1/b /g/b\n";
+    let stages = stages_of_list(lines, Direction::Out, &list.naming).expect("right");
+    assert_eq!(stages[1].persistent.as_deref(), Some("proj_1"));
+    let other = stages_of_list("$DW_JOB_STRIPED/a /g/a", Direction::Out, &list.naming);
+    assert_eq!(other.expect_err("DataWarp's").len(), 1);
+}
+
+#[test]
+fn what_lies_nowhere_in_nnfs_burst_buffer_is_refused_with_how_to_begin() {
+    let ours = "begin it with $DW_JOB_my_data/, or $DW_PERSISTENT_NAME/ of a persistent";
+    for (line, expected) in [
+        (
+            "copy_in source=/g/a destination=/g/b",
+            &format!("2:37 destination=/g/b is not in the burst buffer | {ours}"),
+        ),
+        (
+            "copy_in source=/g/a destination=$DW_JOB_other/b",
+            &format!("2:37 destination=$DW_JOB_other/b is not in the burst buffer | {ours}"),
+        ),
+        (
+            "copy_out source=$DW_JOB_STRIPED/a destination=/g/b",
+            &format!("2:21 source=$DW_JOB_STRIPED/a is not in the burst buffer | {ours}"),
+        ),
+        (
+            "copy_out source=$DW_PERSISTENT_STRIPED_x/a destination=/g/b",
+            &format!("2:21 source=$DW_PERSISTENT_STRIPED_x/a is not in the burst buffer | {ours}"),
+        ),
+        (
+            "copy_out source=$DW_JOB_my_data/../a destination=/g/b",
+            &"2:21 source=$DW_JOB_my_data/../a leaves the burst buffer".to_owned(),
+        ),
+        (
+            "copy_out source=$DW_PERSISTENT_none/a destination=/g/b",
+            &"2:5 staging in the persistent allocation none, which the job does not use".to_owned(),
+        ),
+        (
+            "copy_out source=$DW_JOB_my_data/a destination=$DW_PERSISTENT_x/a",
+            &"2:51 destination=$DW_PERSISTENT_x/a is in the burst buffer, where".to_owned(),
+        ),
+        (
+            "copy_in source= destination=$DW_JOB_my_data",
+            &"2:13 source= has no value | write source=/PATH or $DW_JOB_NAME/PATH".to_owned(),
+        ),
+    ] {
+        assert_begins(&bad(&format!("{NNF}\n#DW {line}")), expected);
+    }
+    let found = bad("#DW copy_in source=/g/a destination=$DW_JOB_x/b");
+    assert!(found.ends_with("begin it with $DW_JOB_NAME/ of a #DW jobdw line, or $DW_PERSISTENT_NAME/ of a persistent allocation"));
 }
 
 #[test]
@@ -81,6 +198,22 @@ fn nnf_directives_are_validated_first() {
         ),
         ("copy_in source=/g", "1:5 copy_in needs destination="),
         (
+            "jobdw type=raw capacity=1GiB name=ab",
+            "1:16 type=raw is refused: an allocation is a tree of files",
+        ),
+        (
+            "jobdw type=xfs capacity=0GiB name=ab",
+            "1:29 capacity=0GiB is no size: ",
+        ),
+        (
+            "jobdw type=xfs capacity=1GiB name=ab requires=copy-offload",
+            "1:51 requires= is refused: there are no servers",
+        ),
+        (
+            "container name=ab profile=cd DW_JOB_x=data DW_GLOBAL_home=/home",
+            "1:5 container is refused: nothing here starts containers | start the container in",
+        ),
+        (
             "container profile=cd name=ab DW_JOB_=x",
             "1:34 unknown key \"DW_JOB_\"",
         ),
@@ -95,9 +228,10 @@ fn nnf_directives_are_validated_first() {
 
 #[test]
 fn what_could_be_either_follows_the_rest_of_the_script() {
-    let nnf = "#DW persistentdw name=proj-1\n#DW copy_in source=/a destination=/b";
-    assert_begins(&bad(nnf), "2:5 copy_in is refused: it is of the NNF");
     let of_nnf = |script: &str| good(script).persistent[0].of_nnf;
+    assert!(of_nnf(
+        "#DW persistentdw name=proj-1\n#DW copy_in source=/a destination=$DW_PERSISTENT_proj_1/b"
+    ));
     assert!(!of_nnf("#DW persistentdw name=proj-1"));
     assert!(!of_nnf(&format!("{JOBDW}\n#DW persistentdw name=proj-1")));
     assert!(of_nnf(
@@ -144,18 +278,22 @@ fn persistent_allocations_of_nnf_are_datawarps_in_other_words() {
 
 #[test]
 fn a_script_that_mixes_dialects_hears_of_both_places() {
-    let copy = "#DW copy_in source=/a destination=/b";
+    let copy = "#DW persistentdw name=ab requires=copy-offload";
     let problems = all_bad(&format!("#!/bin/bash\n{JOBDW}\n{copy}\n{copy}"));
     assert_begins(
         &problems[0],
         "3:1 this directive is NNF (Rabbit)'s, that of line 2, column 1 is DataWarp's: a script \
-         has one dialect | write all of them as DataWarp has them",
+         has one dialect | stage_in and stage_out go with a jobdw that has access_mode=",
     );
     assert_eq!(
         problems.len(),
         3,
-        "and each line's equivalent: {problems:#?}"
+        "and what is the matter with each line: {problems:#?}"
     );
+    let problems = all_bad(&format!(
+        "{JOBDW}\n#DW copy_in source=/a destination=$DW_JOB_STRIPED"
+    ));
+    assert_begins(&problems[0], "2:1 this directive is NNF (Rabbit)'s");
     let problems = all_bad(&format!("{copy}\n{JOBDW}"));
     assert_begins(
         &problems[1],

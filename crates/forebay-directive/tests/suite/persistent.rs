@@ -1,6 +1,6 @@
 //! Allocations that outlive their job.
 
-use forebay_directive::{Direction, is_named_by, stages_of_list};
+use forebay_directive::{Direction, Naming, is_named_by, stages_of_list};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good};
 
@@ -101,7 +101,7 @@ fn staging_is_in_what_the_job_uses() {
 #[test]
 fn a_list_names_them_too() {
     let list = "/g/x $DW_PERSISTENT_STRIPED_my-a/in/\n/g/y $DW_JOB_STRIPED/y\n";
-    let stages = stages_of_list(list, Direction::In).expect("right");
+    let stages = stages_of_list(list, Direction::In, &Naming::DataWarp).expect("right");
     assert_eq!(stages[0].persistent.as_deref(), Some("my-a"));
     assert_eq!(
         (stages[0].inner_path.as_str(), stages[1].persistent.as_ref()),

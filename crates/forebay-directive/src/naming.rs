@@ -1,0 +1,82 @@
+//! How paths name the namespaces of a job.
+
+use serde::{Deserialize, Serialize};
+
+use crate::AccessMode;
+use crate::persistent::{is_named_by, shell_name};
+
+/// Begins the variable of a persistent allocation; its name follows.
+const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
+/// The same in NNF's dialect.
+const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
+/// And that of the job's own.
+const JOB_OF_NNF: &str = "DW_JOB_";
+
+/// The variables that paths begin with, in the dialect of their script.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Naming {
+    /// `$DW_JOB_STRIPED`, `$DW_PERSISTENT_STRIPED_NAME`.
+    #[default]
+    DataWarp,
+    /// `$DW_JOB_NAME`, `$DW_PERSISTENT_NAME`.
+    Nnf {
+        /// The name of the job's own allocation, if it has one.
+        job: Option<String>,
+    },
+}
+
+impl Naming {
+    /// The variable of the job's own striped namespace.
+    #[must_use]
+    pub fn of_job(&self) -> String {
+        match self {
+            Self::Nnf { job: Some(name) } => format!("{JOB_OF_NNF}{}", shell_name(name)),
+            Self::Nnf { job: None } | Self::DataWarp => AccessMode::Striped.variable().to_owned(),
+        }
+    }
+
+    /// The variable of a persistent allocation's namespace.
+    #[must_use]
+    pub fn of_persistent(&self, name: &str) -> String {
+        match self {
+            Self::DataWarp => format!("{PERSISTENT}{name}"),
+            Self::Nnf { .. } => format!("{PERSISTENT_OF_NNF}{}", shell_name(name)),
+        }
+    }
+
+    /// Is this the variable of the job's own striped namespace?
+    pub(crate) fn is_job(&self, variable: &str) -> bool {
+        match self {
+            Self::DataWarp => variable == AccessMode::Striped.variable(),
+            Self::Nnf { job } => {
+                let written = variable.strip_prefix(JOB_OF_NNF);
+                let named = job.as_deref().zip(written);
+                named.is_some_and(|(name, written)| is_named_by(name, written))
+            }
+        }
+    }
+
+    /// What a variable has behind the beginning of those of persistent allocations.
+    pub(crate) fn persistent<'a>(&self, variable: &'a str) -> Option<&'a str> {
+        match self {
+            Self::DataWarp => variable.strip_prefix(PERSISTENT),
+            // NNF has no capitals in names: that would be a variable of DataWarp's.
+            Self::Nnf { .. } => variable
+                .strip_prefix(PERSISTENT_OF_NNF)
+                .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase())),
+        }
+    }
+
+    /// How a path in the burst buffer begins.
+    pub(crate) fn hint(&self) -> String {
+        let job = match self {
+            Self::Nnf { job: None } => "$DW_JOB_NAME/ of a #DW jobdw line".to_owned(),
+            _ => format!("${}/", self.of_job()),
+        };
+        let persistent = match self {
+            Self::DataWarp => PERSISTENT,
+            Self::Nnf { .. } => PERSISTENT_OF_NNF,
+        };
+        format!("begin it with {job}, or ${persistent}NAME/ of a persistent allocation")
+    }
+}
