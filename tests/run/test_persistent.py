@@ -12,6 +12,8 @@ from persistent import (
     DESTROY,
     STRIPED,
     USE,
+    WAIT,
+    begun,
     listed,
     made,
     only_jobs_are_gone,
@@ -20,9 +22,6 @@ from persistent import (
     root,
 )
 from views import reachable
-
-# It ends with the directories of its test, whatever becomes of that.
-WAIT = 'until [ -e go ] || ! [ -d "$PWD" ]; do sleep 0.02; done'
 
 
 @pytest.fixture
@@ -300,29 +299,6 @@ def test_a_series_refuses_them(job):
     done = job.command("__series", *job.where, "job.sh")
     assert done.returncode == 125 and "cannot be run as a series" in done.stderr
     only_jobs_are_gone(job, "proj1")
-
-
-def begun(job: Job, name: str, *directives: str, body: str = "") -> tuple:
-    """A job that has written into proj1 and waits for a file named `go`."""
-    script = job.directory / f"{name}.sh"
-    lines = [
-        "#!/bin/bash",
-        USE,
-        *directives,
-        f"echo {name} > {STRIPED}/{name}",
-        f"touch {name}-runs",
-        body,
-        WAIT,
-        "",
-    ]
-    script.write_text("\n".join(lines))
-    process = job.forebay_starts("run", *job.where, f"{name}.sh")
-    deadline = time.monotonic() + 60
-    while not (job.directory / f"{name}-runs").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return process
 
 
 def test_two_jobs_at_once_and_kill_9_of_one(job):

@@ -5,6 +5,7 @@ mod job;
 mod known;
 mod lifetime;
 mod uses;
+mod withdrawn;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::Watcher;
+use withdrawn::Withdrawn;
 
 pub use error::{PersistentError, written_time};
 pub(crate) use job::{Askable, Persistents, Roots, asked_of, plans, remove_uses};
@@ -296,17 +298,13 @@ impl Places<'_> {
     /// # Errors
     /// If it is another user's, a job uses it, or something in it is to be staged out yet.
     pub fn destroy(&self, name: &str, hurry: bool) -> Result<Destroyed> {
-        let found = match self.find(name) {
-            Ok(found) => found,
-            Err(error) => return self.destroy_remains(name, hurry, error),
-        };
-        let held = destroyable(&found, hurry)?;
-        let doomed = found.withdraw()?;
-        known::forget(found.root())?;
-        let removed = files::remove_tree(&doomed);
-        drop(held);
-        removed?;
-        Ok(Destroyed::Allocation)
+        match self.find(name) {
+            Ok(found) => {
+                Withdrawn::of(found, hurry)?.remove()?;
+                Ok(Destroyed::Allocation)
+            }
+            Err(error) => self.destroy_remains(name, hurry, error),
+        }
     }
 
     /// What is left of one that is not there, because of this error.

@@ -14,6 +14,7 @@ use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::uses::Use;
+use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
 use crate::placement::namespace_directory;
 use crate::record::{PersistentUse, Record, Recorded};
@@ -108,7 +109,7 @@ fn striped(allocation: &Allocation) -> PathBuf {
 pub(crate) struct Persistents {
     used: Vec<Attached>,
     made: Vec<Persistent>,
-    destroyed: OnceCell<Vec<Persistent>>,
+    destroyed: OnceCell<Removal>,
 }
 
 /// One that the job uses. As long as this lives, it cannot be destroyed.
@@ -238,28 +239,39 @@ impl Persistents {
         Ok(())
     }
 
-    /// Destroys what the script destroys. From then on the job is not undone.
-    pub(crate) fn destroy(&self, life: &Life) -> std::result::Result<(), Error> {
-        let mut destroyed = Vec::new();
-        for asked in &life.request.destroy {
-            let places = life.places();
-            let found = at(life.order, &asked.place, places.find(&asked.name))?;
-            at(
-                life.order,
-                &asked.place,
-                places.destroy(&asked.name, asked.hurry),
-            )?;
-            life.watcher
-                .note(&format!("persistent allocation {} destroyed", asked.name));
-            destroyed.push(found);
+    /// Starts the job once what its script destroys has lost its name: all of it or none, and none if the job
+    /// cannot be started.
+    pub(crate) fn destroy_and_start<T>(
+        &self,
+        life: &Life,
+        start: impl FnOnce() -> forebay_host::Result<T>,
+    ) -> std::result::Result<T, Error> {
+        let mut withdrawn = Vec::new();
+        let started = life.request.destroy.iter().try_for_each(|asked| {
+            let found = life.places().find(&asked.name);
+            let one = found.and_then(|found| Withdrawn::of(found, asked.hurry));
+            withdrawn.push(at(life.order, &asked.place, one)?);
+            Ok(())
+        });
+        let started = started.and_then(|()| Ok(start()?));
+        if started.is_err() {
+            put_back(&withdrawn, life.watcher);
+        } else if !withdrawn.is_empty() {
+            let removal = self.destroyed.get_or_init(|| Removal::begin(withdrawn));
+            for Persistent { name, .. } in removal.destroyed() {
+                life.watcher
+                    .note(&format!("persistent allocation {name} destroyed"));
+            }
         }
-        self.destroyed.get_or_init(|| destroyed);
-        Ok(())
+        started
     }
 
     /// Ends the use. A use whose data did not all arrive stays written down; what a job made that was never
     /// started is undone.
-    pub(crate) fn let_go(self, recorded: &mut Recorded, watcher: &dyn Watcher) {
+    pub(crate) fn let_go(mut self, recorded: &mut Recorded, watcher: &dyn Watcher) {
+        if let Some(removal) = self.destroyed.take() {
+            removal.end(watcher);
+        }
         let was_started = recorded.record.phase != crate::Phase::Preparing;
         let is_undrained = recorded.is_undrained();
         if was_started {
@@ -330,7 +342,8 @@ impl Persistents {
         let made = self.made.iter().map(of(PersistentAction::Create));
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
-        let destroyed = self.destroyed.get().into_iter().flatten();
+        let destroyed = self.destroyed.get().into_iter();
+        let destroyed = destroyed.flat_map(Removal::destroyed);
         let destroyed = destroyed.map(of(PersistentAction::Destroy));
         made.chain(used).chain(destroyed).collect()
     }
