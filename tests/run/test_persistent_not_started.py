@@ -1,6 +1,7 @@
 """A job that cannot be started leaves every persistent allocation as it was."""
 
-from job import DW, finished, until
+import pytest
+from job import DW, INTERRUPT, finished, until
 from persistent import CREATE, DESTROY, STRIPED, USE, begun, listed, made, only_jobs_are_gone, ran, refused, root
 
 
@@ -64,6 +65,35 @@ def test_of_what_it_destroys_all_goes_or_nothing(job):
         assert listed(job)[name]["state"] == "ready"
     job.script("touch ran", *destroys)
     assert job.run().returncode == 0
+    only_jobs_are_gone(job)
+
+
+@pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
+def test_what_another_job_has_used_meanwhile_stays(job, own):
+    """It is there for others as soon as it is made, and the job that made it is stopped while it stages in."""
+    (job.directory / "large").write_bytes(bytes(4 << 20))
+    stage_in = "#DW stage_in type=file source=%d/large destination=$DW_JOB_STRIPED/large"
+    job.script("touch ran", CREATE, *own, DW, stage_in)
+    process = job.start("--stage-rate", "1MiB")
+
+    def another_has_used_it():
+        if not list(job.store.rglob("*.part")):
+            return False
+        user = begun(job, "user")
+        (job.directory / "go").touch()
+        assert finished(user).returncode == 0
+        return True
+
+    status, error = job.stop_when(process, another_has_used_it, INTERRUPT)
+    assert status != 0 and not (job.directory / "ran").exists()
+    assert "proj1 stays: another job has used it" in error, error
+    only_jobs_are_gone(job, "proj1")
+    assert (root(job) / "striped" / "user").read_text() == "user\n"
+
+
+@pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
+def test_what_nobody_else_has_used_goes_with_the_job_that_made_it(job, own):
+    refused(job, CREATE, *own, DW, "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x")
     only_jobs_are_gone(job)
 
 

@@ -4,6 +4,7 @@ mod error;
 mod job;
 mod known;
 mod lifetime;
+mod made;
 mod uses;
 mod withdrawn;
 

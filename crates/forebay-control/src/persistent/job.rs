@@ -13,6 +13,7 @@ use forebay_store::persistent::{OWNER_ALONE, Persistent, namespace_in};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::made::Made;
 use super::uses::Use;
 use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
@@ -108,7 +109,7 @@ fn striped(allocation: &Allocation) -> PathBuf {
 #[derive(Debug, Default)]
 pub(crate) struct Persistents {
     used: Vec<Attached>,
-    made: Vec<Persistent>,
+    made: Vec<Made>,
     destroyed: OnceCell<Removal>,
 }
 
@@ -213,7 +214,7 @@ impl Persistents {
                     let note = format!("{} was made when this job began before", asked.name);
                     life.watcher.note(&note);
                 }
-                made => self.made.push(at(order, &asked.place, made)?),
+                made => self.made.push(Made::of(at(order, &asked.place, made)?)),
             }
         }
         for asked in &request.persistent {
@@ -221,7 +222,13 @@ impl Persistents {
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
-            let file = write_down(&persistent, stages_out, life, recorded)?;
+            let mut made = self.made.iter_mut();
+            let made = made.find(|made| made.persistent.root() == persistent.root());
+            let mut write = || write_down(&persistent, stages_out, life, recorded);
+            let file = match made {
+                Some(made) => made.used_by_us(write),
+                None => write(),
+            }?;
             let path = persistent.namespace();
             life.watcher.explain(&format!(
                 "persistent allocation {}: ${} is {}/",
@@ -278,17 +285,13 @@ impl Persistents {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
         }
         drop(self.used);
+        let undone = self.made.iter().filter(|_| !was_started);
+        let undone: Vec<_> = undone.map(|made| (made, made.is_ours_alone())).collect();
         if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
         }
-        for made in self.made.into_iter().filter(|_| !was_started) {
-            let places = Places {
-                named: Some(made.store()),
-                site: None,
-            };
-            if let Err(error) = places.destroy(&made.name, false) {
-                watcher.warning(&format!("{} stays: {error}", made.name));
-            }
+        for (made, is_ours_alone) in undone {
+            made.undo(is_ours_alone, watcher);
         }
     }
 
@@ -339,7 +342,8 @@ impl Persistents {
                 path: persistent.namespace().to_string_lossy().into_owned(),
             }
         };
-        let made = self.made.iter().map(of(PersistentAction::Create));
+        let made = self.made.iter().map(|made| &made.persistent);
+        let made = made.map(of(PersistentAction::Create));
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
         let destroyed = self.destroyed.get().into_iter();
