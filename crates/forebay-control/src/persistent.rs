@@ -359,17 +359,23 @@ fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
     }
     let held = persistent.hold(Hold::Alone)?;
     let uses = Uses::of(persistent)?;
-    let in_use = |one: &&(Use, UseState)| match one.1 {
-        UseState::Running => true,
-        UseState::Processes(_) => true,
-        // Its lock tells.
-        UseState::Elsewhere => held.is_none(),
+    let is_free = held.is_some();
+    let jobs = uses.that(|state| match state {
+        UseState::Running | UseState::Processes(_) => true,
+        UseState::Elsewhere => !is_free, // its lock tells
         UseState::Left => false,
-    };
-    let jobs: Vec<_> = uses.found.iter().filter(in_use).collect();
-    if held.is_none() || !jobs.is_empty() {
-        let jobs = jobs.iter().map(|one| one.0.to_string()).collect();
+    });
+    let Some(held) = held.filter(|_| jobs.is_empty()) else {
         return Err(PersistentError::InUse { name: name(), jobs });
+    };
+    let jobs = uses.that(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
+    if !jobs.is_empty() {
+        let uses = persistent.uses();
+        return Err(PersistentError::OutOfSight {
+            name: name(),
+            jobs,
+            uses,
+        });
     }
     let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
     let undrained = undrained.map(|(one, _)| one.to_string());
@@ -377,10 +383,7 @@ fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
     if !jobs.is_empty() && !hurry {
         return Err(PersistentError::Undrained { name: name(), jobs });
     }
-    held.ok_or_else(|| PersistentError::InUse {
-        name: name(),
-        jobs: Vec::new(),
-    })
+    Ok(held)
 }
 
 /// Memory of a job's own ends with the job: who asks for it has named no place for what outlives it.

@@ -21,6 +21,8 @@ const PREFIX: &str = "forebay-persistent-";
 const UNFINISHED: &str = "forebay-unfinished~";
 /// Whoever makes one has locked it after this time.
 const UNLOCKED_MS_MAX: u128 = 2000;
+/// Whoever makes one has made it after this time, also where no lock tells.
+const UNSEEN_MS_MAX: u128 = 600_000;
 
 /// So many names are tried for what cannot have its own back.
 const OTHER_NAMES_MAX: u32 = 100;
@@ -154,7 +156,14 @@ impl Unfinished {
             Err(error) if error.is_not_found() => return Ok(false),
             held => held?,
         };
-        if age_ms < UNLOCKED_MS_MAX || held.is_none() {
+        let Some(held) = held else {
+            return Ok(false);
+        };
+        let age_ms_min = match held.is_seen_by_all() {
+            true => UNLOCKED_MS_MAX,
+            false => UNSEEN_MS_MAX,
+        };
+        if age_ms < age_ms_min {
             return Ok(false);
         }
         match files::remove_tree(&self.path) {

@@ -184,4 +184,10 @@ impl Uses {
         }
         Ok(uses)
     }
+
+    /// Those that are in such a state.
+    pub(super) fn that(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
+        let wanted = self.found.iter().filter(|(_, state)| is_wanted(state));
+        wanted.map(|(one, _)| one.to_string()).collect()
+    }
 }
