@@ -4,7 +4,6 @@ import os
 import time
 
 import pytest
-from job import finished
 from persistent import begun, listed, made, only_jobs_are_gone, root
 
 # As on NFS, which locks no directory.

@@ -273,9 +273,15 @@ impl Persistents {
         started
     }
 
-    /// Ends the use. A use whose data did not all arrive stays written down; what a job made that was never
+    /// Ends the use. A use whose data did not all arrive stays written down, and so does one of processes that
+    /// go on; none if all have ended, and no numbers where they are not known. What a job made that was never
     /// started is undone.
-    pub(crate) fn let_go(mut self, recorded: &mut Recorded, watcher: &dyn Watcher) {
+    pub(crate) fn let_go(
+        mut self,
+        recorded: &mut Recorded,
+        watcher: &dyn Watcher,
+        processes: Option<&[i32]>,
+    ) {
         if let Some(removal) = self.destroyed.take() {
             removal.end(watcher);
         }
@@ -284,10 +290,17 @@ impl Persistents {
         if was_started {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
         }
+        let go_on = processes.unwrap_or_default();
+        for Attached { file, .. } in self.used.iter().filter(|_| !go_on.is_empty()) {
+            if let Err(error) = Use::remains(file, go_on) {
+                watcher.warning(&error.to_string());
+            }
+        }
         drop(self.used);
         let undone = self.made.iter().filter(|_| !was_started);
         let undone: Vec<_> = undone.map(|made| (made, made.is_ours_alone())).collect();
-        if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
+        let is_over = processes.is_none() && !is_undrained;
+        if is_over && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
         }
         for (made, is_ours_alone) in undone {
@@ -360,11 +373,24 @@ impl Persistents {
 pub(crate) fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
-        if Use::was_asked(&one.file)? {
+        if Use::found(&one.file)?.is_some_and(|found| found.was_asked()) {
             names.push(one.name.clone());
         }
     }
     Ok(names)
+}
+
+/// Living processes of the job that could not be ended when it was.
+///
+/// # Errors
+/// If what the job said of its use cannot be read.
+pub(crate) fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
+    let mut processes = Vec::new();
+    for one in &record.persistent {
+        let found = Use::found(&one.file)?;
+        processes.extend(found.iter().flat_map(Use::remaining));
+    }
+    Ok(processes)
 }
 
 /// Takes away what says that a job uses its persistent allocations.
