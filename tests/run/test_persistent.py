@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from job import DW, KILL, Job, finished, until
+from job import DW, INTERRUPT, KILL, Job, finished, until
 from persistent import (
     CREATE,
     DESTROY,
@@ -398,6 +398,24 @@ def test_of_two_creates_at_the_same_time_one_wins(job):
     codes = sorted(finished(one).returncode for one in both)
     assert codes == [0, 125]
     only_jobs_are_gone(job, "proj1")
+
+
+def test_while_what_it_destroys_is_removed_the_job_runs_and_can_be_stopped(job):
+    """A tree so large that removing it takes longer than the script: the first call of each thread that removes a name waits."""
+    made(job)
+    (root(job) / "striped" / "data").touch()
+    job.script(f"ls '{job.store}' > names; touch running; exec sleep 60", DESTROY)
+    slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat"]
+    slow += ["-e", "inject=unlinkat:delay_enter=2000000:when=1"]
+    real, job.forebay = job.forebay, slow[0]
+    process = job.forebay_starts(*slow[1:], real, "run", *job.where, "job.sh")
+    job.forebay = real
+    status, error = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 130 and "persistent allocation proj1 destroyed" in error, error
+    (name,) = (job.directory / "names").read_text().split()
+    assert name.startswith("forebay-unfinished~proj1~")
+    only_jobs_are_gone(job)
+    assert list((job.state / "persistent").iterdir()) == []
 
 
 def test_a_view_of_the_jobs_own_shows_them(job):
