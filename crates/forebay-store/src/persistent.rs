@@ -473,7 +473,9 @@ mod tests {
         assert_eq!(made.restore(&doomed).expect("back"), made.root());
         assert_eq!(data(made.root()).expect("data"), "precious");
         let doomed = made.withdraw().expect("withdrawn");
-        Persistent::create(store, &wanted("a")).expect("made by another");
+        let elsewhere = tempfile::tempdir_in(store).expect("tempdir");
+        let another = Persistent::create(elsewhere.path(), &wanted("a")).expect("made");
+        files::rename(another.root(), made.root()).expect("in its place");
         let other = made.restore(&doomed).expect("back");
         assert_eq!(data(&other).expect("data"), "precious");
         let found = Contents::of(store).expect("list").found;
