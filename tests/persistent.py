@@ -1,13 +1,17 @@
 """A persistent allocation named proj1 in the store of a job."""
 
 import json
+import subprocess
 
-from job import Job
+from job import Job, until
 
 CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"
 USE = "#DW persistentdw name=proj1"
 DESTROY = "#BB destroy_persistent name=proj1"
 STRIPED = "$DW_PERSISTENT_STRIPED_proj1"
+
+# It ends with the directories of its test, whatever becomes of that.
+WAIT = 'until [ -e go ] || ! [ -d "$PWD" ]; do sleep 0.02; done'
 
 
 def listed(job: Job) -> dict[str, dict]:
@@ -51,3 +55,18 @@ def refused(job: Job, *directives: str, options: tuple[str, ...] = (), body: str
     assert done.returncode == 125, done.stderr
     assert not (job.directory / "ran").exists()
     return done.stderr
+
+
+def begun(job: Job, script: str, *directives: str, name: str = "proj1") -> subprocess.Popen:
+    """A job that has written into the allocation and waits for a file named `go`."""
+    lines = ["#!/bin/bash", f"#DW persistentdw name={name}", *directives]
+    lines += [f"echo {script} > $DW_PERSISTENT_STRIPED_{name}/{script}", f"touch {script}-runs", WAIT, ""]
+    (job.directory / f"{script}.sh").write_text("\n".join(lines))
+    process = job.forebay_starts("run", *job.where, f"{script}.sh")
+
+    def runs():
+        assert process.poll() is None, process.communicate()
+        return (job.directory / f"{script}-runs").exists()
+
+    until(runs)
+    return process

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import time
 
@@ -48,6 +49,20 @@ def anyone(build, request):
         before = names_outside()
         yield job
         assert names_outside() == before
+
+
+FOREIGN = """
+#include <unistd.h>
+int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "120", (char *)0); }
+"""
+
+
+def another_users_program(top):
+    """It sleeps as root, whoever starts it, so an ordinary user cannot end it; only root can make it."""
+    program = top / "foreign"
+    subprocess.run(["cc", "-x", "c", "-o", program, "-"], input=FOREIGN, text=True, check=True)
+    program.chmod(0o4755)
+    return program
 
 
 def names_outside():

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from job import DW, INTERRUPT
+from views import another_users_program
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
@@ -187,13 +188,6 @@ def test_a_closed_terminal_does_not_lose_the_data(job):
     job.leaves_nothing()
 
 
-# Another user's process cannot be ended by an ordinary one.
-FOREIGN = """
-#include <unistd.h>
-int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "120", (char *)0); }
-"""
-
-
 def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root can make a program that runs as another user")
@@ -202,10 +196,7 @@ def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
     for directory in (home, store):
         directory.mkdir(parents=True)
         os.chown(directory, 65534, 65534)
-    foreign = top / "foreign"
-    (top / "foreign.c").write_text(FOREIGN)
-    subprocess.run(["cc", "-o", foreign, top / "foreign.c"], check=True)
-    foreign.chmod(0o4755)
+    foreign = another_users_program(top)
     program = top / "forebay"
     program.write_bytes((build / "bin" / "forebay").read_bytes())
     program.chmod(0o755)

@@ -6,12 +6,14 @@ import subprocess
 import time
 
 import pytest
-from job import DW, KILL, Job, finished, until
+from job import DW, INTERRUPT, KILL, Job, finished, until
 from persistent import (
     CREATE,
     DESTROY,
     STRIPED,
     USE,
+    WAIT,
+    begun,
     listed,
     made,
     only_jobs_are_gone,
@@ -20,9 +22,6 @@ from persistent import (
     root,
 )
 from views import reachable
-
-# It ends with the directories of its test, whatever becomes of that.
-WAIT = 'until [ -e go ] || ! [ -d "$PWD" ]; do sleep 0.02; done'
 
 
 @pytest.fixture
@@ -302,29 +301,6 @@ def test_a_series_refuses_them(job):
     only_jobs_are_gone(job, "proj1")
 
 
-def begun(job: Job, name: str, *directives: str, body: str = "") -> tuple:
-    """A job that has written into proj1 and waits for a file named `go`."""
-    script = job.directory / f"{name}.sh"
-    lines = [
-        "#!/bin/bash",
-        USE,
-        *directives,
-        f"echo {name} > {STRIPED}/{name}",
-        f"touch {name}-runs",
-        body,
-        WAIT,
-        "",
-    ]
-    script.write_text("\n".join(lines))
-    process = job.forebay_starts("run", *job.where, f"{name}.sh")
-    deadline = time.monotonic() + 60
-    while not (job.directory / f"{name}-runs").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return process
-
-
 def test_two_jobs_at_once_and_kill_9_of_one(job):
     made(job)
     out = f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived"
@@ -422,6 +398,24 @@ def test_of_two_creates_at_the_same_time_one_wins(job):
     codes = sorted(finished(one).returncode for one in both)
     assert codes == [0, 125]
     only_jobs_are_gone(job, "proj1")
+
+
+def test_while_what_it_destroys_is_removed_the_job_runs_and_can_be_stopped(job):
+    """A tree so large that removing it takes longer than the script: the first call of each thread that removes a name waits."""
+    made(job)
+    (root(job) / "striped" / "data").touch()
+    job.script(f"ls '{job.store}' > names; touch running; exec sleep 60", DESTROY)
+    slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat"]
+    slow += ["-e", "inject=unlinkat:delay_enter=2000000:when=1"]
+    real, job.forebay = job.forebay, slow[0]
+    process = job.forebay_starts(*slow[1:], real, "run", *job.where, "job.sh")
+    job.forebay = real
+    status, error = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 130 and "persistent allocation proj1 destroyed" in error, error
+    (name,) = (job.directory / "names").read_text().split()
+    assert name.startswith("forebay-unfinished~proj1~")
+    only_jobs_are_gone(job)
+    assert list((job.state / "persistent").iterdir()) == []
 
 
 def test_a_view_of_the_jobs_own_shows_them(job):

@@ -6,23 +6,23 @@ import pathlib
 import time
 
 import pytest
-from job import DW, KILL
+from job import DW, KILL, until
 from killing import UNRECORDED_S, killed_at
 from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
-from views import reachable
+from views import another_users_program, reachable
 
 # A half made or half removed one is taken for abandoned after this time.
 ABANDONED_S = UNRECORDED_S
 
 
-def killed_everywhere(job, calls, words, prepare=lambda name: None):
+def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=False):
     """A command killed at each of its calls, with a name of its own each time; these names."""
     names = []
     for call in calls:
         for number in range(1, 100):
             name = f"{call}-{number}"
             prepare(name)
-            if killed_at(job, call, number, *words(name)) is None:
+            if killed_at(job, call, number, *words(name), threads=threads) is None:
                 break
             names.append(name)
     return names
@@ -105,6 +105,37 @@ def test_a_job_killed_anywhere_leaves_the_data_and_no_use(job, call):
         assert list(job.temporary.iterdir()) == []
         number += 1
     assert number > 1
+
+
+def test_a_job_killed_anywhere_destroys_it_as_a_whole_or_not_at_all(job):
+    """Its name goes before the script is started, what is in it while that runs."""
+
+    def prepare(name):
+        made(job, name)
+        (root(job, name) / "striped" / "deep").mkdir()
+        (root(job, name) / "striped" / "deep" / "data").write_text(name)
+        job.script("exit 0", f"#BB destroy_persistent name={name}")
+
+    def words(name):
+        return ["run", *job.where, "job.sh"]
+
+    names = killed_everywhere(job, ("rename", "unlinkat"), words, prepare, threads=True)
+    assert len(names) > 5
+    time.sleep(ABANDONED_S)
+    done = job.command("clean", "--kill", "--discard")
+    assert done.returncode == 0, done.stderr
+    seen = listed(job)
+    for name in names:
+        assert name in seen or not list(job.store.glob(f"*{name}*")), name
+        if name in seen and seen[name]["state"] == "ready":
+            assert (root(job, name) / "striped" / "deep" / "data").read_text() == name
+    # Some were killed before its name was gone; what was left of others the next one made has swept.
+    assert 0 < len(seen) < len(names)
+    for name in seen:
+        done = job.command("persistent", "destroy", name, *job.where)
+        assert done.returncode == 0, (name, done.stderr)
+    only_jobs_are_gone(job)
+    assert list((job.state / "persistent").iterdir()) == []
 
 
 def test_killed_after_the_script_it_is_drained_by_clean(job):
@@ -192,3 +223,30 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert (root(job) / "striped" / "x").read_text() == "results\n"
     only_jobs_are_gone(job, "proj1")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
+def test_while_a_process_that_could_not_be_ended_goes_on_it_is_in_use(build):
+    with reachable(build) as job:
+        foreign = another_users_program(job.directory.parent)
+        job.as_nobody()
+        made(job)
+        begin = f"{foreign} > /dev/null 2>&1 & echo $! > pid"
+        job.script(f"{begin}; until grep -q sleep /proc/$!/comm; do sleep 0.01; done", USE)
+        try:
+            done = job.run()
+            pid = int((job.directory / "pid").read_text())
+            assert done.returncode == 123 and f"may still write: {pid}" in done.stderr, done.stderr
+            (use,) = listed(job)["proj1"]["jobs"]
+            assert (use["state"], use["processes"]) == ("killed", [pid])
+            destroyed = job.command("persistent", "destroy", "--hurry", "proj1", *job.where)
+            assert destroyed.returncode == 1 and f"in use: job {use['run_id']}" in destroyed.stderr, destroyed.stderr
+            cleaned = job.command("clean")
+            assert cleaned.returncode == 1 and str(pid) in cleaned.stderr, cleaned.stderr
+        finally:
+            if (job.directory / "pid").exists():
+                os.kill(int((job.directory / "pid").read_text()), KILL)
+        until(lambda: has_ended(pid))
+        assert job.command("clean").returncode == 0
+        only_jobs_are_gone(job, "proj1")
+        assert job.command("persistent", "destroy", "proj1", *job.where).returncode == 0

@@ -180,9 +180,10 @@ impl Running<'_> {
             process.envs(profile.environment(recording, launcher, life.watcher));
         }
         process.envs(execution.environment);
-        self.persistents.destroy(life)?; // all that can be known to fail has not
-        life.watcher.running(&life.job_id);
-        Ok(start_job(process)?)
+        self.persistents.destroy_and_start(life, || {
+            life.watcher.running(&life.job_id);
+            start_job(process)
+        })
     }
 
     /// Directory and environment of whatever is part of the job.

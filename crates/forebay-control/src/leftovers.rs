@@ -8,7 +8,7 @@ use forebay_host::{clock, files, machine, namespace};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
-use crate::persistent::{Roots, asked_of, remove_uses};
+use crate::persistent::{Roots, asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
 use crate::record::{Phase, Record, Recorded, Records};
 use crate::requests::{open_in, remove_parts};
@@ -120,6 +120,9 @@ impl Recorded {
         }
         if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
             found.extend(process::at_work_in(&place.root, since)?);
+        }
+        if same_boot {
+            found.extend(remaining_of(record)?);
         }
         found.sort_unstable();
         found.dedup();

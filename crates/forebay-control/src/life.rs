@@ -47,7 +47,12 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
             false
         }
     };
-    held.let_go(kept, watcher);
+    let processes = match &done {
+        Ok(outcome) => Some(outcome.unended_processes.as_slice()).filter(|all| !all.is_empty()),
+        Err(Error::LostSight { .. }) => Some(&[] as &[i32]),
+        Err(_) => None,
+    };
+    held.let_go(kept, processes, watcher);
     done
 }
 
@@ -66,7 +71,7 @@ pub fn series(
     let done = held.live(order, caught, watcher, false, |running, recorded| {
         running.serve(recorded, requester)
     });
-    held.let_go(false, watcher);
+    held.let_go(false, None, watcher);
     done
 }
 
@@ -171,9 +176,10 @@ impl Held {
         }
     }
 
-    /// Leaves the allocation to be found through its record, or frees all that the job had.
-    fn let_go(mut self, kept: bool, watcher: &dyn Watcher) {
-        std::mem::take(&mut self.persistents).let_go(&mut self.recorded, watcher);
+    /// Leaves the allocation to be found through its record, or frees all that the job had. `processes`: those
+    /// that go on, as far as they are known, if any do.
+    fn let_go(mut self, kept: bool, processes: Option<&[i32]>, watcher: &dyn Watcher) {
+        std::mem::take(&mut self.persistents).let_go(&mut self.recorded, watcher, processes);
         let gone = if kept { self.leave() } else { self.take_down() };
         if let Err(error) = gone {
             watcher.warning(&error.to_string());

@@ -4,7 +4,9 @@ mod error;
 mod job;
 mod known;
 mod lifetime;
+mod made;
 mod uses;
+mod withdrawn;
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +18,10 @@ use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::Watcher;
+use withdrawn::Withdrawn;
 
 pub use error::{PersistentError, written_time};
-pub(crate) use job::{Askable, Persistents, Roots, asked_of, plans, remove_uses};
+pub(crate) use job::{Askable, Persistents, Roots, asked_of, plans, remaining_of, remove_uses};
 pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
 pub use uses::{Use, UseState, Uses};
 
@@ -296,17 +299,13 @@ impl Places<'_> {
     /// # Errors
     /// If it is another user's, a job uses it, or something in it is to be staged out yet.
     pub fn destroy(&self, name: &str, hurry: bool) -> Result<Destroyed> {
-        let found = match self.find(name) {
-            Ok(found) => found,
-            Err(error) => return self.destroy_remains(name, hurry, error),
-        };
-        let held = destroyable(&found, hurry)?;
-        let doomed = found.withdraw()?;
-        known::forget(found.root())?;
-        let removed = files::remove_tree(&doomed);
-        drop(held);
-        removed?;
-        Ok(Destroyed::Allocation)
+        match self.find(name) {
+            Ok(found) => {
+                Withdrawn::of(found, hurry)?.remove()?;
+                Ok(Destroyed::Allocation)
+            }
+            Err(error) => self.destroy_remains(name, hurry, error),
+        }
     }
 
     /// What is left of one that is not there, because of this error.
@@ -360,17 +359,23 @@ fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
     }
     let held = persistent.hold(Hold::Alone)?;
     let uses = Uses::of(persistent)?;
-    let in_use = |one: &&(Use, UseState)| match one.1 {
-        UseState::Running => true,
-        UseState::Processes(_) => true,
-        // Its lock tells.
-        UseState::Elsewhere => held.is_none(),
+    let is_free = held.is_some();
+    let jobs = uses.that(|state| match state {
+        UseState::Running | UseState::Processes(_) => true,
+        UseState::Elsewhere => !is_free, // its lock tells
         UseState::Left => false,
-    };
-    let jobs: Vec<_> = uses.found.iter().filter(in_use).collect();
-    if held.is_none() || !jobs.is_empty() {
-        let jobs = jobs.iter().map(|one| one.0.to_string()).collect();
+    });
+    let Some(held) = held.filter(|_| jobs.is_empty()) else {
         return Err(PersistentError::InUse { name: name(), jobs });
+    };
+    let jobs = uses.that(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
+    if !jobs.is_empty() {
+        let uses = persistent.uses();
+        return Err(PersistentError::OutOfSight {
+            name: name(),
+            jobs,
+            uses,
+        });
     }
     let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
     let undrained = undrained.map(|(one, _)| one.to_string());
@@ -378,10 +383,7 @@ fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
     if !jobs.is_empty() && !hurry {
         return Err(PersistentError::Undrained { name: name(), jobs });
     }
-    held.ok_or_else(|| PersistentError::InUse {
-        name: name(),
-        jobs: Vec::new(),
-    })
+    Ok(held)
 }
 
 /// Memory of a job's own ends with the job: who asks for it has named no place for what outlives it.

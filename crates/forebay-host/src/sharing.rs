@@ -102,7 +102,25 @@ pub enum Hold {
 
 /// A directory that is locked until this is dropped or we end, however we end.
 #[derive(Debug)]
-pub struct Held(File);
+pub struct Held {
+    directory: File,
+    is_seen_by_all: bool,
+}
+
+/// File systems that one machine alone has, after linux/magic.h and their own headers: ext, XFS, Btrfs, ZFS, F2FS,
+/// Bcachefs, overlay, tmpfs, ramfs. Others may be had by several machines, and may keep a lock from all but one
+/// (Lustre with `localflock`, NFS with `local_lock`), which cannot be asked.
+const OF_ONE_MACHINE: [u64; 9] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x2fc1_2fc1,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x794c_7630,
+    0x0102_1994,
+    0x8584_58f6,
+];
 
 impl Held {
     /// Locks a directory; none if somebody has it in a way that excludes this one. Where the file system
@@ -118,14 +136,25 @@ impl Held {
             Hold::Shared => FlockOperation::NonBlockingLockShared,
             Hold::Alone => FlockOperation::NonBlockingLockExclusive,
         };
-        match rustix::fs::flock(&file, operation) {
-            Err(Errno::WOULDBLOCK) => Ok(None),
+        let is_locked = match rustix::fs::flock(&file, operation) {
+            Err(Errno::WOULDBLOCK) => return Ok(None),
             // NFS locks only what is open to write, which no directory is.
-            Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => {
-                Ok(Some(Self(file)))
-            }
-            locked => on(locked, "lock", directory).map(|()| Some(Self(file))),
-        }
+            Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => false,
+            locked => on(locked, "lock", directory).map(|()| true)?,
+        };
+        let found = rustix::fs::fstatfs(&file);
+        let found = on(found, "ask for the file system of", directory)?;
+        let kind = u64::try_from(found.f_type).unwrap_or(0);
+        Ok(Some(Self {
+            directory: file,
+            is_seen_by_all: is_locked && OF_ONE_MACHINE.contains(&kind),
+        }))
+    }
+
+    /// Does everybody who may have the directory see this lock, whatever machine he is on?
+    #[must_use]
+    pub fn is_seen_by_all(&self) -> bool {
+        self.is_seen_by_all
     }
 
     /// Is this still the directory of that name, not one that was put in its place?
@@ -133,7 +162,10 @@ impl Held {
     pub fn is_at(&self, directory: &Path) -> bool {
         use std::os::unix::fs::MetadataExt;
         let number = |found: &std::fs::Metadata| (found.dev(), found.ino());
-        let (ours, there) = (self.0.metadata(), std::fs::symlink_metadata(directory));
+        let (ours, there) = (
+            self.directory.metadata(),
+            std::fs::symlink_metadata(directory),
+        );
         matches!((ours, there), (Ok(ours), Ok(there)) if number(&ours) == number(&there))
     }
 }
@@ -154,6 +186,17 @@ mod tests {
         assert!(lock(Hold::Shared).is_none());
         assert!(alone.is_at(scratch.path()));
         assert!(!alone.is_at(Path::new("/")));
+    }
+
+    #[test]
+    fn where_several_machines_may_lock_not_all_see_it() {
+        let is_seen = |directory: &Path| {
+            let held = Held::of(directory, Hold::Shared).expect("lock");
+            held.expect("free").is_seen_by_all()
+        };
+        let in_memory = tempfile::tempdir_in("/dev/shm").expect("tempdir");
+        assert!(is_seen(in_memory.path()));
+        assert!(!is_seen(Path::new("/proc"))); // as any that is not known
     }
 
     #[test]

@@ -21,6 +21,11 @@ const PREFIX: &str = "forebay-persistent-";
 const UNFINISHED: &str = "forebay-unfinished~";
 /// Whoever makes one has locked it after this time.
 const UNLOCKED_MS_MAX: u128 = 2000;
+/// Whoever makes one has made it after this time, also where no lock tells.
+const UNSEEN_MS_MAX: u128 = 600_000;
+
+/// So many names are tried for what cannot have its own back.
+const OTHER_NAMES_MAX: u32 = 100;
 
 const RECORD: &str = "allocation.json";
 const NAMESPACE: &str = "striped";
@@ -151,7 +156,14 @@ impl Unfinished {
             Err(error) if error.is_not_found() => return Ok(false),
             held => held?,
         };
-        if age_ms < UNLOCKED_MS_MAX || held.is_none() {
+        let Some(held) = held else {
+            return Ok(false);
+        };
+        let age_ms_min = match held.is_seen_by_all() {
+            true => UNLOCKED_MS_MAX,
+            false => UNSEEN_MS_MAX,
+        };
+        if age_ms < age_ms_min {
             return Ok(false);
         }
         match files::remove_tree(&self.path) {
@@ -299,8 +311,30 @@ impl Persistent {
     pub fn withdraw(&self) -> Result<PathBuf, Error> {
         let doomed = unfinished_in(self.store(), &self.name);
         files::rename(&self.root, &doomed)?;
-        files::sync_directory(self.store())?;
+        if let Err(error) = files::sync_directory(self.store()) {
+            self.restore(&doomed)?;
+            return Err(error.into());
+        }
         Ok(doomed)
+    }
+
+    /// Gives what was withdrawn its name back, or a name like it if somebody has taken that meanwhile; returns
+    /// the directory that it has then.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn restore(&self, doomed: &Path) -> Result<PathBuf, Error> {
+        let mut root = self.root.clone();
+        let mut others = 0;
+        // It fails if there is one by now: that has a record in it.
+        while let Err(error) = files::rename(doomed, &root) {
+            if others == OTHER_NAMES_MAX || files::status_of_name(&root).is_err() {
+                return Err(error.into());
+            }
+            others += 1;
+            root = root_in(self.store(), &format!("{}.{others}", self.name));
+        }
+        Ok(root)
     }
 }
 
@@ -421,6 +455,33 @@ mod tests {
             (Vec::new(), doomed)
         );
         assert!(made.hold(Hold::Shared).expect("gone").is_none());
+    }
+
+    #[test]
+    fn what_was_withdrawn_has_its_name_back_or_one_like_it() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let store = scratch.path();
+        let made = Persistent::create(store, &wanted("a")).expect("made");
+        let data = |root: &Path| files::read_to_string(&namespace_in(root).join("data"));
+        files::write_whole(
+            &made.namespace().join("data"),
+            &store.join("x"),
+            b"precious",
+        )
+        .expect("data");
+        let doomed = made.withdraw().expect("withdrawn");
+        assert_eq!(made.restore(&doomed).expect("back"), made.root());
+        assert_eq!(data(made.root()).expect("data"), "precious");
+        let doomed = made.withdraw().expect("withdrawn");
+        let elsewhere = tempfile::tempdir_in(store).expect("tempdir");
+        let another = Persistent::create(elsewhere.path(), &wanted("a")).expect("made");
+        files::rename(another.root(), made.root()).expect("in its place");
+        let other = made.restore(&doomed).expect("back");
+        assert_eq!(data(&other).expect("data"), "precious");
+        let found = Contents::of(store).expect("list").found;
+        let about: Vec<_> = found.iter().map(|one| &one.about).collect();
+        assert_eq!(found[1].root(), other);
+        assert_eq!(about[1], &Err("it is the record of a".to_owned())); // no job begins to use it
     }
 
     #[test]

@@ -87,6 +87,19 @@ pub enum PersistentError {
         /// The jobs, as far as they are known.
         jobs: Vec<String>,
     },
+    /// Jobs of other machines or containers may use it, and no lock tells.
+    #[error(
+        "nothing here tells whether others still use the persistent allocation {name}{}",
+        jobs_of(jobs)
+    )]
+    OutOfSight {
+        /// The name.
+        name: String,
+        /// The jobs.
+        jobs: Vec<String>,
+        /// Where they say so.
+        uses: PathBuf,
+    },
     /// Jobs that were killed, or whose data did not all arrive, stage out of it.
     #[error(
         "the persistent allocation {name} holds what is to be staged out yet{}",
@@ -144,21 +157,7 @@ impl PersistentError {
                 ));
             }
             Self::Several { .. } => "name the store with --store DIR",
-            Self::Missing(Missing {
-                host: Some(host), ..
-            }) => return Some(format!("use and destroy it on {host}")),
-            Self::Missing(missing) if missing.in_memory => {
-                return Some(format!(
-                    "it lay in memory and is gone: forebay persistent destroy {} forgets it",
-                    missing.name
-                ));
-            }
-            Self::Missing(missing) => {
-                return Some(format!(
-                    "mount its file system; if it is gone for good: forebay persistent destroy --hurry {}",
-                    missing.name
-                ));
-            }
+            Self::Missing(missing) => return Some(missing.hint()),
             Self::Exists(other) => {
                 return Some(format!(
                     "use it with #DW persistentdw name={0}, take another name, or forebay persistent destroy {0}",
@@ -176,6 +175,13 @@ impl PersistentError {
                 ));
             }
             Self::InUse { .. } => "wait for the jobs to end, or end them",
+            Self::OutOfSight { name, uses, .. } => {
+                return Some(format!(
+                    "where they run: forebay persistent destroy {name}; if that machine is gone for good, first \
+                     remove what is in {}",
+                    uses.display()
+                ));
+            }
             Self::Undrained { name, .. } => {
                 return Some(format!(
                     "forebay clean JOB stages it out; forebay persistent destroy --hurry {name} deletes it"
@@ -196,6 +202,21 @@ impl PersistentError {
             Self::InSeries => "tune a copy of the script with #DW jobdw instead",
         };
         Some(hint.to_owned())
+    }
+}
+
+impl Missing {
+    fn hint(&self) -> String {
+        let Self { name, host, .. } = self;
+        match host {
+            Some(host) => format!("use and destroy it on {host}"),
+            None if self.in_memory => format!(
+                "it lay in memory and is gone: forebay persistent destroy {name} forgets it"
+            ),
+            None => format!(
+                "mount its file system; if it is gone for good: forebay persistent destroy --hurry {name}"
+            ),
+        }
     }
 }
 

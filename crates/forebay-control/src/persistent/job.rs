@@ -13,7 +13,9 @@ use forebay_store::persistent::{OWNER_ALONE, Persistent, namespace_in};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::made::Made;
 use super::uses::Use;
+use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
 use crate::placement::namespace_directory;
 use crate::record::{PersistentUse, Record, Recorded};
@@ -107,8 +109,8 @@ fn striped(allocation: &Allocation) -> PathBuf {
 #[derive(Debug, Default)]
 pub(crate) struct Persistents {
     used: Vec<Attached>,
-    made: Vec<Persistent>,
-    destroyed: OnceCell<Vec<Persistent>>,
+    made: Vec<Made>,
+    destroyed: OnceCell<Removal>,
 }
 
 /// One that the job uses. As long as this lives, it cannot be destroyed.
@@ -212,7 +214,7 @@ impl Persistents {
                     let note = format!("{} was made when this job began before", asked.name);
                     life.watcher.note(&note);
                 }
-                made => self.made.push(at(order, &asked.place, made)?),
+                made => self.made.push(Made::of(at(order, &asked.place, made)?)),
             }
         }
         for asked in &request.persistent {
@@ -220,7 +222,13 @@ impl Persistents {
             let (persistent, held) = at(order, &asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
-            let file = write_down(&persistent, stages_out, life, recorded)?;
+            let mut made = self.made.iter_mut();
+            let made = made.find(|made| made.persistent.root() == persistent.root());
+            let mut write = || write_down(&persistent, stages_out, life, recorded);
+            let file = match made {
+                Some(made) => made.used_by_us(write),
+                None => write(),
+            }?;
             let path = persistent.namespace();
             life.watcher.explain(&format!(
                 "persistent allocation {}: ${} is {}/",
@@ -238,45 +246,65 @@ impl Persistents {
         Ok(())
     }
 
-    /// Destroys what the script destroys. From then on the job is not undone.
-    pub(crate) fn destroy(&self, life: &Life) -> std::result::Result<(), Error> {
-        let mut destroyed = Vec::new();
-        for asked in &life.request.destroy {
-            let places = life.places();
-            let found = at(life.order, &asked.place, places.find(&asked.name))?;
-            at(
-                life.order,
-                &asked.place,
-                places.destroy(&asked.name, asked.hurry),
-            )?;
-            life.watcher
-                .note(&format!("persistent allocation {} destroyed", asked.name));
-            destroyed.push(found);
+    /// Starts the job once what its script destroys has lost its name: all of it or none, and none if the job
+    /// cannot be started.
+    pub(crate) fn destroy_and_start<T>(
+        &self,
+        life: &Life,
+        start: impl FnOnce() -> forebay_host::Result<T>,
+    ) -> std::result::Result<T, Error> {
+        let mut withdrawn = Vec::new();
+        let started = life.request.destroy.iter().try_for_each(|asked| {
+            let found = life.places().find(&asked.name);
+            let one = found.and_then(|found| Withdrawn::of(found, asked.hurry));
+            withdrawn.push(at(life.order, &asked.place, one)?);
+            Ok(())
+        });
+        let started = started.and_then(|()| Ok(start()?));
+        if started.is_err() {
+            put_back(&withdrawn, life.watcher);
+        } else if !withdrawn.is_empty() {
+            let removal = self.destroyed.get_or_init(|| Removal::begin(withdrawn));
+            for Persistent { name, .. } in removal.destroyed() {
+                life.watcher
+                    .note(&format!("persistent allocation {name} destroyed"));
+            }
         }
-        self.destroyed.get_or_init(|| destroyed);
-        Ok(())
+        started
     }
 
-    /// Ends the use. A use whose data did not all arrive stays written down; what a job made that was never
+    /// Ends the use. A use whose data did not all arrive stays written down, and so does one of processes that
+    /// go on; none if all have ended, and no numbers where they are not known. What a job made that was never
     /// started is undone.
-    pub(crate) fn let_go(self, recorded: &mut Recorded, watcher: &dyn Watcher) {
+    pub(crate) fn let_go(
+        mut self,
+        recorded: &mut Recorded,
+        watcher: &dyn Watcher,
+        processes: Option<&[i32]>,
+    ) {
+        if let Some(removal) = self.destroyed.take() {
+            removal.end(watcher);
+        }
         let was_started = recorded.record.phase != crate::Phase::Preparing;
         let is_undrained = recorded.is_undrained();
         if was_started {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
         }
+        let go_on = processes.unwrap_or_default();
+        for Attached { file, .. } in self.used.iter().filter(|_| !go_on.is_empty()) {
+            if let Err(error) = Use::remains(file, go_on) {
+                watcher.warning(&error.to_string());
+            }
+        }
         drop(self.used);
-        if !is_undrained && let Err(error) = remove_uses(&recorded.record) {
+        let undone = self.made.iter().filter(|_| !was_started);
+        let undone: Vec<_> = undone.map(|made| (made, made.is_ours_alone())).collect();
+        let is_over = processes.is_none() && !is_undrained;
+        if is_over && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
         }
-        for made in self.made.into_iter().filter(|_| !was_started) {
-            let places = Places {
-                named: Some(made.store()),
-                site: None,
-            };
-            if let Err(error) = places.destroy(&made.name, false) {
-                watcher.warning(&format!("{} stays: {error}", made.name));
-            }
+        for (made, is_ours_alone) in undone {
+            made.undo(is_ours_alone, watcher);
         }
     }
 
@@ -327,10 +355,12 @@ impl Persistents {
                 path: persistent.namespace().to_string_lossy().into_owned(),
             }
         };
-        let made = self.made.iter().map(of(PersistentAction::Create));
+        let made = self.made.iter().map(|made| &made.persistent);
+        let made = made.map(of(PersistentAction::Create));
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
-        let destroyed = self.destroyed.get().into_iter().flatten();
+        let destroyed = self.destroyed.get().into_iter();
+        let destroyed = destroyed.flat_map(Removal::destroyed);
         let destroyed = destroyed.map(of(PersistentAction::Destroy));
         made.chain(used).chain(destroyed).collect()
     }
@@ -343,11 +373,24 @@ impl Persistents {
 pub(crate) fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
-        if Use::was_asked(&one.file)? {
+        if Use::found(&one.file)?.is_some_and(|found| found.was_asked()) {
             names.push(one.name.clone());
         }
     }
     Ok(names)
+}
+
+/// Living processes of the job that could not be ended when it was.
+///
+/// # Errors
+/// If what the job said of its use cannot be read.
+pub(crate) fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
+    let mut processes = Vec::new();
+    for one in &record.persistent {
+        let found = Use::found(&one.file)?;
+        processes.extend(found.iter().flat_map(Use::remaining));
+    }
+    Ok(processes)
 }
 
 /// Takes away what says that a job uses its persistent allocations.

@@ -33,6 +33,9 @@ pub struct Use {
     /// A program asked for that: what it asked for stands in the job's own allocation alone.
     #[serde(default)]
     is_asked: bool,
+    /// Processes that could not be ended: another user's, whose environment does not tell us of what job.
+    #[serde(default)]
+    remaining: Vec<Identity>,
     boot_id: String,
     pid_namespace: String,
     process: Identity,
@@ -82,6 +85,7 @@ impl Use {
             host: record.host.clone(),
             stages_out,
             is_asked: false,
+            remaining: Vec::new(),
             boot_id: record.boot_id.clone(),
             pid_namespace: record.pid_namespace.clone(),
             process: record.process,
@@ -105,22 +109,44 @@ impl Use {
         files::set_mode(file, 0o644) // the allocation's owner reads it
     }
 
+    fn read(file: &Path) -> forebay_host::Result<Self> {
+        let text = files::read_to_string(file)?;
+        understood(serde_json::from_str(&text), file)
+    }
+
     /// Changes what is written down: something is to be staged out of it.
     pub(super) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
-        let text = files::read_to_string(file)?;
-        let mut written = understood(serde_json::from_str::<Self>(&text), file)?;
+        let mut written = Self::read(file)?;
         written.stages_out = true;
         written.is_asked = true;
         written.write(file)
     }
 
+    /// Changes what is written down: these processes go on.
+    pub(super) fn remains(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
+        let mut written = Self::read(file)?;
+        let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // or it has ended since
+        written.remaining = alive.collect();
+        written.write(file)
+    }
+
+    /// Those that still do.
+    pub(super) fn remaining(&self) -> impl Iterator<Item = i32> {
+        let alive = self.remaining.iter().filter(|process| process.is_alive());
+        alive.map(|process| process.pid)
+    }
+
+    /// The use in this file, unless that is gone.
+    pub(super) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
+        match Self::read(file) {
+            Err(error) if error.is_not_found() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     /// Did a program ask for something to be staged out of it?
-    pub(super) fn was_asked(file: &Path) -> forebay_host::Result<bool> {
-        let text = match files::read_to_string(file) {
-            Err(error) if error.is_not_found() => return Ok(false),
-            text => text?,
-        };
-        understood(serde_json::from_str::<Self>(&text), file).map(|written| written.is_asked)
+    pub(super) fn was_asked(&self) -> bool {
+        self.is_asked
     }
 
     fn state(&self) -> forebay_host::Result<UseState> {
@@ -141,10 +167,13 @@ impl Use {
             return Ok(UseState::Running);
         }
         let run = self.job_directory.as_os_str();
-        let processes = match process::with_variable(RUN_VARIABLE, run, self.process) {
+        let mut processes = match process::with_variable(RUN_VARIABLE, run, self.process) {
             Err(error) if error.is_denied() => return Ok(UseState::Elsewhere),
             processes => processes?,
         };
+        processes.extend(self.remaining());
+        processes.sort_unstable();
+        processes.dedup();
         Ok(match processes.is_empty() {
             true => UseState::Left,
             false => UseState::Processes(processes),
@@ -169,19 +198,21 @@ impl Uses {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue; // one that is being written, or was when its job was killed
             }
-            let text = match files::read_to_string(&path) {
-                Err(error) if error.is_not_found() => continue, // the job has just ended
-                text => text,
-            };
-            let read = text.and_then(|text| understood(serde_json::from_str::<Use>(&text), &path));
-            match read {
-                Ok(read) => {
-                    let state = read.state()?;
-                    uses.found.push((read, state));
+            match Use::found(&path) {
+                Ok(None) => {} // the job has just ended
+                Ok(Some(found)) => {
+                    let state = found.state()?;
+                    uses.found.push((found, state));
                 }
                 Err(error) => uses.unreadable.push(error.to_string()),
             }
         }
         Ok(uses)
+    }
+
+    /// Those that are in such a state.
+    pub(super) fn that(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
+        let wanted = self.found.iter().filter(|(_, state)| is_wanted(state));
+        wanted.map(|(one, _)| one.to_string()).collect()
     }
 }

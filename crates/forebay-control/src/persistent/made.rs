@@ -1,0 +1,60 @@
+//! Allocations that a job made: they are there for others before the job itself is started.
+
+use forebay_host::files;
+use forebay_store::persistent::Persistent;
+
+use super::Places;
+use crate::Watcher;
+
+/// One that the job made.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) persistent: Persistent,
+    /// When we have changed last who uses it; none once others have.
+    uses_changed: Option<(i64, i64)>,
+}
+
+impl Made {
+    pub(super) fn of(persistent: Persistent) -> Self {
+        Self {
+            uses_changed: uses_changed(&persistent),
+            persistent,
+        }
+    }
+
+    /// Writes down that the job uses it.
+    pub(super) fn used_by_us<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
+        let was_ours_alone = self.is_ours_alone();
+        let written = write_down();
+        self.uses_changed = uses_changed(&self.persistent).filter(|_| was_ours_alone);
+        written
+    }
+
+    /// Has no other job used it until now? Each writes a file and takes it away again, which changes the
+    /// directory.
+    pub(super) fn is_ours_alone(&self) -> bool {
+        self.uses_changed.is_some() && self.uses_changed == uses_changed(&self.persistent)
+    }
+
+    /// Takes it away, since the job was not started.
+    pub(super) fn undo(&self, is_ours_alone: bool, watcher: &dyn Watcher) {
+        let name = &self.persistent.name;
+        if !is_ours_alone {
+            return watcher.warning(&format!(
+                "{name} stays: another job has used it; forebay persistent destroy {name} removes it"
+            ));
+        }
+        let places = Places {
+            named: Some(self.persistent.store()),
+            site: None,
+        };
+        if let Err(error) = places.destroy(name, false) {
+            watcher.warning(&format!("{name} stays: {error}"));
+        }
+    }
+}
+
+fn uses_changed(persistent: &Persistent) -> Option<(i64, i64)> {
+    let uses = files::status(&persistent.uses()).ok()?;
+    Some(uses.modified)
+}
