@@ -110,7 +110,7 @@ impl Run<'_> {
                     Err(reason) => self.journal.directory_has_failed(directory.id, &reason)?,
                 }
             }
-            if let Some((target, path)) = synced.filter(|_| self.options.durable) {
+            if let Some((target, path)) = synced.filter(|_| self.options.syncs()) {
                 // One for all: trees seldom cross file systems, and names were synced as they were made.
                 files::sync_file_system(&target, &path)?;
             }
