@@ -138,13 +138,16 @@ def assert_failed_alone(job, source, hits):
 
 
 @pytest.mark.parametrize("kind", ["many"])
-def test_the_sync_of_directories_is_no_matter_of_chance_either(job, source):
+@pytest.mark.parametrize("call", ["fchmod", "utimensat", "syncfs"])
+def test_a_directory_that_cannot_be_finished_is_told_of_and_retry_finishes_it(job, source, call):
     out = job.directory / "out"
-    out_alone = ["-P", out, "-e", "inject=syncfs:error=EIO"]
-    lines, done = traced_calls(job, "syncfs", "stage", "out", *WORDS, "in", "out", strace=out_alone)
-    assert [call for call, _ in below(out, [line for line in lines if "(INJECTED)" in line])] == ["syncfs"]
-    assert done.returncode != 0 and "Input/output error" in done.stderr
+    source.chmod(0o751)
+    fails = ["-P", out, "-e", f"inject={call}:error=EIO"]
+    lines, done = traced_calls(job, call, "stage", "out", *WORDS, "in", "out", strace=fails)
+    assert [name for name in lines if "(INJECTED)" in name]
+    assert done.returncode == 123 and f"{out}: " in done.stderr and "Input/output error" in done.stderr
     (one,) = kept(job)
+    assert (one["state"], one["failed"], one["missing_files"]) == ("failed", 1, 0)
     assert stage(job, "retry", one["id"]).returncode == 0
     assert seen(out) == seen(source)
 
