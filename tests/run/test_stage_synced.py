@@ -10,9 +10,9 @@ import sqlite3
 import pytest
 
 from job import DW
-from killing import killed_at
+from killing import killed_at, traced
 from persistent import CREATE, STRIPED, USE, root
-from staged import PIECE, SEED, files_seen, kept, parts, seen, stage, traced_calls
+from staged import PIECE, SEED, files_seen, forget, goes_on, kept, parts, seen, stage, traced_calls
 
 WORDS = ("--threads", "1", "--piece", str(PIECE))
 CALLS = "pwrite64,pread64,fsync,syncfs,rename"
@@ -150,6 +150,35 @@ def test_a_directory_that_cannot_be_finished_is_told_of_and_retry_finishes_it(jo
     assert (one["state"], one["failed"], one["missing_files"]) == ("failed", 1, 0)
     assert stage(job, "retry", one["id"]).returncode == 0
     assert seen(out) == seen(source)
+
+
+@pytest.mark.parametrize("kind", ["few"])
+@pytest.mark.parametrize("call", ["rename", "fsync"])
+def test_a_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
+    os.link(source / "small 0", source / "the same")
+    # The main thread makes hard links; what it does before and after is its journal's.
+    for number in range(1, 9):
+        id, _ = planned(job, source, "out")
+        ended = traced(job, call, f"error=EIO:when={number}", "stage", "retry", id).wait(timeout=60)
+        if ended == 123:
+            break
+        forget(job)
+    (one,) = kept(job)
+    assert (ended, one["placed_files"], one["failed"]) == (123, SMALL["few"], 1)
+    assert parts(job) == []
+    assert stage(job, "retry", id).returncode == 0
+    assert files_seen(job.directory / "out") == files_seen(source)
+
+
+@pytest.mark.parametrize("kind", ["few"])
+@pytest.mark.parametrize("call", ["utimensat", "fsync", "rename"])
+def test_killed_where_files_are_synced_one_by_one_it_ends_in_the_same_state(job, source, call):
+    for number in itertools.count(1):
+        if not killed_at(job, call, number, "stage", "out", *WORDS, "in", "out", threads=True):
+            break
+        goes_on(job, source)
+        forget(job)
+    assert number > 3 and seen(job.directory / "out") == seen(source)
 
 
 def killed_between_its_sync_and_its_name(job, *options):
