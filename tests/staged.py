@@ -18,7 +18,7 @@ def tree(job):
     """A source with one of each kind, in the submit directory."""
     source = job.directory / "in"
     (source / "deep" / "empty").mkdir(parents=True)
-    for number in range(3):
+    for number in range(12):  # as many as are synced together
         (source / "deep" / f"small {number}").write_bytes(bytes([number]) * 1000)
     (source / "large").write_bytes(random.Random(SEED).randbytes(3 * PIECE + 17))
     os.link(source / "large", source / "deep" / "the same")
@@ -44,6 +44,15 @@ def seen(top):
 
 def stage(job, *words, **environment):
     return job.command("stage", *words, **environment)
+
+
+def traced_calls(job, calls: str, *words, strace=()):
+    """These calls of a forebay command, line by line, with the names of their files; and how it ended."""
+    trace = job.directory.parent / "trace"
+    tracer = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={calls}", *strace, "-o", trace]
+    command = [*tracer, job.forebay, *words]
+    done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    return trace.read_text().splitlines(), done
 
 
 def kept(job):

@@ -3,11 +3,13 @@
 import errno
 import json
 import os
+import re
 import time
 
 import pytest
 from job import KILL
 from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from staged import traced_calls
 
 INVALID = str(-errno.EINVAL)
 P = f"P={STRIPED}"
@@ -39,6 +41,17 @@ def test_files_go_both_ways_now_and_at_the_end(asking):
     assert sorted(path.name for path in asking.pfs.iterdir()) == ["e", "in", "now"]
     assert (account["requested"]["files_in"], account["requested"]["files_out"]) == (1, 1)
     only_jobs_are_gone(asking.job, "proj1", "other")
+
+
+@pytest.mark.parametrize(("place", "is_synced"), [("$P", True), ("$S", False)])
+def test_what_is_asked_for_is_synced_where_it_outlives_the_job(asking, place, is_synced):
+    made(asking.job)
+    (asking.pfs / "in").write_text("input\n")
+    asking.script(f"{P}; ask in {place}/f pfs/in; ask wait {place}/f; cat {place}/f", USE)
+    lines, done = traced_calls(asking.job, "fsync,rename", "run", *asking.job.where, "job.sh")
+    assert done.stdout.splitlines() == ["0", "0", "input"], done.stderr
+    assert [line for line in lines if re.search(r'rename\(".*\.part", ".*/f"', line)]
+    assert bool([line for line in lines if re.search(r"fsync\(.*\.part>", line)]) == is_synced
 
 
 def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):

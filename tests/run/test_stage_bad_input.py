@@ -104,7 +104,7 @@ def test_a_target_directory_that_vanishes_meanwhile_is_a_failure_that_retry_mend
     left = kept(job)
     assert process.returncode == (123 if left else 0)
     for one in left:
-        assert one["failed"] == len(one["failures"]) > 0
+        assert min(one["failed"], 10) == len(one["failures"]) > 0
         assert stage(job, "retry", one["id"]).returncode == 0
     # What had arrived before is gone with the directory, as if it had been purged; it is not told of as there.
     assert stage(job, "out", "in", "out").returncode == 0

@@ -65,7 +65,9 @@ impl Staging<'_> {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
-            durable: is_out,
+            // What was made for the job alone goes with it.
+            durable: !self.into_fresh,
+            past_page_cache: is_out,
             placing: if self.into_fresh {
                 Placing::Direct
             } else {

@@ -114,7 +114,7 @@ impl Run<'_> {
     /// # Errors
     /// If the journal cannot be written.
     pub(crate) fn batch(&self, items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
-        let mut syncing = Syncing::of(self.options.durable, items.len());
+        let mut syncing = Syncing::of(self.options.syncs(), items.len());
         let mut written = Vec::with_capacity(items.len());
         for item in items {
             match self.write(&item, block, &mut syncing) {
@@ -202,11 +202,11 @@ impl Run<'_> {
             let path = one.temporary.as_deref().unwrap_or(&one.item.target);
             let verified = match one.checksum {
                 Some(checksum) if one.item.kind != LINK => {
-                    self.reads_back(&one.item, path, one.size_bytes, checksum, block)
+                    self.holds(&one.item, path, one.size_bytes, checksum, block)
                 }
-                _ => Ok(()),
+                _ => Ok(true),
             };
-            match verified {
+            match verified.and_then(|is_same| is_same.then_some(()).ok_or_else(differs)) {
                 Ok(()) => good.push(one),
                 Err(reason) if reason.is_stop => {}
                 Err(reason) => {
@@ -218,14 +218,31 @@ impl Run<'_> {
         Ok(good)
     }
 
-    fn reads_back(
+    /// Does what a killed staging has left hold what it was copied from, as far as the journal knows?
+    fn is_as_copied(
+        &self,
+        item: &Item,
+        part: &Path,
+        size_bytes: u64,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        match item.checksum {
+            Some(checksum) if self.options.verify != Verify::Off => {
+                self.holds(item, part, size_bytes, checksum, block)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Is that the checksum of what is read from the disk, as far as the kernel lets us?
+    fn holds(
         &self,
         item: &Item,
         path: &Path,
         size_bytes: u64,
         checksum: u64,
         block: &mut [u8],
-    ) -> Result<(), Reason> {
+    ) -> Result<bool, Reason> {
         let target = files::open_source(path, false)?;
         files::forget(&target, path)?;
         let source = files::open_source(&item.source, item.is_named)?;
@@ -237,10 +254,7 @@ impl Run<'_> {
             item,
             is_sparse,
         };
-        if self.checksum_of(&ends, 0..size_bytes, block)? == checksum {
-            return Ok(());
-        }
-        Err(differs())
+        Ok(self.checksum_of(&ends, 0..size_bytes, block)? == Some(checksum))
     }
 
     /// Writes one file or link. Returns its temporary name if it has one, its checksum if it was copied
@@ -277,7 +291,10 @@ impl Run<'_> {
             Verify::End => State::Verified,
             Verify::Copy | Verify::Off => State::Copied,
         };
-        if item.state >= far_enough && is_whole(&temporary, &status) {
+        if item.state >= far_enough
+            && is_whole(&temporary, &status)
+            && self.is_as_copied(item, &temporary, status.size_bytes, block)?
+        {
             syncing.there(&Item {
                 target: temporary.clone(),
                 ..item.clone()

@@ -110,9 +110,14 @@ impl Run<'_> {
                     Err(reason) => self.journal.directory_has_failed(directory.id, &reason)?,
                 }
             }
-            if let Some((target, path)) = synced.filter(|_| self.options.durable) {
-                // One for all: trees seldom cross file systems, and names were synced as they were made.
-                files::sync_file_system(&target, &path)?;
+            // One for all: trees seldom cross file systems, and names were synced as they were made.
+            if let Some((target, path)) = synced.filter(|_| self.options.syncs())
+                && let Err(error) = files::sync_file_system(&target, &path)
+            {
+                let reason = Reason::from(error);
+                for id in finished.drain(..) {
+                    self.journal.directory_has_failed(id, &reason)?;
+                }
             }
             self.journal.directories_are(&finished, State::Placed)?;
         }

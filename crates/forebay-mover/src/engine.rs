@@ -282,7 +282,7 @@ impl Run<'_> {
         // Each file that cannot be synced says why.
         let is_wanted = !self.options.checksum
             && !self.is_stopped()
-            && (!self.options.durable || file_systems.all(|directory| sync(directory).is_ok()));
+            && (!self.options.syncs() || file_systems.all(|directory| sync(directory).is_ok()));
         let mut others = Vec::new();
         for (directory, stamp) in &compared.directories {
             if !is_wanted || self.is_stopped() {
@@ -422,7 +422,7 @@ impl Run<'_> {
     fn fetch(&self, queue: &mut Queue) -> Result<(), Error> {
         let limit = usize::try_from(self.batch_files).unwrap_or(usize::MAX);
         // What is synced by itself anyway goes out past the page cache.
-        let most_in_batch = match self.options.durable {
+        let most_in_batch = match self.options.past_page_cache {
             true => self.options.piece_bytes.min(BATCH_BYTES_MAX),
             false => self.options.piece_bytes,
         };

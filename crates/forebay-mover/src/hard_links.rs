@@ -37,7 +37,7 @@ impl Run<'_> {
                     Err(reason) => self.has_failed(&link.item, reason)?,
                 }
             }
-            let syncing = Syncing::of(self.options.durable, 1);
+            let syncing = Syncing::of(self.options.syncs(), 1);
             if let Err(reason) = syncing.finish(made.iter().map(|item| item.target.as_path())) {
                 for item in &made {
                     self.has_failed(item, reason.clone())?;

@@ -23,6 +23,8 @@ pub(crate) struct Item {
     pub(crate) size_bytes: u64,
     pub(crate) modified_ns: i64,
     pub(crate) state: State,
+    /// Of what was copied last, if one was taken.
+    pub(crate) checksum: Option<u64>,
     /// The directory is no tree's: its source was named itself, and links to it are followed.
     pub(crate) is_named: bool,
 }

@@ -312,7 +312,7 @@ impl Journal {
                  UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
                    AND id IN (SELECT directory FROM entry WHERE state <> 4); \
                  UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
-                 UPDATE directory SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
+                 UPDATE directory SET state = is_made, reason = NULL, remedy = NULL WHERE state = 5; \
                  DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
             )
         })?;

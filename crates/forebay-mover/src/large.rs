@@ -138,7 +138,7 @@ impl Run<'_> {
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
         if !self.fresh.contains(&item.directory) && self.is_there(item, &source, &status, block)? {
-            if self.options.durable {
+            if self.options.syncs() {
                 files::named(
                     files::open_source(&item.target, false)?.sync_all(),
                     "sync",
@@ -181,7 +181,7 @@ impl Run<'_> {
             tries,
             source,
             // What is staged in is used at once, from memory.
-            target: match self.options.durable {
+            target: match self.options.past_page_cache {
                 true => Direct::to_write(target, &temporary),
                 false => Direct::through(target),
             },
@@ -277,7 +277,7 @@ impl Run<'_> {
                 self.journal.done(&[copying.is_in(State::Verified, None)])?;
             }
             self.put_in_place(&copying.temporary, &item.target)?;
-            Syncing::of(self.options.durable, 1).finish(std::iter::once(item.target.as_path()))?;
+            Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
             self.journal.done(&[copying.is_in(State::Placed, None)])?;
             self.journal.forget_pieces(item.id)?;
             Ok(())
@@ -315,7 +315,7 @@ impl Run<'_> {
         let paths = (item.source.as_path(), item.target.as_path());
         let target = copying.target.plain();
         self.give_attributes(&copying.source, target, paths, &copying.status)?;
-        if self.options.durable {
+        if self.options.syncs() {
             files::named(target.sync_all(), "sync", &item.target)?;
         }
         let mut whole = Xxh3::new();
@@ -332,7 +332,7 @@ impl Run<'_> {
     fn open_back(&self, copying: &Copying) -> Result<(), Refused> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::forget(&plain, &copying.temporary)?;
-        let back = match self.options.durable {
+        let back = match self.options.past_page_cache {
             true => Direct::to_read(plain, &copying.temporary),
             false => Direct::through(plain),
         };
@@ -352,7 +352,7 @@ impl Run<'_> {
             ends.target = back;
         }
         let found = self.checksum_of(&ends, self.range(copying, piece), block)?;
-        if wanted == Some(found) {
+        if found.is_some() && found == wanted {
             return Ok(());
         }
         Err(differs())

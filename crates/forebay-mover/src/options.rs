@@ -25,7 +25,7 @@ pub enum Placing {
 pub enum Verify {
     /// None.
     Off,
-    /// Of what is read, and kept in the journal.
+    /// Of what is read, and kept in the journal. What a killed staging left half done is compared with them.
     Copy,
     /// Also of what was written: it is read again, from the disk as far as the kernel lets us.
     End,
@@ -42,6 +42,8 @@ pub struct Options {
     pub piece_bytes: u64,
     /// Sync files before they are renamed, and their directories after it.
     pub durable: bool,
+    /// Large files go past the page cache. What is used at once, on this node, is to be in it.
+    pub past_page_cache: bool,
     /// Where bytes are written first.
     pub placing: Placing,
     /// Whether checksums are taken.
@@ -65,6 +67,7 @@ impl Options {
             workers_on_large: WORKERS_ON_LARGE,
             piece_bytes: PIECE_BYTES,
             durable: true,
+            past_page_cache: true,
             placing: Placing::Renamed,
             verify: Verify::Copy,
             checksum: false,
@@ -72,5 +75,10 @@ impl Options {
             bytes_per_s_max: None,
             tag: tag.to_owned(),
         }
+    }
+
+    /// Is what is written synced? Also what is to be read again: before that it would come from memory.
+    pub(crate) fn syncs(&self) -> bool {
+        self.durable || self.verify == Verify::End
     }
 }

@@ -396,12 +396,12 @@ fn write_directory(
         "INSERT INTO place (path) VALUES (?) ON CONFLICT DO UPDATE SET path = path RETURNING id",
     )?;
     let place: i64 = set.query_row([bytes(place)], |row| row.get(0))?;
-    // A directory that was made and not finished yet stays so.
+    // A directory that was made and not finished yet stays so, and one that could not be finished becomes so.
     let mut set = change.prepare_cached(
         "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, 0, ?) \
          ON CONFLICT DO UPDATE SET generation = excluded.generation, \
          is_of_tree = max(is_of_tree, excluded.is_of_tree), \
-         state = CASE WHEN is_made AND state = 4 THEN 1 WHEN state IN (4, 5) THEN 0 ELSE state END, reason = NULL, remedy = NULL RETURNING id",
+         state = CASE WHEN state IN (4, 5) THEN is_made ELSE state END, reason = NULL, remedy = NULL RETURNING id",
     )?;
     let values = params![bytes(source), bytes(target), place, is_of_tree, generation];
     Ok((set.query_row(values, |row| row.get(0))?, place))

@@ -46,7 +46,7 @@ pub(crate) struct HardLink {
 }
 
 const ITEM: &str = "e.id, e.directory, e.kind, d.source, coalesce(e.source_name, e.name), d.target, e.name, \
-                    e.size_bytes, e.state, d.is_of_tree, e.modified_ns";
+                    e.size_bytes, e.state, d.is_of_tree, e.modified_ns, e.checksum";
 
 fn item(row: &Row) -> rusqlite::Result<Item> {
     let state: i64 = row.get(8)?;
@@ -63,6 +63,7 @@ fn item(row: &Row) -> rusqlite::Result<Item> {
             .unwrap_or(State::Planned),
         is_named: !row.get::<_, bool>(9)?,
         modified_ns: row.get(10)?,
+        checksum: row.get::<_, Option<i64>>(11)?.map(i64::cast_unsigned),
     })
 }
 
@@ -134,8 +135,8 @@ impl Journal {
             let rows = statement.query_map(params![id, limit], |row| {
                 Ok(HardLink {
                     item: item(row)?,
-                    first: path_at(row, 11)?.join(path_at(row, 12)?),
-                    first_has_arrived: row.get::<_, i64>(13)? == State::Placed as i64,
+                    first: path_at(row, 12)?.join(path_at(row, 13)?),
+                    first_has_arrived: row.get::<_, i64>(14)? == State::Placed as i64,
                 })
             })?;
             rows.collect()
@@ -260,13 +261,21 @@ impl Journal {
         })
     }
 
-    /// Forgets the pieces that another start of the machine copied, since they may not have reached its
-    /// disk, and those of another size: `cut` names both.
+    /// Forgets what another start of the machine left half done, since it may not have reached its disk, and
+    /// pieces of another size: `cut` names both.
     pub(crate) fn keep_pieces_of(&self, cut: &str) -> Result<(), Error> {
-        if self.meta::<String>("pieces")?.as_deref() == Some(cut) {
+        let before = self.meta::<String>("pieces")?;
+        if before.as_deref() == Some(cut) {
             return Ok(());
         }
-        self.with(|connection| connection.execute("DELETE FROM piece", []))?;
+        self.with(|connection| {
+            // What was found at its place while it was planned is no work of a staging before.
+            if before.is_some() {
+                let half_done = "UPDATE entry SET state = 1 WHERE state IN (2, 3)";
+                connection.execute(half_done, [])?;
+            }
+            connection.execute("DELETE FROM piece", [])
+        })?;
         self.set_meta("pieces", cut)
     }
 

@@ -56,9 +56,9 @@ pub enum StageVerb {
 pub enum VerifyWhen {
     /// Never
     Off,
-    /// While copying; the journal keeps them
+    /// Of what is read; what a killed staging left half done is compared with them, what was written just now is not
     Copy,
-    /// Also of what was written, which is read again
+    /// Also of what was written: it is synced and read again before it gets its name, and compared
     End,
 }
 

@@ -41,7 +41,7 @@ impl Order {
             workers: threads.unwrap_or(others.workers),
             workers_on_large: threads.unwrap_or(others.workers_on_large),
             piece_bytes: self.how.piece,
-            durable: self.is_out,
+            past_page_cache: self.is_out,
             verify: self.how.verify.into(),
             checksum: self.how.checksum,
             bytes_per_s_max: self.how.rate,

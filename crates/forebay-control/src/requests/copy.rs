@@ -73,9 +73,12 @@ fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
     let journal = Journal::in_memory()?;
     journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
     journal.plan(&[transfer(copy)])?;
+    let is_out = copy.direction == Direction::Out;
+    let mut persistent = shared.persistent.iter();
     let options = Options {
         workers: 1, // requests are carried out side by side, not the parts of one
-        durable: copy.direction == Direction::Out,
+        durable: is_out || persistent.any(|one| copy.inner.starts_with(&one.root)),
+        past_page_cache: is_out,
         verify: shared.verify,
         ..Options::of(&format!("{}-{}", shared.tag, task.serial))
     };
