@@ -13,7 +13,7 @@ use forebay_host::{clock, files, machine};
 use forebay_mover::Journal;
 use serde::{Deserialize, Serialize};
 
-use crate::{DrainTo, Error};
+use crate::{DrainTo, Error, StagingWish};
 
 /// Where records of I/O lie, below a state directory (docs/profiles.md).
 pub(crate) const PROFILES: &str = "profiles";
@@ -89,6 +89,9 @@ pub struct Record {
     /// The same, where no stage_out line says it.
     #[serde(default)]
     pub drain_to: Vec<DrainTo>,
+    /// How its staging copies, also where another process goes on with it.
+    #[serde(default)]
+    pub staging: StagingWish,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
     /// The record of its I/O, which stays.
@@ -124,6 +127,7 @@ impl Record {
             persistent: Vec::new(),
             stage_out: Vec::new(),
             drain_to: Vec::new(),
+            staging: StagingWish::default(),
             emulation: None,
             profile: None,
         })
