@@ -5,8 +5,8 @@ import pathlib
 import time
 
 import pytest
-from job import DW, KILL
-from killing import UNRECORDED_S, killed_at
+from job import DW, KILL, until
+from killing import UNRECORDED_S, has_ended, in_between, killed_at
 from slow import MODEL
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -78,14 +78,6 @@ def test_discarding_takes_half_staged_files_away_too(job, slow):
     job.leaves_nothing()
 
 
-def has_ended(process):
-    """One that is killed lives on while what only it held is freed."""
-    try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
     job.in_memory()
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
@@ -101,6 +93,32 @@ def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
     assert done.returncode == 0, done.stderr
     assert parts() == []
     job.leaves_nothing()
+
+
+@pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
+def test_a_keeper_that_dies_while_clean_looks_at_it_is_no_error(job, call, looks_at, arrives):
+    """Either the memory is lost, or clean is in the view already and stages out."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    ended, number = set(), 1
+    while True:
+        for name in ("running", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (keeper,) = map(int, job.keepers())
+
+        def dies():
+            os.kill(keeper, KILL)
+            until(lambda: has_ended(keeper))
+
+        code = in_between(job, call, number, f"/proc/{keeper}/{looks_at}", dies, "clean", "--kill")
+        assert code in (0, None), number
+        job.leaves_nothing()
+        if code is None:
+            break
+        ended.add((job.directory / "results" / "it").exists())
+        number += 1
+    assert ended == arrives
 
 
 def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
