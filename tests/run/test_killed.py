@@ -1,5 +1,6 @@
 """`forebay run` is killed at each call that makes or takes away something; `forebay clean` then finds all of it."""
 
+import json
 import os
 import pathlib
 import time
@@ -31,6 +32,37 @@ def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
             raise AssertionError(f"killed at {call} number {number}") from left
         number += 1
     assert number > 1, f"the job never calls {call}"
+
+
+BEGINS = ("symlink", "rename", "bind", "clone", "clone3", "vfork")
+
+
+@pytest.mark.parametrize("options", [[], ["--drain", "*", "--on-close", "*=true"]], ids=["alone", "watched"])
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_killed_anywhere_before_its_script_a_job_has_nothing_that_must_arrive(job, store, options):
+    """And from the script's first step on, all of it must."""
+    job.script("touch began; mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    if store == "memory":
+        job.in_memory()
+    began = set()
+    for call in BEGINS:
+        number = 1
+        while killed_at(job, call, number, "run", *job.where, *options, "job.sh"):
+            until(lambda: not any(one["processes"] for one in json.loads(job.command("status", "--json").stdout)))
+            done = job.command("clean")
+            assert done.returncode == 0, (call, number, done.stderr)
+            has_begun = (job.directory / "began").exists()
+            assert (job.directory / "results" / "it").exists() == has_begun, (call, number)
+            began.add(has_begun)
+            for name in ("began", "results/it"):
+                (job.directory / name).unlink(missing_ok=True)
+            number += 1
+        for name in ("began", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+    assert began == {True, False}
+    time.sleep(UNRECORDED_S)
+    assert job.command("clean").returncode == 0
+    job.leaves_nothing()
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])

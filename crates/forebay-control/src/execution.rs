@@ -18,6 +18,7 @@ use crate::launcher::is_launcher;
 use crate::order::Output;
 use crate::placement::namespace_directory;
 use crate::profile::{Profile, Recording};
+use crate::record::Prepared;
 use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
 
@@ -40,6 +41,8 @@ pub(crate) enum Program<'a> {
 
 /// What is run in the allocation, and how.
 pub(crate) struct Execution<'a> {
+    /// What is written down as it begins.
+    pub(crate) begins: Option<&'a Prepared>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,
     pub(crate) works_in: &'a Path,
@@ -181,6 +184,9 @@ impl Running<'_> {
             process.envs(profile.environment(recording, launcher, life.watcher));
         }
         process.envs(execution.environment);
+        if let Some(begins) = execution.begins {
+            begins.takes_its_place_in(&mut process)?;
+        }
         self.persistents.destroy(life)?; // all that can be known to fail has not
         life.watcher.running(&life.job_id);
         Ok(start_job(process)?)
