@@ -176,7 +176,7 @@ pub struct One {
 pub struct Retry {
     /// The staging, or the job
     pub id: String,
-    /// Return at once
+    /// Return at once; of a staging, not of a job
     #[arg(long)]
     pub background: bool,
     /// Print one JSON object
