@@ -152,6 +152,16 @@ impl Recorded {
         !self.record.stages_out() && !is_asked()
     }
 
+    /// May its programs have asked for something to be staged out, so that only its own machine can tell?
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        let record = &self.record;
+        let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
+        let is_out_of_sight = |place: &Place| place.mounted || files::status(&place.root).is_err();
+        let is_unknown = record.place.as_ref().is_some_and(is_out_of_sight);
+        has_begun && !record.keep && !record.stages_out() && is_unknown
+    }
+
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
