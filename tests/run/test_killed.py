@@ -91,6 +91,22 @@ def left_and_clean_killed_at(job, call: str, number: int) -> bool:
     return killed_at(job, call, number, "clean", "--kill") is not None
 
 
+@pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
+def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
+    """Its run is slow to write its record."""
+    filled = job.temporary / "forebay-1000"
+    number, code = 1, 0
+    while code is not None:
+        filled.mkdir()
+        code = in_between(job, call, number, filled, (filled / "script").mkdir, "clean")
+        assert filled.exists() == (code == 0), number
+        if filled.exists():
+            (filled / "script").rmdir()
+            filled.rmdir()
+        number += 1
+    assert number > 2 or call != "statx"
+
+
 @pytest.fixture
 def slow(job):
     model = job.directory.parent / "slow.toml"

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forebay_host::files::{self, Kind};
 use forebay_host::process::{self, Caught, Identity};
-use forebay_host::{clock, files, machine, namespace};
+use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
@@ -409,10 +410,13 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
     for name in files::names_in(&temporary)? {
         let id = name.to_str().and_then(|name| name.strip_prefix("forebay-"));
         let path = temporary.join(&name);
-        let ours = || files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
-        let empty = || ours() && files::names_in(&path).is_ok_and(|names| names.is_empty());
-        if id.is_some_and(|id| was_never_recorded(id, records)) && empty() {
-            gone(files::remove_tree(&path))?;
+        let ours = || {
+            let status = files::status_of_name(&path);
+            status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == machine::user_id())
+        };
+        if id.is_some_and(|id| was_never_recorded(id, records)) && ours() {
+            // Whoever has not recorded it yet may do so just now.
+            gone(files::remove_empty(&path))?;
         }
     }
     for path in &records.begun {
