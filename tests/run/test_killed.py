@@ -10,6 +10,7 @@ from job import DW, KILL, until
 from killing import UNRECORDED_S, has_ended, in_between, killed_at
 from slow import MODEL
 
+ROOMY = DW.replace("64MiB", "256MiB")
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
 
@@ -141,6 +142,25 @@ def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
     assert done.returncode == 0, done.stderr
     assert parts() == []
     job.leaves_nothing()
+
+
+def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
+    """Its process is there as long as that takes, which is longer than clean takes to look at it."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 200M /dev/zero > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", ROOMY, STAGE_OUT)
+    for _ in range(3):
+        (job.directory / "running").unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (one,) = json.loads(job.command("status", "--json").stdout)
+        (keeper,) = map(int, job.keepers())
+        for process in [*one["processes"], keeper]:
+            os.kill(process, KILL)
+            until(lambda: process == keeper or has_ended(process))
+        done = job.command("clean", one["job_id"])
+        assert done.returncode == 0, done.stderr
+        assert not (job.directory / "results").exists()
+        until(lambda: has_ended(keeper))
+        job.leaves_nothing()
 
 
 @pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
