@@ -1,6 +1,7 @@
 """Interrupting `forebay` at a call of its own."""
 
 import contextlib
+import pathlib
 import signal
 import subprocess
 import time
@@ -15,10 +16,11 @@ def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int
     return process.pid if process.wait(timeout=60) == -signal.SIGKILL else None
 
 
-def traced(job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null") -> subprocess.Popen:
-    """Starts forebay, to which this happens at its calls of that name (strace --inject); `told` tells of them."""
+def traced(job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null", path=None) -> subprocess.Popen:
+    """Starts forebay, to which this happens at its calls of that name (strace --inject), or only at those on a path;
+    `told` tells of them."""
     command = ["strace", "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]
-    command += ["-e", f"inject={call}:{happens}", job.forebay, *words]
+    command += ["-e", f"inject={call}:{happens}", *(["-P", path] if path else []), job.forebay, *words]
     return subprocess.Popen(
         command, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -43,7 +45,34 @@ def held_at(job, call: str, is_there, *words):
         process.wait()
 
 
+def in_between(job, call: str, number: int, path, happens, *words) -> int | None:
+    """Stops forebay at its n-th such call on a path, lets something happen, lets it go on; how it ended. None if it
+    makes no such call."""
+    told = job.directory.parent / "told"
+    told.write_text("")
+    with contextlib.ExitStack() as last:
+        process = traced(job, call, f"signal=STOP:when={number}", *words, told=told, path=path)
+        last.callback(process.kill)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and "stopped by SIGSTOP" not in told.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        if process.poll() is None:
+            happens()
+            goes_on(process)
+            return process.wait(timeout=60)
+    return None
+
+
 def goes_on(process: subprocess.Popen) -> None:
     """Lets it go until it is stopped the next time."""
     process.send_signal(signal.SIGCONT)
     time.sleep(0.01)
+
+
+def has_ended(process):
+    """One that is killed lives on while what only it held is freed."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True

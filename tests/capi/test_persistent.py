@@ -7,7 +7,8 @@ import re
 import time
 
 import pytest
-from job import KILL
+from job import KILL, until
+from killing import has_ended, in_between
 from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
 from staged import traced_calls
 
@@ -112,6 +113,37 @@ def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(as
     assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert destroyed(job).returncode == 0
     only_jobs_are_gone(job)
+
+
+def test_requests_that_go_with_the_memory_while_clean_looks_keep_it_from_being_destroyed(asking):
+    job = asking.job
+    made(job)
+    where = job.where
+    asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)
+    ended, number = set(), 1
+    while None not in ended:
+        for path in (job.directory / "asked", asking.pfs / "f"):
+            path.unlink(missing_ok=True)
+        job.in_memory()
+        job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
+        job.where = where
+        (keeper,) = map(int, job.keepers())
+
+        def dies():
+            os.kill(keeper, KILL)
+            until(lambda: has_ended(keeper))
+
+        ((id,),) = (path.name.split("-")[:1] for path in job.state.glob("*.json"))
+        code = in_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)
+        has_arrived = (asking.pfs / "f").exists()
+        assert (code, has_arrived) in ((None, True), (0, True), (1, False)), number
+        if not has_arrived:
+            assert destroyed(job).returncode == 1
+            assert job.command("clean", "--discard", "--kill").returncode == 0
+        ended.add(code)
+        number += 1
+    assert ended == {None, 0, 1}
+    only_jobs_are_gone(job, "proj1")
 
 
 def test_what_was_asked_for_is_not_forgotten_while_its_store_is_not_mounted(asking):

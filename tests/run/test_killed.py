@@ -1,14 +1,16 @@
 """`forebay run` is killed at each call that makes or takes away something; `forebay clean` then finds all of it."""
 
+import json
 import os
 import pathlib
 import time
 
 import pytest
-from job import DW, KILL
-from killing import UNRECORDED_S, killed_at
+from job import DW, KILL, until
+from killing import UNRECORDED_S, has_ended, in_between, killed_at
 from slow import MODEL
 
+ROOMY = DW.replace("64MiB", "256MiB")
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
 
@@ -31,6 +33,37 @@ def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
             raise AssertionError(f"killed at {call} number {number}") from left
         number += 1
     assert number > 1, f"the job never calls {call}"
+
+
+BEGINS = ("symlink", "rename", "bind", "clone", "clone3", "vfork")
+
+
+@pytest.mark.parametrize("options", [[], ["--drain", "*", "--on-close", "*=true"]], ids=["alone", "watched"])
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_killed_anywhere_before_its_script_a_job_has_nothing_that_must_arrive(job, store, options):
+    """And from the script's first step on, all of it must."""
+    job.script("touch began; mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    if store == "memory":
+        job.in_memory()
+    began = set()
+    for call in BEGINS:
+        number = 1
+        while killed_at(job, call, number, "run", *job.where, *options, "job.sh"):
+            until(lambda: not any(one["processes"] for one in json.loads(job.command("status", "--json").stdout)))
+            done = job.command("clean")
+            assert done.returncode == 0, (call, number, done.stderr)
+            has_begun = (job.directory / "began").exists()
+            assert (job.directory / "results" / "it").exists() == has_begun, (call, number)
+            began.add(has_begun)
+            for name in ("began", "results/it"):
+                (job.directory / name).unlink(missing_ok=True)
+            number += 1
+        for name in ("began", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+    assert began == {True, False}
+    time.sleep(UNRECORDED_S)
+    assert job.command("clean").returncode == 0
+    job.leaves_nothing()
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
@@ -59,6 +92,22 @@ def left_and_clean_killed_at(job, call: str, number: int) -> bool:
     return killed_at(job, call, number, "clean", "--kill") is not None
 
 
+@pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
+def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
+    """Its run is slow to write its record."""
+    filled = job.temporary / "forebay-1000"
+    number, code = 1, 0
+    while code is not None:
+        filled.mkdir()
+        code = in_between(job, call, number, filled, (filled / "script").mkdir, "clean")
+        assert filled.exists() == (code == 0), number
+        if filled.exists():
+            (filled / "script").rmdir()
+            filled.rmdir()
+        number += 1
+    assert number > 2 or call != "statx"
+
+
 @pytest.fixture
 def slow(job):
     model = job.directory.parent / "slow.toml"
@@ -78,14 +127,6 @@ def test_discarding_takes_half_staged_files_away_too(job, slow):
     job.leaves_nothing()
 
 
-def has_ended(process):
-    """One that is killed lives on while what only it held is freed."""
-    try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
     job.in_memory()
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
@@ -101,6 +142,50 @@ def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
     assert done.returncode == 0, done.stderr
     assert parts() == []
     job.leaves_nothing()
+
+
+def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
+    """Its process is there as long as that takes, which is longer than clean takes to look at it."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 200M /dev/zero > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", ROOMY, STAGE_OUT)
+    for _ in range(3):
+        (job.directory / "running").unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (one,) = json.loads(job.command("status", "--json").stdout)
+        (keeper,) = map(int, job.keepers())
+        for process in [*one["processes"], keeper]:
+            os.kill(process, KILL)
+            until(lambda: process == keeper or has_ended(process))
+        done = job.command("clean", one["job_id"])
+        assert done.returncode == 0, done.stderr  # a keeper that was not given its end yet is entered
+        until(lambda: has_ended(keeper))
+        job.leaves_nothing()
+
+
+@pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
+def test_a_keeper_that_dies_while_clean_looks_at_it_is_no_error(job, call, looks_at, arrives):
+    """Either the memory is lost, or clean is in the view already and stages out."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    ended, number = set(), 1
+    while True:
+        for name in ("running", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (keeper,) = map(int, job.keepers())
+
+        def dies():
+            os.kill(keeper, KILL)
+            until(lambda: has_ended(keeper))
+
+        code = in_between(job, call, number, f"/proc/{keeper}/{looks_at}", dies, "clean", "--kill")
+        assert code in (0, None), number
+        job.leaves_nothing()
+        if code is None:
+            break
+        ended.add((job.directory / "results" / "it").exists())
+        number += 1
+    assert ended == arrives
 
 
 def test_the_state_of_the_emulation_goes_with_the_job(job, slow):

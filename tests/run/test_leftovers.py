@@ -273,6 +273,34 @@ def test_another_machines_leftover_is_left_to_it(job):
     job.leaves_nothing()
 
 
+def test_gather_names_a_job_of_another_machine_whose_programs_may_have_asked_for_something(job):
+    job.in_memory()
+    job.script(BODY, DW)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    here = job.command("gather")
+    assert here.returncode == 0 and here.stdout == "nothing is left on any node\n", here.stderr
+    (path,) = job.state.glob("*.json")
+    own = path.read_text()
+    id = json.loads(own)["id"]
+    there = {"host": "elsewhere.example", "boot_id": "another"}
+    path.write_text(json.dumps(json.loads(own) | there))
+    done = job.command("gather", "--nodes", "elsewhere.example")
+    assert done.returncode == 1 and "nothing is left" not in done.stdout + done.stderr
+    assert f"error: elsewhere.example: job {id} may hold what its programs asked for" in done.stderr
+    assert f"hint: run forebay clean {id} there" in done.stderr
+    (told,) = json.loads(job.command("gather", "--json").stdout)
+    assert (told["node"], told["unknown"]) == ("elsewhere.example", [id])
+    for settled in ({"phase": "preparing"}, {"keep": True}):
+        path.write_text(json.dumps(json.loads(own) | there | settled))
+        assert job.command("gather").stdout == "nothing is left on any node\n"
+    path.write_text(own)
+    assert job.command("clean", id).returncode == 0
+    job.leaves_nothing()
+
+
 def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
     broken = job.state / "1.json"
     broken.write_text("{")

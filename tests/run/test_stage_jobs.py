@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from job import DW, finished
+from job import DW, KILL, finished, until
 from staged import stage
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -75,6 +75,9 @@ def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
     assert failure["path"].endswith("/out/y") and "a directory stands at its place" in failure["reason"]
     assert stage(job, "wait", left["job_id"]).returncode == 123
     (job.directory / "results" / "y").rmdir()
+    refused = stage(job, "retry", "--background", left["job_id"])
+    assert refused.returncode == 1 and "is not staged in the background" in refused.stderr, refused.stderr
+    assert "hint: " in refused.stderr and not (job.directory / "results" / "y").exists()
     assert stage(job, "retry", left["job_id"]).returncode == 0
     job.leaves_nothing()
 
@@ -115,18 +118,77 @@ def test_ids_of_nothing_and_of_jobs_that_stage_nothing(job):
     job.leaves_nothing()
 
 
+def reading_again(job, *words):
+    """A command of forebay, and how often it dropped what it had written from memory to read it again."""
+    traced = ["strace", "-D", "-f", "-qq", "-o", str(job.directory / "calls"), "-e", "trace=fadvise64"]
+    job.forebay, own = traced[0], job.forebay
+    try:
+        ran = job.command(*traced[1:], own, *words)
+    finally:
+        job.forebay = own
+    return ran, (job.directory / "calls").read_text().count("POSIX_FADV_DONTNEED")
+
+
+def killed_in_its_stage_out(job, *options):
+    """A job killed while it stages out two small files; its id."""
+    job.script(WRITES.replace("8M", "512K"), DW, STAGE_OUT)
+    process = job.start("--stage-rate", "128KiB", *options)
+    job.stop_when(process, lambda: list(job.directory.rglob("*.part")), KILL)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    assert one["undrained"]
+    return one["job_id"]
+
+
+NO_LIMIT = ["--stage-rate", "1TB/s"]
+
+
+@pytest.mark.parametrize("verb", [["clean"], ["stage", "retry"]], ids=["clean", "retry"])
+def test_how_a_killed_run_was_to_stage_holds_for_who_goes_on_with_it(job, verb):
+    id = killed_in_its_stage_out(job, "--stage-verify", "end")
+    done, read_again = reading_again(job, *verb, id)
+    assert done.returncode == 0, done.stderr
+    assert read_again == 2
+    assert (job.directory / "results" / "x").stat().st_size == 512 << 10
+    job.leaves_nothing()
+
+
+def test_what_clean_is_told_counts_more_than_what_the_run_was_told(job):
+    id = killed_in_its_stage_out(job, "--stage-verify", "end")
+    done, read_again = reading_again(job, "clean", "--stage-verify", "copy", *NO_LIMIT, id)
+    assert (done.returncode, read_again) == (0, 0), done.stderr
+    job.leaves_nothing()
+
+
+def test_the_limit_of_a_killed_run_holds_for_clean(job):
+    id = killed_in_its_stage_out(job)
+    cleaning = job.forebay_starts("clean")
+    until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
+    assert shown(job, "cancel", id)["missing_files"] > 0
+    done = finished(cleaning)
+    assert done.returncode == 123, done.stderr
+    assert job.command("clean", *NO_LIMIT).returncode == 0
+    job.leaves_nothing()
+
+
+def test_a_record_of_an_older_version_is_understood(job):
+    id = killed_in_its_stage_out(job, "--stage-verify", "end")
+    (path,) = job.state.glob("*.json")
+    record = json.loads(path.read_text())
+    assert record.pop("staging") == {"verify": "end", "bytes_per_s_max": 128 << 10}
+    path.write_text(json.dumps(record))
+    done, read_again = reading_again(job, "clean", id)
+    assert (done.returncode, read_again) == (0, 0), done.stderr
+    job.leaves_nothing()
+
+
 @pytest.mark.parametrize("drains", [[], ["--drain", "*"]], ids=["stage out", "drain"])
 def test_what_leaves_is_read_again_where_that_is_asked_for(job, drains):
     """What was drained does not count as arrived any sooner than what is staged out."""
     waits = f"; {job.forebay} drain wait" if drains else ""
     job.script(WRITES + waits, DW, STAGE_OUT)
-    traced = ["strace", "-D", "-f", "-qq", "-o", job.directory / "calls", "-e", "trace=fadvise64"]
-    job.forebay, own = traced[0], job.forebay
-    ran = job.command(*map(str, traced[1:]), own, "run", "--json", *job.where, *drains, "--stage-verify", "end", "job.sh")
-    job.forebay = own
+    ran, read_again = reading_again(job, "run", "--json", *job.where, *drains, "--stage-verify", "end", "job.sh")
     assert ran.returncode == 0, ran.stderr
-    calls = (job.directory / "calls").read_text()
-    assert calls.count("POSIX_FADV_DONTNEED") >= 2, calls
+    assert read_again >= 2
     if drains:
         assert json.loads(ran.stdout.splitlines()[-1])["drain"]["done"] == 2, ran.stdout
     wrong = job.run("--stage-rate", "0")

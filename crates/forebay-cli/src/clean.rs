@@ -149,7 +149,7 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     let how = Cleaning {
         discard: arguments.discard,
         end_processes: arguments.kill,
-        staging: arguments.staging.wish(),
+        staging: arguments.staging.wish(recorded.record.staging),
     };
     // Where no stage-out was begun, nobody has counted.
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());

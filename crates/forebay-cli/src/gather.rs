@@ -59,18 +59,22 @@ struct Gathered {
     bytes: u64,
     /// Files that did not arrive.
     failures: usize,
+    /// Jobs that may hold what their programs asked for: only the node itself can tell.
+    unknown: Vec<String>,
     error: Option<String>,
 }
 
 type Asked = (String, Vec<String>);
+/// Ids of jobs, by the node that holds them.
+type Held = BTreeMap<String, Vec<String>>;
 
 pub fn gather(arguments: &GatherArguments) -> i32 {
-    let held = match held(&arguments.nodes) {
+    let (held, unknown) = match held(&arguments.nodes) {
         Ok(held) => held,
         Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
     };
     for node in &arguments.nodes {
-        if !held.contains_key(node) {
+        if !held.contains_key(node) && !unknown.contains_key(node) {
             say(&format!("{node}: nothing is left there"));
         }
     }
@@ -83,6 +87,7 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
             .collect();
         gathered.extend(begun.into_iter().map(|(asked, child)| finish(asked, child)));
     }
+    add_unknown(&mut gathered, unknown);
     let code = gathered.iter().map(complain).max().unwrap_or(0);
     if arguments.json {
         return json(&gathered, code);
@@ -93,26 +98,47 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     data(&table(&gathered), code)
 }
 
-/// The jobs that left something to be staged out, by the node that holds it.
-fn held(wanted: &[String]) -> Result<BTreeMap<String, Vec<String>>, forebay_control::Error> {
+fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
+    for (node, jobs) in unknown {
+        match gathered.iter_mut().find(|one| one.node == node) {
+            Some(one) => one.unknown = jobs,
+            None => gathered.push(Gathered {
+                node,
+                unknown: jobs,
+                ..Gathered::default()
+            }),
+        }
+    }
+}
+
+/// The jobs that left something to be staged out; and those of which only their node can tell.
+fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
         warn(&format!("cannot read {}: {reason}", path.display()));
     }
-    let mut held: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let (mut held, mut unknown) = (Held::new(), Held::new());
     for recorded in records.found {
-        let left = match recorded.state()? {
+        let host = &recorded.record.host;
+        if !wanted.is_empty() && !wanted.contains(host) {
+            continue;
+        }
+        let state = recorded.state()?;
+        let left = match &state {
             State::Left { .. } | State::Elsewhere => {
                 recorded.is_undrained() && !recorded.is_only_the_users()
             }
             State::Running | State::Lost | State::Unreachable => false,
         };
+        let into = match state {
+            _ if left => &mut held,
+            State::Elsewhere if recorded.may_be_asked() => &mut unknown,
+            _ => continue,
+        };
         let record = recorded.record;
-        if left && (wanted.is_empty() || wanted.contains(&record.host)) {
-            held.entry(record.host).or_default().push(record.id);
-        }
+        into.entry(record.host).or_default().push(record.id);
     }
-    Ok(held)
+    Ok((held, unknown))
 }
 
 /// Starts `forebay clean` on the node.
@@ -220,7 +246,13 @@ fn complain(gathered: &Gathered) -> i32 {
         hint("mend the cause and run forebay gather again");
         return STAGE_OUT_INCOMPLETE;
     }
-    0
+    for id in &gathered.unknown {
+        error(&format!(
+            "{node}: job {id} may hold what its programs asked for; only {node} can tell"
+        ));
+        hint(&format!("run forebay clean {id} there"));
+    }
+    i32::from(!gathered.unknown.is_empty())
 }
 
 fn table(gathered: &[Gathered]) -> String {
@@ -229,8 +261,8 @@ fn table(gathered: &[Gathered]) -> String {
     table.set_header(["NODE", "JOBS", "FILES", "BYTES", "NOT ARRIVED"]);
     for node in gathered {
         let failures = match &node.error {
-            Some(_) => "?".to_owned(),
-            None => node.failures.to_string(),
+            None if node.unknown.is_empty() => node.failures.to_string(),
+            _ => "?".to_owned(),
         };
         table.add_row([
             node.node.clone(),

@@ -58,7 +58,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refu
     };
     let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
-    order.staging = arguments.staging.wish();
+    order.staging = arguments.staging.wish(order.staging);
     order.deadline = arguments.deadline.wishes();
     let drain = wished(arguments)?;
     order.drain = &drain;

@@ -395,6 +395,15 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
 fn again(retry: &Retry) -> Result<i32, Refused> {
     let id = &retry.id;
     if with_id(id)?.is_none() && jobs::with_id(id)?.is_some() {
+        if retry.background {
+            // Its data may lie in the job's view, which whoever goes on has to take away afterwards.
+            return Err(Refused(
+                format!("{id} is a job: what is left of it is not staged in the background"),
+                Some(format!(
+                    "forebay stage retry {id} waits for its end, as forebay clean {id}"
+                )),
+            ));
+        }
         return Ok(crate::clean::one(id, retry.json));
     }
     let staging = found(id)?;

@@ -17,6 +17,7 @@ use crate::launcher::is_launcher;
 use crate::order::Output;
 use crate::placement::namespace_directory;
 use crate::profile::{Profile, Recording};
+use crate::record::Prepared;
 use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
 
@@ -39,6 +40,8 @@ pub(crate) enum Program<'a> {
 
 /// What is run in the allocation, and how.
 pub(crate) struct Execution<'a> {
+    /// What is written down as it begins.
+    pub(crate) begins: Option<&'a Prepared>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,
     pub(crate) works_in: &'a Path,
@@ -180,6 +183,9 @@ impl Running<'_> {
             process.envs(profile.environment(recording, launcher, life.watcher));
         }
         process.envs(execution.environment);
+        if let Some(begins) = execution.begins {
+            begins.takes_its_place_in(&mut process)?;
+        }
         self.persistents.destroy_and_start(life, || {
             life.watcher.running(&life.job_id);
             start_job(process)

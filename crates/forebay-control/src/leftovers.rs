@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forebay_host::files::{self, Kind};
 use forebay_host::process::{self, Caught, Identity};
-use forebay_host::{clock, files, machine, namespace};
+use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
 use crate::persistent::{Roots, asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
-use crate::record::{Phase, Record, Recorded, Records};
+use crate::record::{Phase, Place, Record, Recorded, Records};
 use crate::requests::{open_in, remove_parts};
 use crate::staging::{StageOut, Staging};
 use crate::{Direction, Error, RUN_VARIABLE, Staged, StagingWish, Watcher};
@@ -66,13 +67,10 @@ impl Recorded {
         if same_boot && record.process.is_alive() {
             return Ok(State::Running);
         }
-        let keeper = record
-            .keeper
-            .filter(|keeper| same_boot && keeper.is_alive());
         match &record.place {
             // A job that ends well takes its record away last.
             Some(_) | None if files::status(self.path()).is_err() => return Ok(State::Running),
-            Some(place) if place.mounted && keeper.is_none() => {
+            Some(place) if place.mounted && !(same_boot && self.view_is_held()) => {
                 // Its processes may write in what it does not own.
                 return match record.persistent.is_empty() {
                     true => Ok(State::Lost),
@@ -158,6 +156,16 @@ impl Recorded {
         !self.record.stages_out() && !is_asked()
     }
 
+    /// May its programs have asked for something to be staged out, so that only its own machine can tell?
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        let record = &self.record;
+        let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
+        let is_out_of_sight = |place: &Place| place.mounted || files::status(&place.root).is_err();
+        let is_unknown = record.place.as_ref().is_some_and(is_out_of_sight);
+        has_begun && !record.keep && !record.stages_out() && is_unknown
+    }
+
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
@@ -208,6 +216,7 @@ impl Recorded {
             }
             State::Left { .. } | State::Lost | State::Unreachable => {}
         }
+        let (state, is_inside) = self.go_inside(state, how)?;
         if state == State::Lost {
             // What lay in the job's own allocation cannot be drained any more; the rest can.
             self.update(|record| {
@@ -215,14 +224,10 @@ impl Recorded {
                 record.drain_to.clear();
             })?;
         }
-        let undrained = self.is_undrained();
-        let drains = undrained && !how.discard;
+        let drains = is_inside || (!how.discard && self.is_undrained());
         self.remove_half_done(state == State::Lost || !drains, watcher);
-        let staged = if drains {
-            Some(self.drain(how.staging, caught, watcher)?)
-        } else {
-            None
-        };
+        let drained = drains.then(|| self.drain(is_inside, how.staging, caught, watcher));
+        let staged = drained.transpose()?;
         if staged
             .as_ref()
             .is_some_and(|staged| !staged.failures.is_empty())
@@ -242,7 +247,7 @@ impl Recorded {
         if let Some(Err(error)) = self.record.profile.as_deref().map(complete_killed) {
             watcher.warning(&error.to_string());
         }
-        self.take_away(staged.is_some())?;
+        self.take_away(is_inside)?;
         drop(lock);
         Ok(staged)
     }
@@ -268,17 +273,39 @@ impl Recorded {
         }
     }
 
+    /// Enters the job's view if something is to be staged out. Are we inside, and what is the matter with the job
+    /// now? Its keeper may die at any moment: what could not be read in its memory then was not nothing.
+    fn go_inside(&self, state: State, how: Cleaning) -> Result<(State, bool), Error> {
+        let Some(keeper) = self.record.keeper.filter(|_| !how.discard) else {
+            return Ok((state, false));
+        };
+        let mut entered = Ok(false);
+        if self.is_undrained() && self.view_is_held() {
+            entered = namespace::enter(keeper).map(|()| true);
+        }
+        let is_memory = |place: &Place| place.mounted;
+        match entered {
+            Ok(true) => Ok((state, true)),
+            entered if self.view_is_held() => Ok((state, entered.map_err(Error::View)?)),
+            _ if self.record.place.as_ref().is_some_and(is_memory) => Ok((State::Lost, false)),
+            _ => Ok((state, false)),
+        }
+    }
+
+    fn view_is_held(&self) -> bool {
+        self.record.keeper.is_some_and(Identity::holds_view)
+    }
+
     fn drain(
         &self,
+        is_inside: bool,
         how: StagingWish,
         caught: Caught,
         watcher: &dyn Watcher,
     ) -> Result<Staged, Error> {
-        match self.record.keeper {
-            Some(keeper) if keeper.is_alive() => namespace::enter(keeper).map_err(Error::View)?,
+        if self.record.keeper.is_some() && !is_inside {
             // The destinations may be paths that only the view showed.
-            Some(_) => return Err(Error::ViewIsGone(self.data().unwrap_or_default())),
-            None => {}
+            return Err(Error::ViewIsGone(self.data().unwrap_or_default()));
         }
         let events = caught.watch(self.record.keeper);
         let place = self.record.place.as_ref();
@@ -386,10 +413,13 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
     for name in files::names_in(&temporary)? {
         let id = name.to_str().and_then(|name| name.strip_prefix("forebay-"));
         let path = temporary.join(&name);
-        let ours = || files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
-        let empty = || ours() && files::names_in(&path).is_ok_and(|names| names.is_empty());
-        if id.is_some_and(|id| was_never_recorded(id, records)) && empty() {
-            gone(files::remove_tree(&path))?;
+        let ours = || {
+            let status = files::status_of_name(&path);
+            status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == machine::user_id())
+        };
+        if id.is_some_and(|id| was_never_recorded(id, records)) && ours() {
+            // Whoever has not recorded it yet may do so just now.
+            gone(files::remove_empty(&path))?;
         }
     }
     for path in &records.begun {

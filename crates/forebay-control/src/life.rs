@@ -106,6 +106,7 @@ impl Held {
         let recorded = record.and_then(|mut record| {
             record.emulation = order.emulation.map(Path::to_path_buf);
             record.keep = order.keep;
+            record.staging = order.staging;
             let recorded = record.keep(is_profiled)?;
             match directory.is_recorded() {
                 Ok(()) => Ok(recorded),

@@ -5,15 +5,17 @@
 //! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification); where
 //! that cannot be written, in the directory for temporary files.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use forebay_directive::Stage;
-use forebay_host::process::Identity;
+use forebay_host::process::{self, Identity};
 use forebay_host::{clock, files, machine};
 use forebay_mover::Journal;
 use serde::{Deserialize, Serialize};
 
-use crate::{DrainTo, Error};
+use crate::{DrainTo, Error, StagingWish};
 
 /// Where records of I/O lie, below a state directory (docs/profiles.md).
 pub(crate) const PROFILES: &str = "profiles";
@@ -89,6 +91,9 @@ pub struct Record {
     /// The same, where no stage_out line says it.
     #[serde(default)]
     pub drain_to: Vec<DrainTo>,
+    /// How its staging copies, also where another process goes on with it.
+    #[serde(default)]
+    pub staging: StagingWish,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
     /// The record of its I/O, which stays.
@@ -102,6 +107,19 @@ pub struct Recorded {
     /// What it says.
     pub record: Record,
     path: PathBuf,
+}
+
+/// A change of a record that is still to take its place.
+pub(crate) struct Prepared {
+    fresh: PathBuf,
+    path: PathBuf,
+}
+
+impl Prepared {
+    /// It does as this process begins.
+    pub(crate) fn takes_its_place_in(&self, process: &mut Command) -> forebay_host::Result<()> {
+        process::renames_first(process, &self.fresh, &self.path)
+    }
 }
 
 impl Record {
@@ -124,6 +142,7 @@ impl Record {
             persistent: Vec::new(),
             stage_out: Vec::new(),
             drain_to: Vec::new(),
+            staging: StagingWish::default(),
             emulation: None,
             profile: None,
         })
@@ -205,6 +224,19 @@ impl Recorded {
         Ok(self.write()?)
     }
 
+    /// The same, but on disk it is so only once a process begins that is given the result.
+    pub(crate) fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
+        change(&mut self.record);
+        let text = self.text()?;
+        let prepared = Prepared {
+            fresh: self.fresh(),
+            path: self.path.clone(),
+        };
+        let mut file = files::open_to_write(&prepared.fresh)?;
+        files::named(file.write_all(&text), "write", &prepared.fresh)?;
+        Ok(prepared)
+    }
+
     /// Has no other job whose record lies in the same directory this id?
     pub(crate) fn is_alone(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
@@ -264,9 +296,12 @@ impl Recorded {
 
     /// Whoever reads it sees it whole, before or after.
     fn write(&self) -> forebay_host::Result<()> {
+        files::write_whole(&self.path, &self.fresh(), &self.text()?)
+    }
+
+    fn text(&self) -> forebay_host::Result<Vec<u8>> {
         let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
-        let text = files::named(text, "write down", &self.path)?;
-        files::write_whole(&self.path, &self.fresh(), &text)
+        files::named(text, "write down", &self.path)
     }
 }
 

@@ -66,18 +66,19 @@ impl Running<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
-        let elsewhere = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
-        recorded.update(|record| {
-            record.phase = Phase::Running;
-            record.stage_out.clone_from(&life.request.stage_out);
-            record.drain_to = elsewhere;
-        })?;
         let guard = self.guard(stage_in.as_ref(), drain.as_ref());
         let recording = life.order.recording.as_ref();
         let requests = self.requests()?;
         let socket = requests.iter().map(Requests::variable);
         let environment = socket.collect();
+        // There may be data in the allocation that exist nowhere else from the moment in which the script begins.
+        let begins = recorded.prepare(|record| {
+            record.phase = Phase::Running;
+            record.stage_out.clone_from(&life.request.stage_out);
+            record.drain_to = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
+        })?;
         let execution = Execution {
+            begins: Some(&begins),
             program: Program::Script(life.order.script),
             submitted_in: &life.submitted_in,
             works_in: &life.works_in,
@@ -87,7 +88,6 @@ impl Running<'_> {
             guard: guard.as_ref(),
             recording: profile.zip(recording),
         };
-        // From here on there may be data in the allocation that exist nowhere else.
         let run = || self.execute_with_events(&execution);
         let executed = match &drain {
             Some(drain) => drain.around(recorded, run),

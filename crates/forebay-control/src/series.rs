@@ -173,6 +173,7 @@ impl Running<'_> {
             None => None,
         };
         let execution = Execution {
+            begins: None,
             program: match &run.what {
                 What::Script(_) => Program::Script(script),
                 What::Command(words) => Program::Command(words),

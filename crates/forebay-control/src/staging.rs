@@ -10,6 +10,7 @@ use forebay_mover::{
     Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
 };
 use forebay_store::Allocation;
+use serde::{Deserialize, Serialize};
 
 use crate::drain::{DrainTo, plan_elsewhere};
 use crate::journals::STAGE_OUT;
@@ -20,7 +21,7 @@ use crate::requests::{are_open_in, plan_requests};
 use crate::{Direction, Error, Staged, Watcher};
 
 /// What the user wants of a job's own staging.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagingWish {
     /// When checksums are taken.
     pub verify: Verify,

@@ -255,6 +255,17 @@ pub fn remove_file(path: &Path) -> Result<()> {
     on(fs::remove_file(path), "remove", path)
 }
 
+/// Removes a directory, unless something is in it.
+///
+/// # Errors
+/// As `rmdir(2)`.
+pub fn remove_empty(path: &Path) -> Result<()> {
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => on(removed, "remove", path),
+    }
+}
+
 /// Removes a directory with all that is in it; links are removed, not followed. Directories that
 /// their owner had closed to himself are opened first.
 ///

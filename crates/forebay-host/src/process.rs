@@ -5,6 +5,7 @@
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
 mod answer;
+mod first_act;
 mod group;
 mod origin;
 mod stops;
@@ -26,6 +27,7 @@ use signal_hook::iterator::Signals;
 use crate::{Result, clock, on};
 
 pub use answer::answer_of;
+pub use first_act::renames_first;
 pub use group::{Group, GroupNumber};
 pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;

@@ -1,5 +1,7 @@
 //! How a staging copies.
 
+use serde::{Deserialize, Serialize};
+
 /// Threads that copy, where nobody says how many. Small files mostly wait for their file system, whatever the
 /// number of processors.
 const WORKERS: usize = 12;
@@ -21,7 +23,8 @@ pub enum Placing {
 }
 
 /// Whether checksums are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// None.
     Off,

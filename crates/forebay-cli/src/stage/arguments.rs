@@ -73,38 +73,30 @@ impl From<VerifyWhen> for Verify {
 }
 
 /// How the staging of a job itself copies.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct JobStagingArguments {
-    /// When checksums of what is staged in and out, or drained, are taken
-    #[arg(long, value_name = "WHEN", default_value = "copy")]
-    pub stage_verify: VerifyWhen,
-    /// Stage no more than so many bytes in a second, for example 500MB/s
+    /// When checksums of what is staged in and out, or drained, are taken [default: copy; of clean: as the job was run]
+    #[arg(long, value_name = "WHEN")]
+    pub stage_verify: Option<VerifyWhen>,
+    /// Stage no more than so many bytes in a second, for example 500MB/s [default of clean: as the job was run]
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub stage_rate: Option<u64>,
-}
-
-impl Default for JobStagingArguments {
-    fn default() -> Self {
-        Self {
-            stage_verify: VerifyWhen::Copy,
-            stage_rate: None,
-        }
-    }
 }
 
 impl JobStagingArguments {
     /// The same as words of a command line.
     pub fn words(&self) -> Vec<String> {
-        let when = self.stage_verify.to_possible_value();
+        let when = self.stage_verify.and_then(|when| when.to_possible_value());
         let when = when.map(|when| format!("--stage-verify={}", when.get_name()));
         let rate = self.stage_rate.map(|rate| format!("--stage-rate={rate}"));
         when.into_iter().chain(rate).collect()
     }
 
-    pub fn wish(&self) -> StagingWish {
+    /// What is not said here is as it was.
+    pub fn wish(&self, was: StagingWish) -> StagingWish {
         StagingWish {
-            verify: self.stage_verify.into(),
-            bytes_per_s_max: self.stage_rate,
+            verify: self.stage_verify.map_or(was.verify, Verify::from),
+            bytes_per_s_max: self.stage_rate.or(was.bytes_per_s_max),
         }
     }
 }
@@ -184,7 +176,7 @@ pub struct One {
 pub struct Retry {
     /// The staging, or the job
     pub id: String,
-    /// Return at once
+    /// Return at once; of a staging, not of a job
     #[arg(long)]
     pub background: bool,
     /// Print one JSON object

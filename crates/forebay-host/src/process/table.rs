@@ -52,6 +52,15 @@ impl Identity {
         stat.is_some_and(|stat| stat.started_ticks == self.started_ticks && !stat.ended)
     }
 
+    /// Does it hold a view of its own still? One that is killed counts as alive while the memory that only it held
+    /// is freed; nobody can reach that any more.
+    #[must_use]
+    pub fn holds_view(self) -> bool {
+        // Its root goes before its name spaces do.
+        let root = std::fs::read_link(format!("/proc/{}/root", self.pid));
+        self.is_alive() && !root.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// Kills it, if it is there.
     pub fn kill(self) {
         if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.is_alive()) {
