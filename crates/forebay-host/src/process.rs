@@ -11,7 +11,7 @@ mod stops;
 mod table;
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -74,6 +74,8 @@ pub struct Events {
     others: RefCell<HashSet<i32>>,
     /// These, and the keeper of a view, which wait(2) does not report.
     left_out: RefCell<HashSet<i32>>,
+    /// How those of the first did that have ended before somebody waited for them.
+    ended: RefCell<HashMap<i32, Ended>>,
 }
 
 /// What became of the processes a job had left behind.
@@ -218,6 +220,7 @@ impl Caught {
             bell,
             others: RefCell::new(others),
             left_out: RefCell::new(left_out),
+            ended: RefCell::default(),
         }
     }
 }
@@ -277,7 +280,7 @@ impl Events {
         let mut asked = None;
         let mut deadline = None;
         loop {
-            if let (_, Some(ended)) = reap(Some(job.pid)) {
+            if let (_, Some(ended)) = self.reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             let mut why = None;
@@ -329,7 +332,7 @@ impl Events {
         // A limit beyond what the clock can count is none.
         let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
         loop {
-            if let (_, Some(ended)) = reap(Some(job.pid)) {
+            if let (_, Some(ended)) = self.reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             match self.next(deadline) {
@@ -386,7 +389,7 @@ impl Events {
     /// Has every process of the job ended, threads and all? As the reaper we have no child left
     /// then: the kernel says so, where a look through /proc can miss one that is just being made.
     fn all_gone(&self) -> Result<bool> {
-        let (children_left, _) = reap(None);
+        let (children_left, _) = self.reap(None);
         if !children_left {
             return Ok(true);
         }
@@ -440,6 +443,30 @@ impl Events {
         Ok(())
     }
 
+    /// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
+    /// was among them, or was left out and has ended before.
+    fn reap(&self, wanted: Option<Pid>) -> (bool, Option<Ended>) {
+        let mut ended = self.ended.borrow_mut();
+        let mut found = wanted.and_then(|wanted| ended.remove(&wanted.as_raw_pid()));
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let exit = status.exit_status().map(Ended::Exit);
+                    let how = exit.or_else(|| status.terminating_signal().map(Ended::Signal));
+                    let pid = pid.as_raw_pid();
+                    if wanted.is_some_and(|wanted| wanted.as_raw_pid() == pid) {
+                        found = how;
+                    } else if self.others.borrow().contains(&pid) {
+                        ended.extend(how.map(|how| (pid, how)));
+                    }
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return (true, found),
+                Err(_) => return (false, found),
+            }
+        }
+    }
+
     /// The next event; `None` when the deadline has passed first.
     fn next(&self, deadline: Option<std::time::Instant>) -> Option<i32> {
         let Some(deadline) = deadline else {
@@ -491,23 +518,6 @@ fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
         &path,
     )?;
     Ok(Job { pid, in_our_group })
-}
-
-/// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
-/// was among them.
-fn reap(wanted: Option<Pid>) -> (bool, Option<Ended>) {
-    let mut found = None;
-    loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if Some(pid) == wanted => {
-                let exit = status.exit_status().map(Ended::Exit);
-                found = exit.or_else(|| status.terminating_signal().map(Ended::Signal));
-            }
-            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return (true, found),
-            Err(_) => return (false, found),
-        }
-    }
 }
 
 fn us() -> i32 {
