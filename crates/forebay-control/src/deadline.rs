@@ -278,6 +278,7 @@ impl<'a> Guard<'a> {
     /// Its script has ended: what runs still gets no signal before the end.
     pub(crate) fn script_has_ended(&self) {
         locked(&self.said).signalled = true;
+        locked(&self.wanted).take_if(|wanted| *wanted != Wanted::End);
     }
 
     /// What is reckoned with now, as far as the job's own drain shows it.
