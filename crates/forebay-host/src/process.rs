@@ -5,6 +5,7 @@
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
 mod answer;
+mod ended;
 mod group;
 mod origin;
 mod stops;
@@ -26,6 +27,7 @@ use signal_hook::iterator::Signals;
 use crate::{Result, clock, on};
 
 pub use answer::answer_of;
+pub use ended::Ended;
 pub use group::{Group, GroupNumber};
 pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;
@@ -36,26 +38,6 @@ use table::{children_of, processes};
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
 const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It returned this exit status.
-    Exit(i32),
-    /// This signal killed it.
-    Signal(i32),
-}
-
-impl Ended {
-    /// The status a shell would report: the exit status, or 128 and the signal.
-    #[must_use]
-    pub fn shell_status(self) -> i32 {
-        match self {
-            Self::Exit(status) => status,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
-}
 
 /// Signals are caught and kept until [`Caught::watch`] looks at them.
 pub struct Caught {
@@ -447,24 +429,22 @@ impl Events {
     /// was among them, or was left out and has ended before.
     fn reap(&self, wanted: Option<Pid>) -> (bool, Option<Ended>) {
         let mut ended = self.ended.borrow_mut();
-        let mut found = wanted.and_then(|wanted| ended.remove(&wanted.as_raw_pid()));
-        loop {
+        let wanted = wanted.map(Pid::as_raw_pid);
+        let is_kept = |pid: i32| wanted == Some(pid) || self.others.borrow().contains(&pid);
+        let children_left = loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    let exit = status.exit_status().map(Ended::Exit);
-                    let how = exit.or_else(|| status.terminating_signal().map(Ended::Signal));
-                    let pid = pid.as_raw_pid();
-                    if wanted.is_some_and(|wanted| wanted.as_raw_pid() == pid) {
-                        found = how;
-                    } else if self.others.borrow().contains(&pid) {
-                        ended.extend(how.map(|how| (pid, how)));
-                    }
+                Ok(Some((pid, status))) if is_kept(pid.as_raw_pid()) => {
+                    ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
                 }
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(None) => return (true, found),
-                Err(_) => return (false, found),
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break true,
+                Err(_) => break false,
             }
-        }
+        };
+        (
+            children_left,
+            wanted.and_then(|wanted| ended.remove(&wanted)),
+        )
     }
 
     /// The next event; `None` when the deadline has passed first.
