@@ -305,30 +305,75 @@ def test_ctrl_c_ends_the_commands_too(plotted):
     plotted.leaves_nothing()
 
 
+def of_ours(job, name):
+    """Processes of the job's `forebay run` whose command line has this."""
+    mine = f"TMPDIR={job.temporary}\0".encode()
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with (
+                open(f"/proc/{entry}/cmdline", "rb") as words,
+                open(f"/proc/{entry}/environ", "rb") as environment,
+            ):
+                if name in words.read() and mine in environment.read():
+                    found.append(int(entry))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
 def test_killed_the_watching_process_and_its_commands_end_too(plotted):
     begun = plotted.directory / "begun"
     plotted.body("echo 1 > b.nc; sleep 600")
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 601')
     plotted.stop_when(process, begun.exists, KILL)
-    mine = f"TMPDIR={plotted.temporary}\0".encode()
-
-    def of_ours(name):
-        for entry in os.listdir("/proc"):
-            try:
-                with (
-                    open(f"/proc/{entry}/cmdline", "rb") as words,
-                    open(f"/proc/{entry}/environ", "rb") as environment,
-                ):
-                    if entry.isdigit() and name in words.read() and mine in environment.read():
-                        return True
-            except OSError:
-                continue
-        return False
-
-    assert of_ours(b"sleep\x00600")  # the job itself stays
-    until(lambda: not of_ours(b"sleep\x00601") and not of_ours(b"--beside-job"))
+    assert of_ours(plotted, b"sleep\x00600")  # the job itself stays
+    until(lambda: not of_ours(plotted, b"sleep\x00601") and not of_ours(plotted, b"--beside-job"))
     assert plotted.command("clean", "--kill").returncode == 0
     plotted.leaves_nothing()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_where_the_watch_alone_is_killed_its_commands_do_not_write_into_the_stage_out(plotted, goes_on):
+    """While the script runs, and when only its commands do."""
+    begun = plotted.directory / "begun"
+    wait = "until [ -e go ]; do sleep 0.01; done" if goes_on else f'until [ -e "{begun}" ]; do sleep 0.01; done'
+    plotted.body("echo 1 > b.nc", f'(cd "{plotted.directory}"; {wait}; exec sleep 0.602)')
+    process = plotted.start("--json", "--on-close", f'*.nc=touch "{begun}"; sleep 601; touch "$DW_JOB_STRIPED/pictures/late"')
+    until(begun.exists)
+    if not goes_on:
+        until(lambda: of_ours(plotted, b"sleep\x000.602"))
+        until(lambda: not of_ours(plotted, b"sleep\x000.602"))
+    (watch,) = of_ours(plotted, b"--beside-job")
+    os.kill(watch, KILL)
+    (plotted.directory / "go").touch()
+    out, err = process.communicate(timeout=60)
+    account = json.loads(out)
+    assert of_ours(plotted, b"sleep\x00601") == []
+    assert (process.returncode, account["leftover_processes"] > 0) == (0, True), err
+    assert "on close: the watching process was killed" in err
+    plotted.leaves_nothing()
+
+
+def test_commands_on_close_end_in_time_for_the_stage_out(plotted):
+    plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc; echo 3 > c.nc")
+    soon = ("--deadline", "0:14", "--drain-margin", "0:01")
+    done = plotted.run("--json", *soon, "--on-close", "*.nc=sleep 600")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"], account["deadline"]["ended_job"]) == (0, 0, True), done.stderr
+    commands = account["on_close"]
+    assert [commands[name] for name in ("closed", "done", "failed", "not_run")] == [2, 0, 1, 1]
+    assert commands["failures"][0][2] == "the command was ended by signal 15"
+    assert os.listdir(plotted.pfs) == ["a.png"] and account["not_safe"] is None
+    plotted.leaves_nothing()
+
+
+def test_what_a_signal_before_the_end_is_for_is_the_script_alone(plotted):
+    plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc")
+    soon = ("--deadline", "0:20", "--drain-margin", "0:01", "--signal-before", "USR1@3")
+    done = plotted.run("--json", *soon, "--on-close", "*.nc=trap 'touch signalled' USR1; sleep 600 & wait")
+    told = json.loads(done.stdout)["deadline"]
+    assert told["ended_job"] and not (plotted.directory / "signalled").exists(), done.stderr
 
 
 def test_without_a_burst_buffer_there_is_nothing_to_watch(job):

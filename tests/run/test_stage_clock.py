@@ -1,5 +1,6 @@
 """Staging where times are odd: files from the past and the future, and a wall clock that jumps both ways."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -80,3 +81,24 @@ def test_a_job_does_not_care_for_a_clock_that_jumps(job, store, jumping):
     assert (job.directory / "drained").read_text() == (job.directory / "results" / "a").read_text() == "input\n"
     assert (job.directory / "results" / "b").read_text() == "b\n"
     job.leaves_nothing()
+
+
+TEN_YEARS_S = 10 * 365 * 24 * 3600
+
+
+@pytest.mark.parametrize(
+    ("by_s", "deadline", "goes_on_s", "code"),
+    [(TEN_YEARS_S, "0:24", 4, 0), (-TEN_YEARS_S, "0:12", 60, 124)],
+    ids=["ahead", "back"],
+)
+def test_the_end_of_a_job_comes_neither_early_nor_late_under_a_clock_that_jumps(job, jumping, by_s, deadline, goes_on_s, code):
+    """Looks are taken every 3.3 s at most."""
+    job.script(
+        f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; touch jumped; exec sleep {goes_on_s}",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
+    jumps = {"CLOCK_JUMPS_WHEN": str(job.directory / "jumped"), "CLOCK_JUMPS_BY_S": str(by_s)}
+    done = job.run("--json", "--deadline", deadline, "--drain-margin", "0:01", **jumping, **jumps)
+    assert (done.returncode, json.loads(done.stdout)["deadline"]["ended_job"]) == (code, code == 124), done.stderr
+    assert (job.directory / "results" / "x").read_text() == "x\n"

@@ -29,6 +29,7 @@ use policy::{Action, Said, Situation, Terms, decide};
 
 pub use not_safe::NotSafe;
 pub use rate::Measured;
+use rate::Rate;
 
 /// Kept free before the end: a part of the time there is, and no more than so much.
 const MARGIN_SHARE: f64 = 0.05;
@@ -94,16 +95,22 @@ pub(crate) struct Guard<'a> {
     watcher: &'a dyn Watcher,
     wishes: &'a DeadlineWishes,
     stage_in: Option<Staged>,
+    /// Stage-out writes no more than this.
+    bytes_per_s_max: Option<u64>,
     /// The end that the user says.
     given: Option<End>,
     /// Not settled: nobody was asked yet. None: the job has no end, or it cannot be known.
     duty: OnceLock<Option<Duty>>,
     wanted: Mutex<Option<Wanted>>,
+    said: Mutex<Said>,
 }
 
 /// What there is to do where the end is known.
 struct Duty {
+    /// With the speed that was known then.
     terms: Terms,
+    rate_from: Measured,
+    end: Mutex<End>,
     account: Mutex<DeadlineAccount>,
 }
 
@@ -115,6 +122,7 @@ impl<'a> Guard<'a> {
         stage_out: StageOut<'a>,
         drain: Option<&'a Drain<'a>>,
         stage_in: Option<&Staged>,
+        bytes_per_s_max: Option<u64>,
         watcher: &'a dyn Watcher,
     ) -> Option<Self> {
         let given = wishes.end_after;
@@ -125,9 +133,11 @@ impl<'a> Guard<'a> {
             watcher,
             wishes,
             stage_in: stage_in.cloned(),
+            bytes_per_s_max,
             given,
             duty: OnceLock::new(),
             wanted: Mutex::new(None),
+            said: Mutex::default(),
         })
     }
 
@@ -175,9 +185,10 @@ impl<'a> Guard<'a> {
 
     fn settled(&self, end: End) -> Duty {
         let wishes = self.wishes;
-        let left_s = end.unix_s - clock::unix_seconds();
+        let left_s = end.left_s();
         let margin_s = (left_s * MARGIN_SHARE).clamp(0.0, MARGIN_S_MAX);
-        let (bytes_per_s, measured) = rate::rate(wishes.drain_bytes_per_s, self.stage_in.as_ref());
+        let rate = rate::rate(wishes.drain_bytes_per_s, self.stage_in.as_ref());
+        let Rate { bytes_per_s, from } = rate.at_most(self.bytes_per_s_max);
         let terms = Terms {
             bytes_per_s,
             margin_s: wishes
@@ -187,7 +198,7 @@ impl<'a> Guard<'a> {
             signal_s: wishes.signal.map(|signal| signal.before.as_secs_f64()),
         };
         self.watcher.explain(&format!(
-            "the job ends in {left_s:.0} s, as {} says; stage-out is reckoned with {:.0} MB/s ({measured:?}), \
+            "the job ends in {left_s:.0} s, as {} says; stage-out is reckoned with {:.0} MB/s ({from:?}), \
              and {:.0} s are kept free",
             end.told_by,
             bytes_per_s / 1e6,
@@ -197,13 +208,15 @@ impl<'a> Guard<'a> {
             end_unix_s: end.unix_s,
             told_by: end.told_by,
             drain_bytes_per_s: bytes_per_s,
-            drain_rate_from: measured,
+            drain_rate_from: from,
             warnings: Vec::new(),
             signalled: None,
             ended_job: false,
         };
         Duty {
             terms,
+            rate_from: from,
+            end: Mutex::new(end),
             account: Mutex::new(account),
         }
     }
@@ -222,7 +235,6 @@ impl<'a> Guard<'a> {
         let Some(duty) = self.duty(&go_on) else {
             return;
         };
-        let mut said = Said::default();
         let mut ask_again_s = duty.left_s() / 2.0;
         let mut trouble = None;
         while go_on() {
@@ -233,31 +245,62 @@ impl<'a> Guard<'a> {
             let Some(now) = self.look(duty, &go_on, &mut trouble) else {
                 return;
             };
-            let next_s = match decide(&now, &duty.terms, &said) {
+            let terms = self.terms(duty);
+            let said = *locked(&self.said);
+            let next_s = match decide(&now, &terms, &said) {
                 Action::GoOn(seconds) => seconds,
                 Action::Warn => {
-                    said.warned_bytes = now.bytes.max(1);
-                    self.warn(duty, &now);
+                    locked(&self.said).warned_bytes = now.bytes.max(1);
+                    self.warn(duty, &now, &terms);
                     0.0
                 }
                 // The limit may have been extended meanwhile.
                 Action::Signal | Action::End if self.end_has_moved(duty, &go_on) => 0.0,
                 Action::Signal | Action::End if !go_on() => return,
                 Action::Signal => {
-                    said.signalled = true;
+                    locked(&self.said).signalled = true;
                     if let Some(signal) = self.wishes.signal {
                         self.want(Wanted::Signal(signal.signal), bell);
                     }
                     1.0
                 }
                 Action::End => {
-                    self.tell_of_the_end(duty, &now);
+                    self.tell_of_the_end(duty, &now, &terms);
                     return self.want(Wanted::End, bell);
                 }
             };
             if is_over(Duration::from_secs_f64(next_s)) {
                 return;
             }
+        }
+    }
+
+    /// Its script has ended: what runs still gets no signal before the end.
+    pub(crate) fn script_has_ended(&self) {
+        locked(&self.said).signalled = true;
+        locked(&self.wanted).take_if(|wanted| *wanted != Wanted::End);
+    }
+
+    /// What is reckoned with now, as far as the job's own drain shows it.
+    fn terms(&self, duty: &Duty) -> Terms {
+        let first = Rate {
+            bytes_per_s: duty.terms.bytes_per_s,
+            from: duty.rate_from,
+        };
+        let rate = first.or_drain(self.drain.and_then(Drain::bytes_per_s));
+        let mut account = locked(&duty.account);
+        if account.drain_rate_from != rate.from {
+            self.watcher.explain(&format!(
+                "stage-out is now reckoned with {:.0} MB/s ({:?})",
+                rate.bytes_per_s / 1e6,
+                rate.from
+            ));
+        }
+        account.drain_bytes_per_s = rate.bytes_per_s;
+        account.drain_rate_from = rate.from;
+        Terms {
+            bytes_per_s: rate.bytes_per_s,
+            ..duty.terms
         }
     }
 
@@ -323,7 +366,7 @@ impl<'a> Guard<'a> {
             bytes: open.bytes,
             look_s: 0.0,
         };
-        now.is_near(&duty.terms)
+        now.is_near(&self.terms(duty))
     }
 
     fn want(&self, wanted: Wanted, bell: &Bell) {
@@ -383,15 +426,14 @@ impl<'a> Guard<'a> {
         let Ok(end) = end::ask(go_on) else {
             return false;
         };
-        let mut account = locked(&duty.account);
         // No limit any more is a limit that never comes.
         let end = end.unwrap_or_else(|| end::after(NEVER_S, "the scheduler"));
-        let moved_s = end.unix_s - account.end_unix_s;
+        let moved_s = end.left_s() - duty.left_s();
         if moved_s.abs() < end.exact_within_s {
             return false;
         }
-        account.end_unix_s = end.unix_s;
-        drop(account);
+        locked(&duty.account).end_unix_s = end.unix_s;
+        *locked(&duty.end) = end;
         let direction = if moved_s > 0.0 { "later" } else { "earlier" };
         self.watcher.note(&format!(
             "the scheduler now ends the job {direction} than it said"
@@ -399,8 +441,8 @@ impl<'a> Guard<'a> {
         true
     }
 
-    fn warn(&self, duty: &Duty, now: &Situation) {
-        let (files, needed_s) = (now.files, now.needed_s(&duty.terms));
+    fn warn(&self, duty: &Duty, now: &Situation, terms: &Terms) {
+        let (files, needed_s) = (now.files, now.needed_s(terms));
         self.warning(duty, format!(
             "{} in {files} files are not safe yet: stage-out takes about {}, and the job ends in {}",
             HumanBytes(now.bytes),
@@ -409,8 +451,8 @@ impl<'a> Guard<'a> {
         ));
     }
 
-    fn tell_of_the_end(&self, duty: &Duty, now: &Situation) {
-        let (files, needed_s) = (now.files, now.needed_s(&duty.terms));
+    fn tell_of_the_end(&self, duty: &Duty, now: &Situation, terms: &Terms) {
+        let (files, needed_s) = (now.files, now.needed_s(terms));
         let fits = if needed_s > now.left_s {
             ": not all of it will fit"
         } else {
@@ -433,7 +475,7 @@ impl<'a> Guard<'a> {
 
 impl Duty {
     fn left_s(&self) -> f64 {
-        locked(&self.account).end_unix_s - clock::unix_seconds()
+        locked(&self.end).left_s()
     }
 }
 

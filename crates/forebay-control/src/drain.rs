@@ -12,6 +12,7 @@ mod pattern;
 mod queue;
 mod report;
 mod rules;
+mod speed;
 mod wish;
 
 use std::collections::HashSet;
@@ -37,6 +38,7 @@ use copying::{Coarse, Copying, finish_directories};
 use into::{DrainedInto, tag};
 use queue::{Copied, Item, Queue};
 use rules::{Rule, Rules};
+use speed::Speed;
 
 use door::DOOR;
 pub use door::{Question, ask};
@@ -68,6 +70,7 @@ pub(crate) struct Drain<'a> {
     queue: Mutex<Queue>,
     changed: Condvar,
     coarse: Mutex<Vec<Coarse>>,
+    speed: Mutex<Speed>,
     /// Held while directories are made at a destination.
     making: Mutex<()>,
     began: Instant,
@@ -103,6 +106,7 @@ impl<'a> Drain<'a> {
             rules: Mutex::new(rules),
             changed: Condvar::new(),
             coarse: Mutex::default(),
+            speed: Mutex::default(),
             making: Mutex::default(),
             began: clock::now(),
         }))
@@ -258,6 +262,7 @@ impl<'a> Drain<'a> {
             making: &self.making,
             tag: tag(self.directory.id(), number),
             verify: self.verify,
+            speed: rule.rate_bytes_per_s.is_none().then_some(&self.speed),
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };
@@ -279,6 +284,11 @@ impl<'a> Drain<'a> {
             let waited = self.changed.wait_timeout(queue, left);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// How fast it goes where no rate holds it back; none as long as too little was copied to tell.
+    pub(crate) fn bytes_per_s(&self) -> Option<f64> {
+        locked(&self.speed).bytes_per_s(clock::now())
     }
 
     /// Tells the journal of the stage-out what has arrived although it does not look so. Returns how many

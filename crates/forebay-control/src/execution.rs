@@ -94,53 +94,49 @@ impl Running<'_> {
         let life = self.life;
         let job = self.start(execution)?;
         let started = clock::now();
-        let ended = self.wait(job, execution);
-        let executed = ended.and_then(|(ended, asked)| {
-            let seconds = started.elapsed().as_secs_f64();
-            let status = status(ended, asked);
-            let for_stage_out = execution.guard.is_some_and(Guard::has_ended_job);
-            let over_time_limit = asked == Some(Asked::TimeLimit) && !for_stage_out;
-            if over_time_limit {
-                life.watcher
-                    .warning("the job was ended: its time limit was reached");
-            }
-            life.watcher.ended(&life.job_id, status, seconds);
-            Ok(Executed {
-                status,
-                seconds,
-                over_time_limit,
-                signal: match ended {
-                    Ended::Signal(signal) => Some(signal),
-                    Ended::Exit(_) => None,
-                },
-                leftovers: self.events.end_leftovers(LEFTOVER_GRACE)?,
-            })
-        });
-        let executed = executed.map_err(|error| Error::LostSight { error, kept: None })?;
-        if executed.leftovers != Leftovers::default() {
-            life.watcher.leftovers(&executed.leftovers);
+        let guard = execution.guard;
+        let ended = self.wait(job, guard, execution.time_limit, JOB_GRACE);
+        let (ended, asked) = ended.map_err(|error| Error::LostSight { error, kept: None })?;
+        let seconds = started.elapsed().as_secs_f64();
+        let status = status(ended, asked);
+        let for_stage_out = guard.is_some_and(Guard::has_ended_job);
+        let over_time_limit = asked == Some(Asked::TimeLimit) && !for_stage_out;
+        if over_time_limit {
+            life.watcher
+                .warning("the job was ended: its time limit was reached");
         }
-        Ok(executed)
+        life.watcher.ended(&life.job_id, status, seconds);
+        Ok(Executed {
+            status,
+            seconds,
+            over_time_limit,
+            signal: match ended {
+                Ended::Signal(signal) => Some(signal),
+                Ended::Exit(_) => None,
+            },
+            leftovers: self.end_leftovers()?,
+        })
     }
 
+    /// Waits for its end while the guard looks. `grace` is what it has then at the limit or at the guard's word.
     fn wait(
         &self,
         job: Job,
-        execution: &Execution,
+        guard: Option<&Guard>,
+        limit: Option<Duration>,
+        grace: Duration,
     ) -> forebay_host::Result<(Ended, Option<Asked>)> {
         // A limit beyond what the clock can count is none.
-        let limit = execution.time_limit;
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
             // The scheduler has sent the same to the job's processes, and kills us soon.
-            Asked::Signal(_) if execution.guard.is_some_and(Guard::is_on_duty) => SCHEDULER_GRACE,
-            _ => JOB_GRACE,
+            Asked::Signal(_) if guard.is_some_and(Guard::is_on_duty) => SCHEDULER_GRACE,
+            Asked::Signal(_) => JOB_GRACE,
+            Asked::TimeLimit => grace,
         };
         let look = |events: &Events| {
             let over = limit.is_some_and(|limit| limit <= clock::now());
-            let end = execution
-                .guard
-                .map_or(Ok(false), |guard| guard.obey(events))?;
+            let end = guard.map_or(Ok(false), |guard| guard.obey(events))?;
             Ok(if over || end {
                 Step::End
             } else {
@@ -150,7 +146,7 @@ impl Running<'_> {
         let bell = self.events.bell();
         std::thread::scope(|scope| {
             let (ended, stop) = mpsc::channel();
-            if let Some(guard) = execution.guard {
+            if let Some(guard) = guard {
                 scope.spawn(move || guard.watch(&stop, &bell));
             }
             let waited = self.events.wait(job, grace, look);
@@ -250,16 +246,47 @@ impl Running<'_> {
         self.set_up(&mut process, execution)?;
         let roots = space.roots(&self.life.request);
         let beside = Beside::start(process, words, &roots, &self.events)?;
-        let executed = self.execute(execution)?;
+        let mut executed = self.execute(execution)?;
         let is_late = execution.guard.is_some_and(Guard::has_ended_job);
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
         let in_order = !is_late && !is_stopped;
-        let handled = beside.end(in_order, &self.events);
+        let handled = beside.end(in_order, &self.events, |beside| {
+            self.wait_for_commands(beside, execution, in_order)
+        });
         let handled = handled.unwrap_or_else(|error| {
             self.life.watcher.warning(&error.to_string());
             Handled::default()
         });
+        // Where the process that watches was killed, its commands may write still.
+        let leftovers = self.end_leftovers()?;
+        let (before, after) = (&mut executed.leftovers, leftovers);
+        before.found += after.found.saturating_sub(before.remaining.len());
+        before.remaining = after.remaining;
         Ok((executed, Some(handled)))
+    }
+
+    /// The commands go on as long as the guard lets them. Where its word or a scheduler's has ended the job, the
+    /// time is stage-out's.
+    fn wait_for_commands(
+        &self,
+        beside: Job,
+        execution: &Execution,
+        in_order: bool,
+    ) -> forebay_host::Result<(Ended, Option<Asked>)> {
+        let guard = execution.guard;
+        guard.inspect(|guard| guard.script_has_ended());
+        let at_once = !in_order && guard.is_some_and(Guard::is_on_duty);
+        let limit = at_once.then_some(Duration::ZERO);
+        self.wait(beside, guard.filter(|_| in_order), limit, SCHEDULER_GRACE)
+    }
+
+    fn end_leftovers(&self) -> Result<Leftovers, Error> {
+        let ended = self.events.end_leftovers(LEFTOVER_GRACE);
+        let leftovers = ended.map_err(|error| Error::LostSight { error, kept: None })?;
+        if leftovers != Leftovers::default() {
+            self.life.watcher.leftovers(&leftovers);
+        }
+        Ok(leftovers)
     }
 
     fn command(&self, execution: &Execution) -> Result<Command, Error> {

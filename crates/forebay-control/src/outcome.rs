@@ -96,6 +96,8 @@ pub struct Staged {
     pub bytes: u64,
     /// Those of the files that were there already, as they should be.
     pub unchanged_files: u64,
+    /// Bytes that were copied: neither holes nor what was there already.
+    pub copied_bytes: u64,
     /// Files and links that have not arrived.
     pub missing_files: u64,
     /// Their bytes.
@@ -126,6 +128,7 @@ impl Staged {
         let Number { files, bytes } = moved.counts.missing();
         Self {
             unchanged_files: moved.unchanged_files,
+            copied_bytes: moved.copied_bytes,
             missing_files: files,
             missing_bytes: bytes,
             notes: notes

@@ -282,6 +282,7 @@ impl Running<'_> {
             self.stage_out(drain),
             drain,
             stage_in,
+            life.order.staging.bytes_per_s_max,
             life.watcher,
         )?;
         guard.begin();

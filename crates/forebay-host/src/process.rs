@@ -5,6 +5,7 @@
 //! polls while a job runs: the end of a process and a signal to us arrive as events.
 
 mod answer;
+mod ended;
 mod first_act;
 mod group;
 mod origin;
@@ -12,7 +13,7 @@ mod stops;
 mod table;
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -27,6 +28,7 @@ use signal_hook::iterator::Signals;
 use crate::{Result, clock, on};
 
 pub use answer::answer_of;
+pub use ended::Ended;
 pub use first_act::renames_first;
 pub use group::{Group, GroupNumber};
 pub use stops::{Bell, Stops};
@@ -38,26 +40,6 @@ use table::{children_of, processes};
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
 const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It returned this exit status.
-    Exit(i32),
-    /// This signal killed it.
-    Signal(i32),
-}
-
-impl Ended {
-    /// The status a shell would report: the exit status, or 128 and the signal.
-    #[must_use]
-    pub fn shell_status(self) -> i32 {
-        match self {
-            Self::Exit(status) => status,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
-}
 
 /// Signals are caught and kept until [`Caught::watch`] looks at them.
 pub struct Caught {
@@ -76,6 +58,8 @@ pub struct Events {
     others: RefCell<HashSet<i32>>,
     /// These, and the keeper of a view, which wait(2) does not report.
     left_out: RefCell<HashSet<i32>>,
+    /// How those of the first did that have ended before somebody waited for them.
+    ended: RefCell<HashMap<i32, Ended>>,
 }
 
 /// What became of the processes a job had left behind.
@@ -220,6 +204,7 @@ impl Caught {
             bell,
             others: RefCell::new(others),
             left_out: RefCell::new(left_out),
+            ended: RefCell::default(),
         }
     }
 }
@@ -279,7 +264,7 @@ impl Events {
         let mut asked = None;
         let mut deadline = None;
         loop {
-            if let (_, Some(ended)) = reap(Some(job.pid)) {
+            if let (_, Some(ended)) = self.reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             let mut why = None;
@@ -331,7 +316,7 @@ impl Events {
         // A limit beyond what the clock can count is none.
         let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
         loop {
-            if let (_, Some(ended)) = reap(Some(job.pid)) {
+            if let (_, Some(ended)) = self.reap(Some(job.pid)) {
                 return Ok((ended, asked));
             }
             match self.next(deadline) {
@@ -388,7 +373,7 @@ impl Events {
     /// Has every process of the job ended, threads and all? As the reaper we have no child left
     /// then: the kernel says so, where a look through /proc can miss one that is just being made.
     fn all_gone(&self) -> Result<bool> {
-        let (children_left, _) = reap(None);
+        let (children_left, _) = self.reap(None);
         if !children_left {
             return Ok(true);
         }
@@ -442,6 +427,28 @@ impl Events {
         Ok(())
     }
 
+    /// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
+    /// was among them, or was left out and has ended before.
+    fn reap(&self, wanted: Option<Pid>) -> (bool, Option<Ended>) {
+        let mut ended = self.ended.borrow_mut();
+        let wanted = wanted.map(Pid::as_raw_pid);
+        let is_kept = |pid: i32| wanted == Some(pid) || self.others.borrow().contains(&pid);
+        let children_left = loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if is_kept(pid.as_raw_pid()) => {
+                    ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        (
+            children_left,
+            wanted.and_then(|wanted| ended.remove(&wanted)),
+        )
+    }
+
     /// The next event; `None` when the deadline has passed first.
     fn next(&self, deadline: Option<std::time::Instant>) -> Option<i32> {
         let Some(deadline) = deadline else {
@@ -493,23 +500,6 @@ fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
         &path,
     )?;
     Ok(Job { pid, in_our_group })
-}
-
-/// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
-/// was among them.
-fn reap(wanted: Option<Pid>) -> (bool, Option<Ended>) {
-    let mut found = None;
-    loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if Some(pid) == wanted => {
-                let exit = status.exit_status().map(Ended::Exit);
-                found = exit.or_else(|| status.terminating_signal().map(Ended::Signal));
-            }
-            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return (true, found),
-            Err(_) => return (false, found),
-        }
-    }
 }
 
 fn us() -> i32 {

@@ -91,7 +91,7 @@ impl Run<'_> {
             let written = ends.target.write_all_at(&block[..read], at);
             files::named(written, "write", &item.target)?;
             at += read as u64;
-            (self.on)(Did::Bytes(read as u64));
+            self.has_copied(read as u64);
         }
         Ok(())
     }

@@ -39,6 +39,8 @@ pub struct Moved {
     pub bytes: u64,
     /// Those of them that were there already.
     pub unchanged_files: u64,
+    /// Bytes that were copied now: neither holes nor what was there already.
+    pub copied_bytes: u64,
     /// What is in the journal and has not arrived, the first thousand, the plan's own failures included.
     pub failures: Vec<Failure>,
     /// All of the journal.
@@ -173,6 +175,7 @@ pub(crate) struct Run<'a> {
     files: AtomicU64,
     bytes: AtomicU64,
     unchanged_files: AtomicU64,
+    copied_bytes: AtomicU64,
 }
 
 /// Moves all that the journal has and that has not arrived.
@@ -247,6 +250,7 @@ fn move_all(
         files: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         unchanged_files: AtomicU64::new(0),
+        copied_bytes: AtomicU64::new(0),
     };
     // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
@@ -352,6 +356,7 @@ impl Run<'_> {
             files: self.files.into_inner(),
             bytes: self.bytes.into_inner(),
             unchanged_files: self.unchanged_files.into_inner(),
+            copied_bytes: self.copied_bytes.into_inner(),
             failures,
             counts,
             shortages: self.journal.shortages()?,
@@ -476,6 +481,11 @@ impl Run<'_> {
             return Err(Reason::stopped());
         }
         Ok(())
+    }
+
+    pub(crate) fn has_copied(&self, bytes: u64) {
+        self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+        (self.on)(Did::Bytes(bytes));
     }
 
     pub(crate) fn has_arrived(&self, bytes: u64, was_there: bool) {

@@ -1,7 +1,7 @@
 //! When the scheduler ends the job that we are part of.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::clock;
 use forebay_host::process::{answer_of, command};
@@ -12,11 +12,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The end, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct End {
-    /// Seconds since 1970.
+    /// Seconds since 1970. Nothing is reckoned with it: the machine's clock may be set meanwhile.
     pub(super) unix_s: f64,
+    /// What was left when it became known.
+    left_s: f64,
+    known: Instant,
     pub(super) told_by: &'static str,
     /// A change by less may be the way in which it is told.
     pub(super) exact_within_s: f64,
+}
+
+impl End {
+    pub(super) fn left_s(&self) -> f64 {
+        self.left_s - self.known.elapsed().as_secs_f64()
+    }
 }
 
 const SECONDS: f64 = 2.0;
@@ -67,17 +76,22 @@ fn misunderstood(name: &str, said: &str) -> String {
 }
 
 fn at(unix_s: f64, told_by: &'static str) -> End {
-    let exact_within_s = SECONDS;
+    known(unix_s, unix_s - clock::unix_seconds(), told_by)
+}
+
+fn known(unix_s: f64, left_s: f64, told_by: &'static str) -> End {
     End {
         unix_s,
+        left_s,
+        known: clock::now(),
         told_by,
-        exact_within_s,
+        exact_within_s: SECONDS,
     }
 }
 
 /// `seconds` from now.
 pub(super) fn after(seconds: f64, told_by: &'static str) -> End {
-    at(clock::unix_seconds() + seconds, told_by)
+    known(clock::unix_seconds() + seconds, seconds, told_by)
 }
 
 /// The same, told in minutes.

@@ -13,7 +13,7 @@ pub(super) struct Situation {
     pub(super) look_s: f64,
 }
 
-/// What was settled when the job began.
+/// What it is to be reckoned with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     /// Speed of stage-out.

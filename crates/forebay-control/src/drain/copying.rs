@@ -13,6 +13,7 @@ use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carr
 use super::into::DrainedInto;
 use super::locked;
 use super::queue::{Copied, Item, Made};
+use super::speed::{Speed, TELLING_BYTES};
 use crate::Watcher;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
@@ -101,6 +102,8 @@ pub(super) struct Copying<'a> {
     /// In the temporary names, so that no two threads take the same.
     pub(super) tag: String,
     pub(super) verify: Verify,
+    /// Where it is measured; none if it is held back.
+    pub(super) speed: Option<&'a Mutex<Speed>>,
     pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
     pub(super) cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -154,12 +157,20 @@ impl Copying<'_> {
             as_planned: true,
             ..Options::of(&self.tag)
         };
+        let is_telling = |_: &_| closed.status.size_bytes >= TELLING_BYTES;
+        let speed = self.speed.filter(is_telling);
         let on = |did: Did| {
+            if let (Did::Bytes(bytes), Some(speed)) = (did, speed) {
+                locked(speed).add(bytes);
+            }
             if let Did::Bytes(bytes) | Did::Again(bytes) = did {
                 (self.on_bytes)(bytes);
             }
         };
-        let moved = carry_out(&journal, &options, &on, self.cancelled).map_err(told)?;
+        speed.inspect(|speed| locked(speed).begin(clock::now()));
+        let moved = carry_out(&journal, &options, &on, self.cancelled);
+        speed.inspect(|speed| locked(speed).end(clock::now()));
+        let moved = moved.map_err(told)?;
         match moved.failures.into_iter().next() {
             Some(failure) => Err(failure),
             None => {

@@ -9,11 +9,10 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
-use forebay_host::process::{Events, Job, Step, start_job};
+use forebay_host::process::{Asked, Ended, Events, Job, start_job};
 
 use super::Handled;
 use crate::Error;
-use crate::execution::JOB_GRACE;
 
 /// What the process says when it watches.
 pub const READY: &str = "ready";
@@ -61,11 +60,16 @@ impl Beside {
         Ok(Self { job, input, output })
     }
 
-    /// Lets the commands come to their end, or ends them, and waits for it.
+    /// Lets the commands come to their end, or ends them, and waits for it in this way.
     ///
     /// # Errors
     /// If the process was lost.
-    pub(crate) fn end(mut self, in_order: bool, events: &Events) -> Result<Handled, Error> {
+    pub(crate) fn end(
+        mut self,
+        in_order: bool,
+        events: &Events,
+        wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<Asked>)>,
+    ) -> Result<Handled, Error> {
         events.take_in(self.job);
         if in_order {
             // Who is gone hears nothing; that is seen below.
@@ -77,7 +81,7 @@ impl Beside {
             let mut text = String::new();
             self.output.read_to_string(&mut text).map(|_| text)
         });
-        events.wait(self.job, |_| JOB_GRACE, |_| Ok(Step::GoOn(None)))?;
+        wait(self.job)?;
         let text = reader.join().map_err(|_| failed("no account came"))?;
         let text = text.map_err(failed)?;
         serde_json::from_str(&text).map_err(|_| failed("the watching process was killed"))

@@ -24,11 +24,11 @@ struct Outcome {
 
 #[derive(Deserialize)]
 struct Moved {
-    bytes: u64,
+    copied_bytes: u64,
     seconds: f64,
 }
 
-/// Bytes and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
+/// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
 /// are left out.
 pub(crate) fn earlier_stage_outs() -> impl Iterator<Item = (u64, f64)> {
     let all = state_directories().into_iter().flat_map(|directory| {
@@ -47,5 +47,5 @@ fn stage_out(directory: &Path) -> Option<(u64, f64)> {
         return None;
     }
     let moved = record.outcome?.stage_out?;
-    Some((moved.bytes, moved.seconds))
+    Some((moved.copied_bytes, moved.seconds))
 }

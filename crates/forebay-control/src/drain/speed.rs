@@ -1,0 +1,73 @@
+//! How fast a drain goes, as far as that tells something of a stage-out.
+
+use std::time::{Duration, Instant};
+
+/// A version of less tells more of what a file costs than of what its bytes do; and less in all tells nothing.
+pub(super) const TELLING_BYTES: u64 = 16 << 20;
+
+/// Bytes that were copied, and the time in which at least one version was being copied.
+#[derive(Default)]
+pub(super) struct Speed {
+    bytes: u64,
+    /// Up to when nothing was in hand the last time.
+    busy: Duration,
+    in_hand: usize,
+    /// Since when something is.
+    since: Option<Instant>,
+}
+
+impl Speed {
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.in_hand += 1;
+        self.since.get_or_insert(now);
+    }
+
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    pub(super) fn end(&mut self, now: Instant) {
+        self.in_hand -= 1;
+        if self.in_hand == 0 {
+            self.busy = self.busy(now);
+            self.since = None;
+        }
+    }
+
+    pub(super) fn bytes_per_s(&self, now: Instant) -> Option<f64> {
+        let seconds = self.busy(now).as_secs_f64();
+        #[allow(clippy::cast_precision_loss)]
+        (self.bytes >= TELLING_BYTES && seconds > 0.0).then(|| self.bytes as f64 / seconds)
+    }
+
+    fn busy(&self, now: Instant) -> Duration {
+        let in_hand = self.since.map(|since| now.saturating_duration_since(since));
+        self.busy + in_hand.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_host::clock;
+
+    #[test]
+    fn what_lies_between_is_no_time_and_what_goes_side_by_side_is_one() {
+        let begin = clock::now();
+        let at = |second: u64| begin + Duration::from_secs(second);
+        let mut speed = Speed::default();
+        speed.begin(at(0));
+        speed.add(TELLING_BYTES - 1);
+        assert_eq!(speed.bytes_per_s(at(1)), None, "too little tells nothing");
+        speed.add(1);
+        speed.begin(at(1));
+        speed.add(3 * TELLING_BYTES);
+        speed.end(at(2));
+        // 64 MiB in four seconds, of which one is still going on.
+        assert_eq!(speed.bytes_per_s(at(4)), Some(16_777_216.0));
+        speed.end(at(4));
+        assert_eq!(speed.bytes_per_s(at(400)), Some(16_777_216.0));
+        speed.begin(at(500));
+        assert_eq!(speed.bytes_per_s(at(504)), Some(8_388_608.0));
+    }
+}
