@@ -330,8 +330,8 @@ impl Running<'_> {
             Some((job, space)) => {
                 let persistent = self.persistents.askable()?;
                 let tag = self.life.directory.id();
-                let verify = self.life.order.staging.verify_without_journal();
-                Requests::listen(space, &job.access, persistent, tag, verify)
+                let how = self.life.order.staging;
+                Requests::listen(space, &job.access, persistent, tag, how)
             }
             None => Ok(None),
         }
