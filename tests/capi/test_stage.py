@@ -331,3 +331,38 @@ def test_what_a_program_has_staged_is_read_again_where_that_is_asked_for(asking)
         ran = job.command(*traced, own, "run", *job.where, *options, "job.sh")
         assert ran.returncode == 0 and (asking.pfs / "x").read_text() == "x\n", ran.stderr
         assert calls.read_text().count("POSIX_FADV_DONTNEED") == times, calls.read_text()
+
+
+def test_what_is_asked_for_while_it_is_terminated_is_carried_out_if_it_is_known_afterwards(asking):
+    said = asking.says("contend $S pfs 3000")
+    assert sorted(said) == sorted(path.name for path in asking.pfs.iterdir())
+    asking.job.leaves_nothing()
+
+
+PARTS = "$(ls -A pfs | grep -c part)"
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_so_many_requests_are_copied_at_the_same_time_as_were_asked_for(asking, most):
+    (asking.job.directory / "slow.toml").write_text(MODEL)
+    said = asking.says(
+        f"ask concurrency $S {most}; for n in 1 2 3 4 5; do head -c 4M /dev/zero > $S/$n; ask out $S/$n pfs/$n now; done\n"
+        f"seen=0; until [ -e pfs/5 ]; do now={PARTS}; [ $now -le $seen ] || seen=$now; done\n"
+        "echo $seen; exec > /dev/null; ask wait-list $S/*",
+        *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
+    )
+    assert said == ["0"] * 6 + [str(most)]
+    assert sorted(path.name for path in asking.pfs.iterdir()) == ["1", "2", "3", "4", "5"]
+
+
+def test_the_rate_of_staging_bounds_all_requests_together(asking):
+    """A block of the first one takes for ever; the second one, of one byte, would take a second by itself."""
+    said = asking.says(
+        "head -c 5M /dev/zero > $S/large; echo -n 1 > $S/small; ask out $S/large pfs/large now\n"
+        "until [ -n \"$(find pfs -name '*large' -o -size +4000000c)\" ]; do sleep 0.01; done; sleep 0.1\n"
+        "ask out $S/small pfs/small now; sleep 3; ask query-list $S/large $S/small; ls pfs\n"
+        "ask terminate-list $S/large $S/small; ls -A pfs; ask in $S/in job.sh; sleep 2; ask query $S/in",
+        *("--stage-rate", "1"),
+    )
+    assert said == ["0", "0", "0 0 2 0 0", "0", "0", PENDING]
+    asking.job.leaves_nothing()

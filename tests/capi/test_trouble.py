@@ -4,12 +4,13 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
 
 from asking import Asking
-from job import KILL
+from job import KILL, until
 from killing import killed_at
 from slow import MODEL
 from views import reachable
@@ -154,4 +155,31 @@ def test_a_status_that_is_killed_leaves_no_copy_of_what_it_looked_at(asking):
     cleaned = job.command("clean", "--kill")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
+    job.leaves_nothing()
+
+
+def test_what_is_asked_while_the_job_ends_is_refused_and_not_promised(asking):
+    """By a program that the end of the job does not end, between its call's connection and its question."""
+    job = asking.job
+    (job.directory / "slow.toml").write_text(MODEL)
+    out = job.directory.parent / "out"
+    out.mkdir()
+    stage_out = f"#DW stage_out type=file source=$DW_JOB_STRIPED/f destination={out}/f"
+    asking.script("head -c 20M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out)
+    process = job.start("--pfs-model", "slow.toml", "--pfs-root", str(out))
+    until((job.directory / "there").exists)
+    there = dict(line.split("=", 1) for line in (job.directory / "there").read_text().splitlines() if "=" in line)
+    words = [asking.programs / "ask", "out", f"{there['DW_JOB_STRIPED']}/f", asking.pfs / "asked", "end"]
+    told = job.directory / "told"
+    stopped = ["strace", "-D", "-o", told, "-e", "trace=connect", "-e", "inject=connect:signal=STOP"]
+    environment = job.environment(FOREBAY_REQUESTS=there["FOREBAY_REQUESTS"])
+    with subprocess.Popen([*stopped, *words], env=environment, stdout=subprocess.PIPE, text=True) as late:
+        until(lambda: told.exists() and "stopped by SIGSTOP" in told.read_text())
+        (job.directory / "go").touch()
+        until(lambda: any(path.suffix == ".part" for path in out.iterdir()))
+        late.send_signal(signal.SIGCONT)
+        assert late.communicate()[0] == f"{-errno.ESHUTDOWN}\n"
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert [path.name for path in out.iterdir()] == ["f"] and list(asking.pfs.iterdir()) == []
     job.leaves_nothing()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -362,17 +363,43 @@ def test_older_files_of_newest_go_where_they_should_at_the_end(drained, tmp_path
     assert sorted(path.name for path in to.rglob("chk*")) == ["chk1", "chk2", "chk3"]
 
 
-def test_after_the_job_the_copy_in_hand_wants_the_disk_as_others_do(drained):
-    """The class is that of the thread which copies, not of the one that waits for it."""
+def traced(job, calls, *options):
+    """Lines of those calls of a run. What is one call to us may be two lines, where another thread's comes between."""
+    told = job.directory.parent / "told"
+    strace = ["strace", "-f", "-qq", "-o", told, "-e", f"trace={calls}", "-e", "signal=none"]
+    words = [*strace, job.forebay, "run", *job.where, *options, "job.sh"]
+    subprocess.run(words, cwd=job.directory, env=job.environment(), check=True)
+    return told.read_text().splitlines()
+
+
+def test_copies_yield_while_the_job_runs_and_after_it_the_one_in_hand_wants_the_disk_as_others_do(drained):
+    """The class is that of the thread which copies, not of the one that waits for it and from which it has it."""
     (drained.directory / "slow.toml").write_text(MODEL)
     drained.pfs.mkdir()
-    drained.body("head -c 30M /dev/zero > big.nc", "until ls -A $PFS | grep -q part; do sleep 0.01; done")
-    told = drained.directory.parent / "told"
-    traced = ["strace", "-f", "-qq", "-o", told, "-e", "trace=ioprio_set", "-e", "signal=none", drained.forebay, "run", *drained.where]
+    drained.body(
+        "head -c 30M /dev/zero > big.nc; until ls -A $PFS | grep -q part; do sleep 0.01; done",
+        'cut -d " " -f 19 /proc/$PPID/task/*/stat > "$SLURM_SUBMIT_DIR/nice"',
+    )
     options = ["--drain", "*.nc", "--pfs-model", "slow.toml", "--pfs-root", drained.pfs]
-    subprocess.run([*traced, *options, "job.sh"], cwd=drained.directory, env=drained.environment(), check=True)
-    # What is one call to us may be two lines, where another thread's comes between.
-    raised = [line for line in told.read_text().splitlines() if "CLASS_NONE" in line]
-    assert len(raised) == 1 and "WHO_PROCESS, 0, " in raised[0] and " = -1" not in raised[0], told.read_text()
+    lines = traced(drained, "ioprio_set,setpriority", *options)
+    asked = lambda what: len([line for line in lines if re.search(rf"PROCESS, 0, (IOPRIO.*)?{what}", line)])  # noqa: E731
+    assert (asked("CLASS_IDLE"), asked("\\b10\\b"), asked("CLASS_NONE")) == (4, 4, 1), lines
+    assert not [line for line in lines if " = -1" in line], lines
+    nice = (drained.directory / "nice").read_text().split()
+    assert nice.count("10") > 4, nice  # the four, and the one that copies
     assert (drained.pfs / "big.nc").stat().st_size == 30 << 20
+    drained.leaves_nothing()
+
+
+def test_a_rate_bounds_what_is_read_again_too_until_the_job_is_over(drained):
+    """What is one block waits for its rate when it is written, which the end of the job ends. Then it is read again:
+    who is not to wait any more wants the disk as others do."""
+    drained.body(
+        f"head -c 1M /dev/zero > a.nc; {TAKEN}",
+        'until [ "$(stat -c %s "$PFS"/.*.part)" = 1048576 ]; do sleep 0.01; done; sleep 0.1',
+    )
+    drained.pfs.mkdir()
+    lines = traced(drained, "ioprio_set", "--drain", SLOW, "--stage-verify", "end")
+    assert len([line for line in lines if "CLASS_NONE" in line]) == 1, lines
+    assert (drained.pfs / "a.nc").stat().st_size == 1 << 20
     drained.leaves_nothing()

@@ -1,10 +1,12 @@
 """Spectral's way: a script of Summit, unchanged."""
 
 import json
+import re
 
 import pytest
 
-from job import DW, KILL
+from job import DW, INTERRUPT, KILL
+from slow import MODEL
 from views import anyone, started  # noqa: F401 (a fixture)
 
 SUMMIT = """#!/bin/bash
@@ -107,3 +109,65 @@ def test_paths_of_summit_are_shown_to_anyone(anyone, around):
     assert done.stdout.splitlines()[-2:] == ["All files moved", "1"]
     assert (anyone.pfs / "out" / "a").read_text() == "1\n"
     anyone.leaves_nothing()
+
+
+# Four are copied at a time, so the others wait for stage-out.
+LEFT = """#!/bin/bash
+#BSUB -alloc_flags nvme
+cd $PERSIST_DIR; for n in 1 2 3 4; do head -c 5M /dev/zero > in-hand-$n; done
+until '{forebay}' drain status --json | grep -q '"dequeued":4'; do :; done
+for n in 1 2 3; do head -c 6M /dev/zero > waits-$n; done
+{more}
+"""
+
+
+def left_to_stage_out(job, more=""):
+    """The options of a run of this, on a slow file system."""
+    job.in_memory()
+    job.pfs = job.directory.parent / "pfs"
+    job.pfs.mkdir()
+    (job.directory / "slow.toml").write_text(MODEL.replace("20 MB/s", "8 MB/s"))
+    (job.directory / "job.sh").write_text(LEFT.format(forebay=job.forebay, more=more))
+    variables = {"PERSIST_DIR": "/mnt/bb/ada", "PFS_DIR": str(job.pfs)}
+    return ("--pfs-model", "slow.toml", "--pfs-root", str(job.pfs)), variables
+
+
+def logged(job, state):
+    lines = (job.pfs / "spectral.log").read_text().splitlines()
+    return sorted(line.rsplit("/", 1)[1] for line in lines if line.startswith(f"Spectral Work {state} "))
+
+
+def arrived(job):
+    return sorted(path.name for path in job.pfs.glob("*-*[0-9]"))
+
+
+ALL = [*(f"in-hand-{n}" for n in (1, 2, 3, 4)), *(f"waits-{n}" for n in (1, 2, 3))]
+
+
+def test_what_stage_out_brought_is_logged_as_done(job):
+    options, variables = left_to_stage_out(job)
+    done = job.run(*options, **variables)
+    assert done.returncode == 0, done.stderr
+    assert logged(job, "ENQUEUE") == logged(job, "DONE") == arrived(job) == ALL
+    assert logged(job, "DEQUEUE") != ALL
+    job.leaves_nothing()
+
+
+def test_what_did_not_arrive_because_stage_out_was_stopped_is_not_logged_as_done(job):
+    options, variables = left_to_stage_out(job)
+    by_stage_out = lambda: [path for path in job.pfs.glob("*.part") if not re.search(r"-d\d", path.name)]  # noqa: E731
+    code, err = job.stop_when(job.start(*options, **variables), by_stage_out, INTERRUPT)
+    assert code != 0 and "staging was stopped" in err, err
+    assert logged(job, "ENQUEUE") == ALL and logged(job, "DONE") == arrived(job) != ALL
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert arrived(job) == ALL
+
+
+def test_what_did_not_arrive_because_there_was_no_journal_is_not_logged_as_done(job):
+    """What should be the journal of the stage-out is damaged when that begins."""
+    damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
+    options, variables = left_to_stage_out(job, damage)
+    done = job.run(*options, **variables)
+    assert done.returncode == 123 and "is damaged" in done.stderr, done.stderr
+    assert logged(job, "ENQUEUE") == ALL and logged(job, "DONE") == arrived(job) != ALL

@@ -15,11 +15,10 @@ mod rules;
 mod speed;
 mod wish;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use forebay_directive::Stage;
 use forebay_host::clock;
@@ -33,7 +32,7 @@ use crate::job_directory::JobDirectory;
 use crate::placement::Space;
 use crate::record::Recorded;
 use crate::running::Life;
-use crate::{Error, Failure, Watcher};
+use crate::{Error, Watcher};
 use copying::{Coarse, Copying, finish_directories};
 use into::{DrainedInto, tag};
 use queue::{Copied, Item, Queue};
@@ -159,7 +158,10 @@ impl<'a> Drain<'a> {
 
     /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
     fn catch_up(&self, bell: &Bell) -> u64 {
-        let ticket = bell.ask().unwrap_or(0);
+        let ticket = bell.ask().unwrap_or_else(|error| {
+            self.all_unseen(&error);
+            0
+        });
         let behind = |queue: &mut Queue| queue.caught_up < ticket && !queue.over;
         self.wait_while(behind).number()
     }
@@ -170,9 +172,15 @@ impl<'a> Drain<'a> {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Nothing more is told of any directory.
+    fn all_unseen(&self, error: &forebay_host::Error) {
+        let mut queue = locked(&self.queue);
+        self.roots.iter().for_each(|root| queue.unseen(root, error));
+    }
+
     fn listen(&self, mut closes: Closes) {
         let watcher = self.watcher;
-        let mut unwatched = false;
+        let mut is_unseen_told = false;
         loop {
             match closes.wait() {
                 Ok(Told::Closed(closed)) => {
@@ -183,10 +191,11 @@ impl<'a> Drain<'a> {
                     }
                 }
                 Ok(Told::CaughtUp(ticket)) => locked(&self.queue).caught_up = ticket,
-                Ok(Told::Unwatched(error)) => {
-                    if !std::mem::replace(&mut unwatched, true) {
+                Ok(Told::Unseen(error)) => {
+                    if !std::mem::replace(&mut is_unseen_told, true) {
                         watcher.warning(&format!("drain: {error}: its files wait for stage-out"));
                     }
+                    locked(&self.queue).unseen(&error.path, &error);
                 }
                 Ok(Told::NoLease(error)) => watcher.explain(&format!(
                     "drain: {error}: a file counts as closed when one of its writers has closed it"
@@ -194,6 +203,7 @@ impl<'a> Drain<'a> {
                 Ok(Told::End) => break,
                 Err(error) => {
                     watcher.warning(&format!("drain: {error}: the rest waits for stage-out"));
+                    self.all_unseen(&error);
                     break;
                 }
             }
@@ -272,10 +282,8 @@ impl<'a> Drain<'a> {
 
     /// After the job nobody is there to be yielded to: the copy in hand goes on without a pause.
     fn pause(&self, rule: usize, bytes: u64, bytes_per_s: u64) {
-        #[allow(clippy::cast_precision_loss)] // of a block and a rate
-        let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
         let mut queue = locked(&self.queue);
-        let until = queue.pace(rule, time, clock::now());
+        let until = queue.pace(rule).after(bytes, bytes_per_s, clock::now());
         loop {
             let left = until.saturating_duration_since(clock::now());
             if left.is_zero() || queue.over {
@@ -304,19 +312,32 @@ impl<'a> Drain<'a> {
         told
     }
 
-    /// After stage-out, with what failed there.
-    pub(crate) fn finish(&self, failures: &[Failure]) {
+    /// After stage-out, with its journal if there was one: what waited is done if it stands at its place now.
+    pub(crate) fn finish(&self, journal: Option<&Journal>) {
         if let Err(error) = finish_directories(&mut locked(&self.queue).made) {
             self.watcher.warning(&error.to_string());
         }
-        let failed: HashSet<_> = failures.iter().map(|failure| &failure.path).collect();
-        let queue = locked(&self.queue);
-        for item in queue
-            .waiting()
-            .filter(|item| !failed.contains(&item.closed.path))
-        {
-            self.log(item.rule, "DONE", item);
+        let Some(journal) = journal else {
+            return;
+        };
+        for item in locked(&self.queue).waiting() {
+            match self.is_placed(item, journal) {
+                Ok(true) => self.log(item.rule, "DONE", item),
+                Ok(false) => {}
+                Err(error) => return self.watcher.warning(&error.to_string()),
+            }
         }
+    }
+
+    /// Has stage-out brought it to where its log says?
+    fn is_placed(&self, item: &Item, journal: &Journal) -> Result<bool, forebay_mover::Error> {
+        let rule = locked(&self.rules).rule(item.rule);
+        for way in rule.ways(&item.closed.path, self.stages) {
+            if !rule.is_logged() || !journal.is_placed(&way.target)? {
+                return Ok(false);
+            }
+        }
+        Ok(rule.is_logged())
     }
 
     fn log(&self, rule: usize, state: &str, item: &Item) {

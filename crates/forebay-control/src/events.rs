@@ -232,7 +232,7 @@ impl<'a> Handler<'a> {
                     }
                 }
                 Ok(Told::CaughtUp(ticket)) => self.locked().caught_up = ticket,
-                Ok(Told::Unwatched(error)) => {
+                Ok(Told::Unseen(error)) => {
                     (self.say)(&format!("{error}: what is closed there is seen at the end"));
                 }
                 Ok(Told::NoLease(error)) => (self.say)(&format!(

@@ -16,6 +16,7 @@ mod leftovers;
 mod life;
 mod order;
 mod outcome;
+mod pace;
 mod persistent;
 mod placement;
 mod preview;

@@ -13,15 +13,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forebay_directive::AccessMode;
+use forebay_host::clock;
 use forebay_host::files::{self, Kind};
 use forebay_host::process::Stops;
 use forebay_host::socket::Listener;
-use forebay_mover::{Failure, Journal, Planned, Verify};
+use forebay_mover::{Failure, Journal, Planned};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
+use crate::pace::Pace;
 use crate::persistent::{Askable, Roots};
 use crate::placement::{Space, namespace_directory};
+use crate::staging::StagingWish;
 use crate::{Direction, Error};
 use book::{Book, Copy, Ended, Errno, Task};
 use copy::{Became, transfer};
@@ -58,6 +61,8 @@ struct State {
     requested: Requested,
     workers: usize,
     workers_max: usize,
+    /// Of all requests together.
+    pace: Pace,
     /// Something could not be written down.
     trouble: Option<Errno>,
     /// The job has ended: what is asked now was asked too late.
@@ -78,7 +83,7 @@ struct Shared {
     namespaces: usize,
     /// Id of the job.
     tag: String,
-    verify: Verify,
+    how: StagingWish,
 }
 
 /// Those of one job, being carried out.
@@ -98,7 +103,7 @@ impl Requests {
         access: &[AccessMode],
         persistent: Vec<Askable>,
         tag: &str,
-        verify: Verify,
+        how: StagingWish,
     ) -> Result<Option<Self>, Error> {
         if !access.contains(&AccessMode::Striped) {
             return Ok(None);
@@ -116,6 +121,7 @@ impl Requests {
                 requested: Requested::default(),
                 workers: 0,
                 workers_max: WORKERS,
+                pace: Pace::default(),
                 trouble: None,
                 is_closed: false,
             }),
@@ -127,7 +133,7 @@ impl Requests {
             capacity_bytes: space.used.capacity_bytes,
             namespaces: access.len(),
             tag: tag.to_owned(),
-            verify,
+            how,
         });
         for _ in 0..ANSWERERS {
             let (shared, listener) = (Arc::clone(&shared), Arc::clone(&listener));
@@ -182,6 +188,21 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After so many bytes, waits as long as `--stage-rate` says; less long if told to stop.
+    fn pause(&self, bytes: u64, is_cancelled: impl Fn() -> bool) {
+        let Some(bytes_per_s) = self.how.bytes_per_s_max else {
+            return;
+        };
+        let until = self.state().pace.after(bytes, bytes_per_s, clock::now());
+        loop {
+            let left = until.saturating_duration_since(clock::now());
+            if left.is_zero() || is_cancelled() {
+                return;
+            }
+            clock::sleep(left.min(LOOK));
+        }
     }
 
     /// A worker's task has ended.

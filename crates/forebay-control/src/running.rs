@@ -160,9 +160,6 @@ impl Running<'_> {
         if stage_out.is_asked_for() {
             let (staged, not_safe) =
                 self.stage_everything_out(&stage_out, recorded, (guard, drain), before, missing);
-            if let Some(drain) = drain {
-                drain.finish(&staged.failures);
-            }
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
@@ -214,6 +211,9 @@ impl Running<'_> {
             Ok(journal) => journal,
             Err(error) => {
                 let not_safe = self.list_refused(stage_out, recorded, &error);
+                if let Some(drain) = drain {
+                    drain.finish(None);
+                }
                 return (Staged::refused(error), not_safe);
             }
         };
@@ -231,6 +231,9 @@ impl Running<'_> {
         let mut staged = self.staging(Direction::Out).carry_out(&journal, ignored);
         staged.files += drained;
         staged.unchanged_files += drained;
+        if let Some(drain) = drain {
+            drain.finish(Some(&journal));
+        }
         let listed = missing || is_near || !staged.failures.is_empty();
         let not_safe = listed.then(|| self.list_not_safe(recorded, &journal, None));
         (staged, not_safe.flatten())
@@ -331,8 +334,8 @@ impl Running<'_> {
             Some((job, space)) => {
                 let persistent = self.persistents.askable()?;
                 let tag = self.life.directory.id();
-                let verify = self.life.order.staging.verify_without_journal();
-                Requests::listen(space, &job.access, persistent, tag, verify)
+                let how = self.life.order.staging;
+                Requests::listen(space, &job.access, persistent, tag, how)
             }
             None => Ok(None),
         }

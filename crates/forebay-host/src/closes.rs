@@ -49,8 +49,9 @@ pub enum Told {
     Closed(Closed),
     /// Everything that was closed before [`Bell::ask`] returned this number has been told.
     CaughtUp(u64),
-    /// A new directory cannot be watched: what is closed in it is told of at the end only.
-    Unwatched(Error),
+    /// A new directory cannot be watched, or a file not be looked at: what is closed there is told of at the end
+    /// only.
+    Unseen(Error),
     /// The file system gives us no lease on this file: from here on an event alone counts there. Told once.
     NoLease(Error),
     /// [`Bell::finish`] or [`Bell::stop`] was called, or the watched directories were removed.
@@ -185,7 +186,7 @@ impl Closes {
             files::status(root)?;
             closes.look_through(root);
         }
-        if let Some(Told::Unwatched(error)) = closes.troubles.pop() {
+        if let Some(Told::Unseen(error)) = closes.troubles.pop() {
             return Err(error);
         }
         for path in std::mem::take(&mut closes.pending).in_order.into_values() {
@@ -261,6 +262,13 @@ impl Closes {
                 self.hold(path);
                 return Ok(None);
             }
+            Look::Unknown(error) => {
+                if self.hold(path.clone()) {
+                    return Ok(None);
+                }
+                self.held.remove(&path);
+                return Ok(Some(Told::Unseen(error)));
+            }
             Look::Unleased(status, error) => {
                 if !std::mem::replace(&mut self.no_lease_told, true) {
                     self.troubles.push(Told::NoLease(error));
@@ -289,13 +297,15 @@ impl Closes {
         })))
     }
 
-    fn hold(&mut self, path: PathBuf) {
+    /// It is looked at again, unless that was tried often enough: returns whether it is.
+    fn hold(&mut self, path: PathBuf) -> bool {
         let held = self.held.entry(path).or_insert(Held {
             tries: 0,
             again: None,
         });
         held.again = (held.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << held.tries));
         held.tries += 1;
+        held.again.is_some()
     }
 
     /// Returns when the next one is due.
@@ -372,7 +382,7 @@ impl Closes {
                 }
                 Ok(_) => continue,
                 Err(error) => {
-                    self.troubles.push(Told::Unwatched(error));
+                    self.troubles.push(Told::Unseen(error));
                 }
             }
             for (name, kind) in files::kinds_in(&directory).unwrap_or_default() {

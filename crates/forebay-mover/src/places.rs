@@ -40,6 +40,26 @@ impl Journal {
         })
     }
 
+    /// Does what is to go there stand there now?
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn is_placed(&self, target: &Path) -> Result<bool, Error> {
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+            return Ok(false);
+        };
+        self.with(|connection| {
+            let mut find = connection.prepare_cached(
+                "SELECT 1 FROM entry WHERE state = ? AND name = ? AND place = (SELECT id FROM place WHERE path = ?)",
+            )?;
+            find.exists(params![
+                State::Placed as i64,
+                name.as_bytes(),
+                bytes(&resolve(parent)),
+            ])
+        })
+    }
+
     /// Refuses for good what would go into such a directory, as links or mounts on the way may lead there.
     ///
     /// # Errors

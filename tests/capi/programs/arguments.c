@@ -66,6 +66,8 @@ static void of_places(const char *striped, const char *private_file, const char 
   EXPECT(-EINVAL, dw_wait_sync_complete(open(inside, O_RDONLY)));
   EXPECT(-EINVAL, dw_set_stage_concurrency("/tmp", 1));
   EXPECT(-EINVAL, dw_set_stage_concurrency(striped, 0));
+  EXPECT(0, dw_set_stage_concurrency(striped, 64));
+  EXPECT(-EINVAL, dw_set_stage_concurrency(striped, 65));
   /* Never asked for. */
   EXPECT(-EINVAL, dw_query_file_stage(inside, &n, &n, &n, &n));
   EXPECT(-EINVAL, dw_query_directory_stage(striped, &n, &n, &n, &n));
@@ -95,10 +97,28 @@ static void of_places(const char *striped, const char *private_file, const char 
   EXPECT(-EINVAL, dw_stage_file_out(inside, NULL, DW_STAGE_IMMEDIATE));
 }
 
+/* A list whose end does not come: after a million paths it is given up. */
+static void of_lists(const char *striped) {
+  enum { MOST = 1 << 20 };
+  const char **list = malloc((MOST + 1) * sizeof *list);
+  int n;
+  if (list == NULL)
+    exit(2);
+  for (int i = 0; i <= MOST; i++)
+    list[i] = "/x";
+  EXPECT(-E2BIG, dw_stage_list_in(striped, list));
+  EXPECT(-E2BIG, dw_stage_list_out(list, "/tmp", DW_STAGE_IMMEDIATE));
+  EXPECT(-E2BIG, dw_query_list_stage(list, &n, &n, &n, &n));
+  EXPECT(-E2BIG, dw_wait_list_stage(list));
+  EXPECT(-E2BIG, dw_terminate_list_stage(list));
+  free(list);
+}
+
 int main(int argc, char **argv) {
   if (argc != 4)
     return 2;
   of_null();
   of_places(argv[1], argv[2], argv[3]);
+  of_lists(argv[1]);
   return wrong;
 }

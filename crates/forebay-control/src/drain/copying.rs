@@ -117,10 +117,14 @@ impl Copying<'_> {
         for way in ways {
             match self.copy_to(closed, &way, made) {
                 Ok(()) => {}
-                // What is there now will be told of when it is closed.
-                Err(_) if !is_as_closed(closed) => return Copied::Changed,
-                Err(_) if (self.cancelled)() => return Copied::Stopped,
-                Err(failure) => return Copied::Failed(failure),
+                Err(failure) => {
+                    return match is_as_closed(closed) {
+                        // What is there now will be told of when it is closed.
+                        Ok(false) => Copied::Changed,
+                        _ if (self.cancelled)() => Copied::Stopped,
+                        _ => Copied::Failed(failure),
+                    };
+                }
             }
         }
         Copied::Done
@@ -147,7 +151,7 @@ impl Copying<'_> {
         journal.plan(&[transfer]).map_err(told)?;
         // The plan looks at it once more, and its copy is whole only if nothing has changed since. So what
         // it saw must be what was closed.
-        if !is_as_closed(closed) {
+        if !is_as_closed(closed).map_err(|error| refused(error.to_string()))? {
             return Err(refused("it was opened for writing again".to_owned()));
         }
         let options = Options {
@@ -198,8 +202,9 @@ impl Copying<'_> {
 }
 
 /// Does the version still stand, and nobody write?
-fn is_as_closed(closed: &Closed) -> bool {
-    is_closed(&closed.path).is_some_and(|status| status.is_same_content(&closed.status))
+fn is_as_closed(closed: &Closed) -> forebay_host::Result<bool> {
+    let status = is_closed(&closed.path)?;
+    Ok(status.is_some_and(|status| status.is_same_content(&closed.status)))
 }
 
 /// The same directories as at the source, with their modes; times they get at the end. Nobody but us gets into one

@@ -116,7 +116,11 @@ impl Drain<'_> {
         let elsewhere = rules.elsewhere();
         locked(recorded).update(|record| record.drain_to = elsewhere)?;
         drop(rules);
-        for closed in rule.closed_by_now() {
+        let (closed, unseen) = rule.closed_by_now();
+        for error in unseen {
+            locked(&self.queue).unseen(&error.path, &error);
+        }
+        for closed in closed {
             let item = Item {
                 rule: number,
                 closed,

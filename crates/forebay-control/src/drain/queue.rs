@@ -1,12 +1,14 @@
 //! What is closed and not safe yet, what is safe, and the counts: what the threads of a drain share.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use forebay_host::closes::Closed;
 use forebay_mover::Failure;
 use serde::{Deserialize, Serialize};
+
+use crate::pace::Pace;
 
 /// How far a drain has come. Of all versions that were closed each is in one of the counts behind the first,
 /// or is being copied.
@@ -28,7 +30,7 @@ pub struct DrainStatus {
     pub waiting: u64,
     /// Bytes of the versions that arrived.
     pub bytes: u64,
-    /// Files whose last version did not arrive: path and reason.
+    /// Files whose last version did not arrive, and files and directories that cannot be watched: path and reason.
     pub failures: Vec<(String, String)>,
 }
 
@@ -79,8 +81,7 @@ pub(super) struct Queue {
     pub(super) caught_up: u64,
     /// The job is over: nothing more is begun.
     pub(super) over: bool,
-    /// When the disk may have the next bytes, by rule.
-    free_at: HashMap<usize, Instant>,
+    paces: HashMap<usize, Pace>,
 }
 
 impl Queue {
@@ -163,11 +164,15 @@ impl Queue {
         self.next
     }
 
-    /// After so many bytes of a rule, until when it is to wait.
-    pub(super) fn pace(&mut self, rule: usize, time: Duration, now: Instant) -> Instant {
-        let free_at = self.free_at.entry(rule).or_insert(now);
-        *free_at = (*free_at).max(now) + time;
-        *free_at
+    /// What is closed there is not seen while the job runs, so nobody can say that all has arrived.
+    pub(super) fn unseen(&mut self, path: &Path, error: &forebay_host::Error) {
+        let reason = format!("what is closed there is not seen: {error}");
+        self.failures.insert(path.to_owned(), reason);
+    }
+
+    /// How fast a rule goes.
+    pub(super) fn pace(&mut self, rule: usize) -> &mut Pace {
+        self.paces.entry(rule).or_default()
     }
 
     /// Versions that wait, in order.
@@ -289,13 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_adds_up_over_the_bytes_and_not_over_the_pauses() {
+    fn each_rule_has_a_rate_of_its_own() {
         let mut queue = Queue::default();
         let now = clock::now();
-        let second = Duration::from_secs(1);
-        assert_eq!(queue.pace(0, second, now), now + second);
-        assert_eq!(queue.pace(0, second, now), now + 2 * second);
-        assert_eq!(queue.pace(1, second, now), now + second);
-        assert_eq!(queue.pace(0, second, now + 9 * second), now + 10 * second);
+        let second = std::time::Duration::from_secs(1);
+        assert_eq!(queue.pace(0).after(10, 10, now), now + second);
+        assert_eq!(queue.pace(1).after(10, 10, now), now + second);
+        assert_eq!(queue.pace(0).after(10, 10, now), now + 2 * second);
     }
 }

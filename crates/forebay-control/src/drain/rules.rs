@@ -224,21 +224,29 @@ impl Rules {
 }
 
 impl Rule {
-    /// What was closed in it before there was the rule. A file that is open now is told of later.
-    pub(super) fn closed_by_now(&self) -> Vec<Closed> {
-        let closed = files_below(&self.directory)
-            .0
-            .into_iter()
-            .filter_map(|path| {
-                let status = is_closed(&path)?;
-                let version = 0;
-                Some(Closed {
+    /// What was closed in it before there was the rule, and what cannot be looked at. A file that is open now is
+    /// told of later.
+    pub(super) fn closed_by_now(&self) -> (Vec<Closed>, Vec<forebay_host::Error>) {
+        let (files, mut unseen) = files_below(&self.directory);
+        let mut closed = Vec::new();
+        for path in files {
+            let version = 0;
+            match is_closed(&path) {
+                Ok(Some(status)) => closed.push(Closed {
                     path,
                     version,
                     status,
-                })
-            });
-        closed.collect()
+                }),
+                Ok(None) => {}
+                Err(error) => unseen.push(error),
+            }
+        }
+        (closed, unseen)
+    }
+
+    /// Does somebody read in a log what becomes of its files?
+    pub(super) fn is_logged(&self) -> bool {
+        self.persist.is_some()
     }
 }
 

@@ -79,15 +79,15 @@ fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
         workers: 1, // requests are carried out side by side, not the parts of one
         durable: is_out || persistent.any(|one| copy.inner.starts_with(&one.root)),
         past_page_cache: is_out,
-        verify: shared.verify,
+        verify: shared.how.verify_without_journal(),
         ..Options::of(&format!("{}-{}", shared.tag, task.serial))
     };
-    let on = |did| {
-        if matches!(did, Did::File) {
-            task.arrived.fetch_add(1, Ordering::Relaxed);
-        }
-    };
     let is_cancelled = || task.cancelled.load(Ordering::SeqCst);
+    let on = |did| match did {
+        Did::File => drop(task.arrived.fetch_add(1, Ordering::Relaxed)),
+        Did::Bytes(bytes) => shared.pause(bytes, is_cancelled),
+        Did::Again(_) | Did::Passed(_) => {}
+    };
     let moved = carry_out(&journal, &options, &on, &is_cancelled)?;
     let mut failures = journal.failures(FAILURES_MAX)?;
     if moved.is_stopped {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
@@ -76,8 +76,10 @@ impl Shared {
             Question::Failures(below) => return self.failures(below),
             Question::Concurrency(instance, most) => {
                 self.place(instance)?;
-                let most = Some(most.min(WORKERS_MAX)).filter(|most| *most > 0);
-                self.state().workers_max = most.ok_or(libc::EINVAL)? as usize;
+                if !(1..=WORKERS_MAX).contains(&most) {
+                    return Err(libc::EINVAL);
+                }
+                self.state().workers_max = most as usize;
                 start_workers(self);
             }
             Question::Accounting(instance) => {
@@ -295,12 +297,11 @@ impl Shared {
                     state.counts(path, is_tree)?;
                 }
                 drop(state);
-                self.until(&inner, |state, path| !state.book.is_busy(path, is_tree));
+                drop(self.until(&inner, |state, path| !state.book.is_busy(path, is_tree)));
             }
             Action::Terminate => {
                 let meant = self.meant(&inner, is_tree)?;
-                self.until(&meant, |state, meant| state.book.terminate(meant));
-                let mut state = self.state();
+                let mut state = self.until(&meant, |state, meant| state.book.terminate(meant));
                 for meant in &meant {
                     state.open.leave_out(meant)?;
                 }
@@ -356,14 +357,14 @@ impl Shared {
         self.place(name)
     }
 
-    /// Waits until it holds of all of them.
-    fn until<T>(&self, all: &[T], holds: impl Fn(&mut State, &T) -> bool) {
+    /// Waits until it holds of all of them, and holds as long as nobody else is let in.
+    fn until<T>(&self, all: &[T], holds: impl Fn(&mut State, &T) -> bool) -> MutexGuard<'_, State> {
         let mut state = self.state();
         loop {
             // All are asked each time: terminating begins with all at once.
             let held = all.iter().filter(|one| holds(&mut state, one)).count();
             if held == all.len() {
-                return;
+                return state;
             }
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);

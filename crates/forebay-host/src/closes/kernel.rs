@@ -42,6 +42,8 @@ pub(super) enum Look {
     Gone,
     /// We get no lease here.
     Unleased(Status, Error),
+    /// We cannot look, perhaps only now, for want of descriptors.
+    Unknown(Error),
 }
 
 /// Who opens the file for writing waits until this is dropped.
@@ -69,11 +71,14 @@ fn set(file: &File, what: libc::c_int, value: libc::c_int) -> std::io::Result<()
 }
 
 /// Is there a file that nobody has open for writing? As the event alone says where there are no leases.
-#[must_use]
-pub fn is_closed(path: &Path) -> Option<Status> {
+///
+/// # Errors
+/// If nobody can tell, for want of descriptors perhaps.
+pub fn is_closed(path: &Path) -> Result<Option<Status>> {
     match look(path) {
-        Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Some(status),
-        Look::Open | Look::Gone => None,
+        Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Ok(Some(status)),
+        Look::Open | Look::Gone => Ok(None),
+        Look::Unknown(error) => Err(error),
     }
 }
 
@@ -84,11 +89,23 @@ pub(super) fn look(path: &Path) -> Look {
         Ok(file) => File::from(file),
         // What we may not read, we can look at; who wants it will be told.
         Err(Errno::ACCESS | Errno::PERM) => return without_lease(path, Errno::ACCESS.into()),
-        Err(_) => return Look::Gone,
+        // The last two: a socket or a device has its name.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
+            return Look::Gone;
+        }
+        Err(Errno::AGAIN) => return Look::Open, // a writer has a lease on it
+        Err(error) => {
+            return Look::Unknown(Error {
+                operation: "look at",
+                path: path.to_owned(),
+                source: error.into(),
+            });
+        }
     };
     let status = match files::status_of(&file, path) {
         Ok(status) if status.kind == Kind::File => status,
-        _ => return Look::Gone,
+        Ok(_) => return Look::Gone,
+        Err(error) => return Look::Unknown(error),
     };
     // If a writer comes he waits, and we get a signal. That of old, SIGIO, would end us; this one is
     // ignored unless somebody wants it.
@@ -97,7 +114,7 @@ pub(super) fn look(path: &Path) -> Look {
     match leased {
         Ok(()) => match files::status_of(&file, path) {
             Ok(status) => Look::Closed(Lease { file, status }),
-            Err(_) => Look::Gone,
+            Err(error) => Look::Unknown(error),
         },
         Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Look::Open,
         Err(error) => Look::Unleased(status, lease_error(path, error)),
@@ -107,7 +124,8 @@ pub(super) fn look(path: &Path) -> Look {
 fn without_lease(path: &Path, error: std::io::Error) -> Look {
     match files::status_of_name(path) {
         Ok(status) if status.kind == Kind::File => Look::Unleased(status, lease_error(path, error)),
-        _ => Look::Gone,
+        Err(error) if !error.is_not_found() => Look::Unknown(error),
+        Ok(_) | Err(_) => Look::Gone,
     }
 }
 

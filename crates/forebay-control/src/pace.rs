@@ -1,0 +1,36 @@
+//! No more than so many bytes in a second, for all who copy together, by waiting after them.
+
+use std::time::{Duration, Instant};
+
+/// When the disk may have the next bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    free_at: Option<Instant>,
+}
+
+impl Pace {
+    /// After so many bytes, until when to wait.
+    pub(crate) fn after(&mut self, bytes: u64, bytes_per_s: u64, now: Instant) -> Instant {
+        #[allow(clippy::cast_precision_loss)] // of a block and a rate
+        let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
+        let free_at = self.free_at.map_or(now, |free_at| free_at.max(now)) + time;
+        self.free_at = Some(free_at);
+        free_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_host::clock;
+
+    #[test]
+    fn a_rate_adds_up_over_the_bytes_and_not_over_the_pauses() {
+        let mut pace = Pace::default();
+        let now = clock::now();
+        let second = Duration::from_secs(1);
+        assert_eq!(pace.after(10, 10, now), now + second);
+        assert_eq!(pace.after(10, 10, now), now + 2 * second);
+        assert_eq!(pace.after(10, 10, now + 9 * second), now + 10 * second);
+    }
+}
