@@ -91,6 +91,10 @@ fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
+        if staging.journal.is_cancelled()? {
+            let hint = format!("go on with it: forebay stage retry {}", staging.id);
+            return Err(Refused(error.to_string(), Some(hint)));
+        }
         staging.forget()?;
         return Err(error.into());
     }
@@ -156,6 +160,7 @@ fn finish(
         let Shown {
             missing_files,
             missing_bytes,
+            open_directories,
             ..
         } = shown;
         let bytes = HumanBytes(missing_bytes);
@@ -164,7 +169,9 @@ fn finish(
         } else {
             ""
         };
-        let message = if missing_files == 0 {
+        let message = if missing_files == 0 && open_directories > 0 {
+            format!("{why}{open_directories} directories are not finished")
+        } else if missing_files == 0 {
             format!("{why}not everything could be staged")
         } else {
             format!("{why}{missing_files} files of {bytes} have not arrived")
@@ -402,7 +409,7 @@ fn again(retry: &Retry) -> Result<i32, Refused> {
     let stops = events.stops();
     {
         let _not_in_hand = staging.journal.take_in_hand()?;
-        staging.journal.retry()?;
+        staging.journal.retry(&|_| stops.count() == 0)?;
     }
     if retry.background {
         return start(staging, retry.json);

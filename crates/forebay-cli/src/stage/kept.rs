@@ -72,6 +72,8 @@ pub struct Shown {
     pub placed_bytes: u64,
     pub missing_files: u64,
     pub missing_bytes: u64,
+    /// Directories that are not made yet, or have not got their modes and times.
+    pub open_directories: u64,
     /// Files in each state of the journal, in its order.
     pub by_state: Vec<(&'static str, u64)>,
     pub failed: u64,
@@ -156,7 +158,7 @@ impl Staging {
             "done"
         } else if account.is_cancelled {
             "cancelled"
-        } else if counts.open().files > 0 || !account.is_planned {
+        } else if counts.is_open() || !account.is_planned {
             "interrupted"
         } else {
             "failed"
@@ -174,6 +176,7 @@ impl Staging {
             placed_bytes: counts.of(State::Placed).bytes,
             missing_files: missing.files,
             missing_bytes: missing.bytes,
+            open_directories: counts.open_directories,
             by_state: State::ALL
                 .iter()
                 .map(|state| (state.name(), counts.of(*state).files))
