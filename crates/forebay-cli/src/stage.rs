@@ -17,6 +17,7 @@ use indicatif::HumanBytes;
 
 pub use arguments::{JobStagingArguments, StageArguments};
 use arguments::{List, MoveArguments, Retry, StageVerb, Which};
+use jobs::End;
 use kept::{Order, Shown, Staging, with_id};
 
 use crate::messages::{self, data, fail, hint, json, say};
@@ -259,10 +260,17 @@ fn in_background(id: &str) -> Result<i32, Refused> {
 
 fn found(id: &str) -> Result<Staging, Refused> {
     match (with_id(id)?, jobs::with_id(id)?) {
-        (Some(path), _) => Staging::open(&path)?.ok_or_else(|| nothing(id)),
+        (Some(path), _) => match Staging::open(&path) {
+            Err(_) if is_gone(&path) => Err(nothing(id)), // it was done just now
+            opened => opened?.ok_or_else(|| nothing(id)),
+        },
         (None, Some(job)) => jobs::staging(&job),
         (None, None) => Err(nothing(id)),
     }
+}
+
+fn is_gone(journal: &Path) -> bool {
+    files::status(journal).is_err_and(|error| error.is_not_found())
 }
 
 fn nothing(id: &str) -> Refused {
@@ -329,11 +337,16 @@ fn table(shown: &[Shown]) -> String {
 }
 
 fn wait(which: &Which) -> Result<i32, Refused> {
-    let mut stagings = Vec::new();
+    let (mut stagings, mut not_begun) = (Vec::new(), Vec::new());
     for id in &which.ids {
-        let is_job = with_id(id)?.is_none() && jobs::with_id(id)?.is_some();
-        if !is_job || jobs::end_of(id)?.is_some() {
-            stagings.push(found(id)?);
+        let job = match with_id(id)? {
+            Some(_) => None,
+            None => jobs::with_id(id)?,
+        };
+        match job.map(jobs::end_of).transpose()? {
+            None | Some(End::Left) => stagings.push(found(id)?),
+            Some(End::NotBegun) => not_begun.push(id),
+            Some(End::Arrived) => {}
         }
     }
     if which.ids.is_empty() {
@@ -345,8 +358,12 @@ fn wait(which: &Which) -> Result<i32, Refused> {
         }
     }
     let shown = shown(&stagings)?;
-    let is_done = shown.iter().all(|one| one.state == "done");
+    let is_done = not_begun.is_empty() && shown.iter().all(|one| one.state == "done");
     let code = if is_done { 0 } else { STAGE_OUT_INCOMPLETE };
+    for id in not_begun {
+        let message = format!("job {id} ended before its script began");
+        fail(&message, Some("its forebay run has said why"), code);
+    }
     if which.json {
         return Ok(json(&shown, code));
     }
@@ -364,7 +381,10 @@ fn wait(which: &Which) -> Result<i32, Refused> {
 
 fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
     let staging = found(id)?;
-    if files::status(staging.journal.path()).is_err() {
+    if is_gone(staging.journal.path()) {
+        if jobs::with_id(id)?.is_none() {
+            return Err(nothing(id));
+        }
         // What was opened is a copy: nobody would hear of it.
         return Err(Refused(
             format!(
