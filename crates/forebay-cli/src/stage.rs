@@ -318,16 +318,26 @@ fn table(shown: &[Shown]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([
-        "staging", "", "state", "files", "bytes", "failed", "from", "to",
+        "staging", "", "state", "files", "bytes", "rate", "left", "failed", "from", "to",
     ]);
     for one in shown {
-        let bytes = (HumanBytes(one.placed_bytes), HumanBytes(one.bytes));
+        let copied = match one.state {
+            "running" => one.copied_bytes,
+            _ => one.placed_bytes,
+        };
+        let bytes = (HumanBytes(copied), HumanBytes(one.bytes));
+        let rate = one
+            .bytes_per_s
+            .map(|rate| format!("{}/s", HumanBytes(rate)));
+        let left = one.remaining_s.map(|seconds| format!("{seconds} s"));
         table.add_row([
             one.id.clone(),
             one.direction.to_owned(),
             one.state.to_owned(),
             format!("{} of {}", one.placed_files, one.files),
             format!("{} of {}", bytes.0, bytes.1),
+            rate.unwrap_or_default(),
+            left.unwrap_or_default(),
             one.failed.to_string(),
             one.source.clone(),
             one.target.clone(),

@@ -252,7 +252,11 @@ fn move_all(
     // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
     // Before anything else changes, so that it need not be counted again.
-    let share = journal.counts()?.open().files / (2 * workers as u64);
+    let counts = journal.counts()?;
+    if counts.is_open() {
+        journal.begin_pace(&counts)?;
+    }
+    let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     run.fresh = directories::make(journal, stop)?;
     std::thread::scope(|scope| {
