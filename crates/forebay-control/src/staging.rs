@@ -224,7 +224,7 @@ impl StageOut<'_> {
             plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {
-            journal.refuse_places(INSIDE, &|place| lies_in(allocation, place))?;
+            journal.refuse_places(INSIDE, on_planned, &|place| lies_in(allocation, place))?;
         }
         journal.end_plan()?;
         Ok(journal)

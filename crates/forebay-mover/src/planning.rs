@@ -207,6 +207,14 @@ impl Journal {
         self.end_plan()
     }
 
+    /// So much was planned: is nobody against more of it?
+    pub(crate) fn goes_on(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
+        if on_planned(planned) && !self.is_cancelled()? {
+            return Ok(());
+        }
+        Err(Error::PlanInterrupted(self.path().to_owned()))
+    }
+
     fn has_refusals(&self) -> Result<bool, Error> {
         self.with(|connection| {
             let query = "SELECT 1 FROM refusal LIMIT 1";
@@ -339,7 +347,7 @@ impl Writing<'_> {
         loop {
             match found.recv_timeout(LOOK) {
                 Ok(rows) => self.write(&rows)?,
-                Err(RecvTimeoutError::Timeout) => self.go_on(0)?,
+                Err(RecvTimeoutError::Timeout) => self.journal.goes_on(self.on_planned, 0)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -347,7 +355,7 @@ impl Writing<'_> {
 
     fn write(&mut self, rows: &[Row]) -> Result<(), Error> {
         if rows.is_empty() {
-            return self.go_on(0);
+            return self.journal.goes_on(self.on_planned, 0);
         }
         let (generation, written) = (self.generation, &mut self.written);
         let mut there = Vec::new();
@@ -373,15 +381,7 @@ impl Writing<'_> {
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }
-        self.go_on(rows.len() as u64)
-    }
-
-    fn go_on(&self, planned: u64) -> Result<(), Error> {
-        if (self.on_planned)(planned) && !self.journal.is_cancelled()? {
-            Ok(())
-        } else {
-            Err(Error::PlanInterrupted(self.journal.path().to_owned()))
-        }
+        self.journal.goes_on(self.on_planned, rows.len() as u64)
     }
 }
 

@@ -84,6 +84,20 @@ fn a_plan_hears_that_the_journal_is_cancelled() {
     assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
 }
 
+#[test]
+fn a_look_at_the_places_of_a_plan_can_be_stopped() {
+    let place = Place::new(&["a"], FILES);
+    let journal = place.journal();
+    journal.begin_plan().expect("begun");
+    journal.add(&place.tree()).expect("added");
+    let stopped = journal.refuse_places("odd", &|_| false, &|_| true);
+    assert!(
+        matches!(stopped, Err(Error::PlanInterrupted(_))),
+        "{stopped:?}"
+    );
+    assert_eq!(journal.counts().expect("counts").all().files, FILES);
+}
+
 /// What failed to be looked through and then is looked through in part is not taken for whole.
 #[test]
 fn a_retry_that_was_stopped_is_begun_again() {
