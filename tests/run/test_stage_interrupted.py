@@ -79,13 +79,13 @@ def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(
 
 @pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "link"])
 def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retry_goes_on(job, tree, call):
-    before, out, met = seen(tree), job.directory / "out", 0
+    before, out, stopped = seen(tree), job.directory / "out", 0
     for moment in moments(job):
         an_older_version(job)
-        with held_at(job, call, moment, "stage", "out", *CAREFUL, "in", "out") as held:
+        # Slowly, so that it is not done before it looks whether it is cancelled.
+        with held_at(job, call, moment, "stage", "out", *CAREFUL, "--rate", "256KiB", "in", "out") as held:
             left = kept(job) if held is not None else []  # at its last step it has forgotten it
             if left:
-                met += 1
                 cancel = job.forebay_starts("stage", "cancel", left[0]["id"])
                 # It has asked, and waits for the answer; or that is known already.
                 waits = pathlib.Path(f"/proc/{cancel.pid}/wchan")
@@ -95,12 +95,13 @@ def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retr
             assert done.returncode == 0 or "there is no staging" in done.stderr, done.stderr
             # At its last step it may be done.
             assert held.returncode in (0, 123), (call, held.returncode)
+            stopped += held.returncode == 123
             is_old_or_new(job, tree)
             assert parts(job) == [] and seen(tree) == before
             goes_on(job, tree, was_there=True)
         assert files_seen(out) == files_seen(tree)
         forget(job)
-    assert met > 0
+    assert stopped > 0
 
 
 @pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "linkat"])
