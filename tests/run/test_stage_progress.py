@@ -59,7 +59,7 @@ def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
     until(lambda: one(job)["bytes_per_s"] is not None)
     with contextlib.closing(sqlite3.connect(journal)) as opened:
         ((began,),) = opened.execute("SELECT value FROM meta WHERE name = 'began'")
-    assert int(began.split()[2]) >= killed["copied_bytes"]
+    assert int(began.split()[3]) >= killed["copied_bytes"]
     assert stage(job, "cancel", killed["id"]).returncode == 0
     assert finished(process).returncode == 123
 

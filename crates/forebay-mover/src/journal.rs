@@ -313,7 +313,7 @@ impl Journal {
                    AND id IN (SELECT directory FROM entry WHERE state <> 4); \
                  UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
                  UPDATE directory SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
-                 DELETE FROM meta WHERE name IN ('cancelled', 'began'); COMMIT;",
+                 DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
             )
         })?;
         self.look_again(on_planned)

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_host::{clock, machine};
+use forebay_host::clock;
+use forebay_host::process::Identity;
 
+use crate::hand::our_space;
 use crate::journal::{IN_MEMORY, State};
 use crate::{Account, Counts, Error, Journal};
 
@@ -38,18 +40,24 @@ impl Journal {
         let Some(began) = self.meta::<String>("began")? else {
             return Ok(pace);
         };
-        let mut words = began.split(' ');
-        let is_same_boot = words.next() == Some(&machine::boot_id()?);
+        let mut words = began.splitn(5, ' ');
+        let pid = words.next().and_then(|word| word.parse().ok());
         let mut number = || words.next().and_then(|word| word.parse().ok());
+        let (Some(pid), Some(started_ticks)) = (pid, number()) else {
+            return Ok(pace);
+        };
         let (Some(began_ms), Some(before)) = (number(), number()) else {
             return Ok(pace);
         };
+        // Whoever goes on with what another one has left has not begun to copy yet.
+        let is_theirs =
+            words.next() == Some(&our_space()?) && Identity { pid, started_ticks }.is_alive();
         let time = clock::since_boot().checked_sub(Duration::from_millis(began_ms));
         let moved = copied_bytes.saturating_sub(before);
         let Some(time) = time.filter(|time| *time >= TIME_MIN && moved > 0) else {
             return Ok(pace);
         };
-        if account.is_running && is_same_boot {
+        if account.is_running && is_theirs {
             let rate = u128::from(moved) * 1000 / time.as_millis();
             let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
             let all_that_comes = counts.of(State::Placed).bytes + counts.open().bytes;
@@ -64,9 +72,11 @@ impl Journal {
         if self.path() == Path::new(IN_MEMORY) {
             return Ok(()); // nobody else asks
         }
-        let (boot, now) = (machine::boot_id()?, clock::since_boot().as_millis());
-        let copied_bytes = self.copied_bytes(counts)?;
-        self.set_meta("began", format!("{boot} {now} {copied_bytes}"))
+        let Identity { pid, started_ticks } = Identity::ours()?;
+        let (now, copied_bytes) = (clock::since_boot().as_millis(), self.copied_bytes(counts)?);
+        let space = our_space()?;
+        let began = format!("{pid} {started_ticks} {now} {copied_bytes} {space}");
+        self.set_meta("began", began)
     }
 
     fn copied_bytes(&self, counts: &Counts) -> Result<u64, Error> {

@@ -56,9 +56,7 @@ impl Journal {
         let generation = self.generation()? + 1;
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            change.execute_batch(
-                "DELETE FROM refusal; DELETE FROM note; DELETE FROM meta WHERE name = 'began';",
-            )?;
+            change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
             let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
             change.execute(set, [generation])?;
             let is_planned = "SELECT EXISTS (SELECT 1 FROM entry)";
