@@ -1,6 +1,8 @@
 """The staging of a job itself, as `forebay stage` shows, waits for and cancels it by the job's id."""
 
 import json
+import pathlib
+import signal
 import time
 
 import pytest
@@ -28,6 +30,22 @@ def staging_out(job):
         time.sleep(0.01)
     (one,) = json.loads(job.command("status", "--json").stdout)
     return process, one["job_id"]
+
+
+def staging_in(job, *options):
+    """A job that stages in at one MiB a second; its process and its id."""
+    (job.directory / "input").write_bytes(bytes(8 << 20))
+    stage_in = "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input"
+    job.script("touch started", DW, stage_in, STAGE_OUT)
+    process = job.start("--stage-rate", "1MiB", *options)
+    deadline = time.monotonic() + 60
+    while True:
+        listed = json.loads(job.command("status", "--json").stdout)
+        asked = stage(job, "status", "--json", listed[0]["job_id"]) if listed else None
+        if asked and asked.returncode == 0 and json.loads(asked.stdout)[0]["state"] == "running":
+            break
+        assert process.poll() is None and time.monotonic() < deadline
+    return process, listed[0]["job_id"]
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
@@ -65,6 +83,28 @@ def test_a_jobs_stage_out_can_be_waited_for(job):
     job.leaves_nothing()
 
 
+@pytest.mark.parametrize("profile", [[], ["--no-profile"]])
+@pytest.mark.parametrize("how", ["fails", "killed"])
+def test_waiting_for_a_job_whose_script_never_began_is_no_success(job, how, profile):
+    process, id = staging_in(job, *profile)
+    waits = job.forebay_starts("stage", "wait", id)
+    until(lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep")  # it has seen the job
+    if how == "fails":
+        process.terminate()
+        assert finished(process).returncode == 125
+    else:
+        waits.send_signal(signal.SIGSTOP)  # it does not see the job between its end and the cleaning
+        process.kill()
+        finished(process)
+        assert job.command("clean", "--discard").returncode == 0
+        waits.send_signal(signal.SIGCONT)
+    waited = finished(waits)
+    assert waited.returncode == 123, waited.stderr
+    assert f"job {id} ended before its script began" in waited.stderr
+    assert not (job.directory / "started").exists()
+    job.leaves_nothing()
+
+
 def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
     (job.directory / "results" / "y").mkdir(parents=True)
     job.script(WRITES, DW, STAGE_OUT)
@@ -83,19 +123,10 @@ def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
 
 
 def test_a_stage_in_is_cancelled_and_the_job_is_not_started(job):
-    (job.directory / "input").write_bytes(bytes(8 << 20))
-    job.script("touch started", DW, "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input")
-    process = job.start("--stage-rate", "1MiB")
-    deadline = time.monotonic() + 60
-    while True:
-        listed = json.loads(job.command("status", "--json").stdout)
-        asked = stage(job, "status", "--json", listed[0]["job_id"]) if listed else None
-        if asked and asked.returncode == 0 and json.loads(asked.stdout)[0]["state"] == "running":
-            break
-        assert process.poll() is None and time.monotonic() < deadline
-    (one,) = shown(job, "status", listed[0]["job_id"])
+    process, id = staging_in(job)
+    (one,) = shown(job, "status", id)
     assert (one["direction"], one["files"]) == ("in", 1)
-    assert stage(job, "cancel", listed[0]["job_id"]).returncode == 0
+    assert stage(job, "cancel", id).returncode == 0
     done = finished(process)
     assert done.returncode == 125 and "staging was stopped" in done.stderr, done.stderr
     assert not (job.directory / "started").exists()

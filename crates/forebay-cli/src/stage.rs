@@ -17,6 +17,7 @@ use indicatif::HumanBytes;
 
 pub use arguments::{JobStagingArguments, StageArguments};
 use arguments::{List, MoveArguments, Retry, StageVerb, Which};
+use jobs::End;
 use kept::{Order, Shown, Staging, with_id};
 
 use crate::messages::{self, data, fail, hint, json, say};
@@ -91,6 +92,10 @@ fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
+        if staging.journal.is_cancelled()? {
+            let hint = format!("go on with it: forebay stage retry {}", staging.id);
+            return Err(Refused(error.to_string(), Some(hint)));
+        }
         staging.forget()?;
         return Err(error.into());
     }
@@ -156,6 +161,7 @@ fn finish(
         let Shown {
             missing_files,
             missing_bytes,
+            open_directories,
             ..
         } = shown;
         let bytes = HumanBytes(missing_bytes);
@@ -164,7 +170,9 @@ fn finish(
         } else {
             ""
         };
-        let message = if missing_files == 0 {
+        let message = if missing_files == 0 && open_directories > 0 {
+            format!("{why}{open_directories} directories are not finished")
+        } else if missing_files == 0 {
             format!("{why}not everything could be staged")
         } else {
             format!("{why}{missing_files} files of {bytes} have not arrived")
@@ -252,10 +260,17 @@ fn in_background(id: &str) -> Result<i32, Refused> {
 
 fn found(id: &str) -> Result<Staging, Refused> {
     match (with_id(id)?, jobs::with_id(id)?) {
-        (Some(path), _) => Staging::open(&path)?.ok_or_else(|| nothing(id)),
+        (Some(path), _) => match Staging::open(&path) {
+            Err(_) if is_gone(&path) => Err(nothing(id)), // it was done just now
+            opened => opened?.ok_or_else(|| nothing(id)),
+        },
         (None, Some(job)) => jobs::staging(&job),
         (None, None) => Err(nothing(id)),
     }
+}
+
+fn is_gone(journal: &Path) -> bool {
+    files::status(journal).is_err_and(|error| error.is_not_found())
 }
 
 fn nothing(id: &str) -> Refused {
@@ -303,16 +318,26 @@ fn table(shown: &[Shown]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([
-        "staging", "", "state", "files", "bytes", "failed", "from", "to",
+        "staging", "", "state", "files", "bytes", "rate", "left", "failed", "from", "to",
     ]);
     for one in shown {
-        let bytes = (HumanBytes(one.placed_bytes), HumanBytes(one.bytes));
+        let copied = match one.state {
+            "running" => one.copied_bytes,
+            _ => one.placed_bytes,
+        };
+        let bytes = (HumanBytes(copied), HumanBytes(one.bytes));
+        let rate = one
+            .bytes_per_s
+            .map(|rate| format!("{}/s", HumanBytes(rate)));
+        let left = one.remaining_s.map(|seconds| format!("{seconds} s"));
         table.add_row([
             one.id.clone(),
             one.direction.to_owned(),
             one.state.to_owned(),
             format!("{} of {}", one.placed_files, one.files),
             format!("{} of {}", bytes.0, bytes.1),
+            rate.unwrap_or_default(),
+            left.unwrap_or_default(),
             one.failed.to_string(),
             one.source.clone(),
             one.target.clone(),
@@ -322,11 +347,16 @@ fn table(shown: &[Shown]) -> String {
 }
 
 fn wait(which: &Which) -> Result<i32, Refused> {
-    let mut stagings = Vec::new();
+    let (mut stagings, mut not_begun) = (Vec::new(), Vec::new());
     for id in &which.ids {
-        let is_job = with_id(id)?.is_none() && jobs::with_id(id)?.is_some();
-        if !is_job || jobs::end_of(id)?.is_some() {
-            stagings.push(found(id)?);
+        let job = match with_id(id)? {
+            Some(_) => None,
+            None => jobs::with_id(id)?,
+        };
+        match job.map(jobs::end_of).transpose()? {
+            None | Some(End::Left) => stagings.push(found(id)?),
+            Some(End::NotBegun) => not_begun.push(id),
+            Some(End::Arrived) => {}
         }
     }
     if which.ids.is_empty() {
@@ -338,8 +368,12 @@ fn wait(which: &Which) -> Result<i32, Refused> {
         }
     }
     let shown = shown(&stagings)?;
-    let is_done = shown.iter().all(|one| one.state == "done");
+    let is_done = not_begun.is_empty() && shown.iter().all(|one| one.state == "done");
     let code = if is_done { 0 } else { STAGE_OUT_INCOMPLETE };
+    for id in not_begun {
+        let message = format!("job {id} ended before its script began");
+        fail(&message, Some("its forebay run has said why"), code);
+    }
     if which.json {
         return Ok(json(&shown, code));
     }
@@ -357,7 +391,10 @@ fn wait(which: &Which) -> Result<i32, Refused> {
 
 fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
     let staging = found(id)?;
-    if files::status(staging.journal.path()).is_err() {
+    if is_gone(staging.journal.path()) {
+        if jobs::with_id(id)?.is_none() {
+            return Err(nothing(id));
+        }
         // What was opened is a copy: nobody would hear of it.
         return Err(Refused(
             format!(
@@ -411,7 +448,7 @@ fn again(retry: &Retry) -> Result<i32, Refused> {
     let stops = events.stops();
     {
         let _not_in_hand = staging.journal.take_in_hand()?;
-        staging.journal.retry()?;
+        staging.journal.retry(&|_| stops.count() == 0)?;
     }
     if retry.background {
         return start(staging, retry.json);

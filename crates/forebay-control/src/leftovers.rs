@@ -320,7 +320,8 @@ impl Recorded {
             roots: Roots::of_record(&self.record, allocation.as_ref()),
             allocation: allocation.as_ref(),
         };
-        let journal = stage_out.plan(self)?;
+        let stops = events.stops();
+        let journal = stage_out.plan(self, &|_| stops.count() == 0)?;
         let staging = Staging {
             direction: Direction::Out,
             tag: &self.record.id,

@@ -96,8 +96,8 @@ impl Order<'_> {
         };
         let plan_of = |stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
             let journal = Journal::in_memory()?;
-            let script = &self.script.path;
-            plan_in(&journal, stages, &roots, script, wishes.maps, is_wanted)?;
+            let (script, maps) = (&self.script.path, wishes.maps);
+            plan_in(&journal, stages, &roots, script, maps, &|_| true, is_wanted)?;
             Ok::<_, Error>((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
         };
         let (_, failures) = plan_of(&request.stage_in, &|_| true)?;

@@ -207,8 +207,17 @@ impl Running<'_> {
         before: usize,
         missing: bool,
     ) -> (Staged, Option<NotSafe>) {
-        let journal = match stage_out.plan(recorded) {
+        let on_duty = guard.filter(|guard| guard.is_on_duty());
+        let stops = self.events.stops();
+        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
+        let is_repeated = || on_duty.is_some() && stops.is_by_sigterm();
+        let go_on = |_| stops.count() <= before || is_repeated();
+        let journal = match stage_out.plan(recorded, &go_on) {
             Ok(journal) => journal,
+            // Whoever stopped this does not wait until all is looked through for a list.
+            Err(error @ forebay_mover::Error::PlanInterrupted(_)) => {
+                return (Staged::refused(error), None);
+            }
             Err(error) => {
                 let not_safe = self.list_refused(stage_out, recorded, &error);
                 if let Some(drain) = drain {
@@ -218,16 +227,13 @@ impl Running<'_> {
             }
         };
         let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
-        let on_duty = guard.filter(|guard| guard.is_on_duty());
         // May we be killed at any moment from here on?
         let is_near =
             on_duty.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
         if is_near {
             self.list_not_safe(recorded, &journal, None);
         }
-        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
-        let is_repeated = on_duty.is_some() && self.events.stops().is_by_sigterm();
-        let ignored = if is_repeated { usize::MAX } else { before };
+        let ignored = if is_repeated() { usize::MAX } else { before };
         let mut staged = self.staging(Direction::Out).carry_out(&journal, ignored);
         staged.files += drained;
         staged.unchanged_files += drained;
@@ -395,14 +401,17 @@ impl Running<'_> {
         // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
         let path = life.directory.path().join(STAGE_IN);
         let journal = Journal::open(&path)?;
-        plan_in(&journal, stages, &roots, script, &[], &is_wanted)?;
+        let stops = self.events.stops();
+        let go_on = |_| stops.count() == 0;
+        let stopped = |error| if go_on(0) { error } else { Error::Stopped };
+        plan_in(&journal, stages, &roots, script, &[], &go_on, &is_wanted).map_err(stopped)?;
         if let Some(space) = self.space {
             let mut own = journal.counts()?;
             if self.persistents.are_used() {
                 let root = space.allocation.root();
                 let is_own = |target: &Path| target.starts_with(root) && is_wanted(target);
                 let alone = Journal::in_memory()?;
-                plan_in(&alone, stages, &roots, script, &[], &is_own)?;
+                plan_in(&alone, stages, &roots, script, &[], &go_on, &is_own).map_err(stopped)?;
                 own = alone.counts()?;
             }
             space.used.must_hold(own.open().bytes)?;

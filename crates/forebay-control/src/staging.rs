@@ -104,8 +104,8 @@ impl Staging<'_> {
 /// Plans what stages into a namespace and has a wanted target.
 ///
 /// # Errors
-/// If a list cannot be read, or a source is missing or of the wrong kind. What is wrong further down
-/// is among the journal's failures.
+/// If a list cannot be read, or a source is missing or of the wrong kind, or it was told to stop. What is wrong
+/// further down is among the journal's failures.
 ///
 /// `maps` are those that are not in effect yet.
 pub(crate) fn plan_in(
@@ -114,6 +114,7 @@ pub(crate) fn plan_in(
     roots: &Roots,
     script: &Path,
     maps: &[Map],
+    on_planned: Planned,
     is_wanted: &(dyn Fn(&Path) -> bool + Sync),
 ) -> Result<(), Error> {
     journal.begin_plan()?;
@@ -127,9 +128,10 @@ pub(crate) fn plan_in(
         for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
             let target = roots.path(&stage).map_err(refused)?;
             let source = Map::behind(maps, Path::new(&stage.pfs_path));
-            let added = journal.add_only(&transfer(&stage, source, target), is_wanted);
+            let added = journal.add_only(&transfer(&stage, source, target), on_planned, is_wanted);
             added.map_err(|error| match error {
-                error @ forebay_mover::Error::Journal { .. } => error.into(),
+                error @ (forebay_mover::Error::Journal { .. }
+                | forebay_mover::Error::PlanInterrupted(_)) => error.into(),
                 error => refused(error.to_string()),
             })?;
         }
@@ -160,12 +162,16 @@ impl StageOut<'_> {
     /// any more, it lies in the allocation.
     ///
     /// # Errors
-    /// If neither takes one, or the one that is there is damaged or in hand.
-    pub(crate) fn plan(&self, recorded: &Recorded) -> Result<Journal, forebay_mover::Error> {
+    /// If neither takes one, or the one that is there is damaged or in hand; or it was told to stop.
+    pub(crate) fn plan(
+        &self,
+        recorded: &Recorded,
+        on_planned: Planned,
+    ) -> Result<Journal, forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let beside = recorded.journal();
         let planned =
-            |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal, &|_| true));
+            |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal, on_planned));
         let inside = self.allocation.map(|own| own.root().join(STAGE_OUT));
         let Some(inside) = inside else {
             return planned(&beside);
@@ -223,7 +229,7 @@ impl StageOut<'_> {
             plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {
-            journal.refuse_places(INSIDE, &|place| lies_in(allocation, place))?;
+            journal.refuse_places(INSIDE, on_planned, &|place| lies_in(allocation, place))?;
         }
         journal.end_plan()?;
         Ok(journal)

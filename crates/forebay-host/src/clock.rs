@@ -2,10 +2,20 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// A point in time from which durations are measured.
 #[must_use]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// Since this start of the machine, its sleep included: the same for all processes, and it never jumps.
+#[must_use]
+pub fn since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let part_ns = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), part_ns)
 }
 
 /// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock stands before it.

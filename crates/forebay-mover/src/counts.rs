@@ -23,6 +23,8 @@ pub struct Counts {
     pub by_state: [Number; 6],
     /// Transfers, directories and things that cannot be staged at all.
     pub other_failures: u64,
+    /// Directories that are not made yet, or have not got their modes and times.
+    pub open_directories: u64,
 }
 
 impl Counts {
@@ -58,10 +60,25 @@ impl Counts {
         self.sum(|state| state < State::Placed)
     }
 
+    /// Is there anything left that can be done yet?
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open().files > 0 || self.open_directories > 0
+    }
+
+    /// What can be done yet, in words.
+    pub(crate) fn left(&self) -> String {
+        let Number { files, bytes } = self.open();
+        match (files, self.open_directories) {
+            (0, directories) => format!("{directories} directories are not finished"),
+            _ => format!("{files} files of {bytes} bytes have not arrived"),
+        }
+    }
+
     /// Has everything arrived that was asked for?
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.missing().files == 0 && self.other_failures == 0
+        self.missing().files == 0 && self.other_failures == 0 && self.open_directories == 0
     }
 }
 
@@ -151,6 +168,11 @@ fn count(connection: &Connection) -> rusqlite::Result<Counts> {
     counts.other_failures = connection.query_row(
         "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = 5) \
          + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)",
+        [],
+        |row| row.get(0),
+    )?;
+    counts.open_directories = connection.query_row(
+        "SELECT count(*) FROM directory WHERE state = 1 OR (state = 0 AND is_of_tree)",
         [],
         |row| row.get(0),
     )?;

@@ -87,7 +87,8 @@ fn make_one(directory: &Directory) -> Result<bool, Reason> {
 }
 
 impl Run<'_> {
-    /// Gives the directories that were made their modes and times, children before parents.
+    /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
+    /// waits for one portion of them.
     ///
     /// # Errors
     /// If the journal cannot be used.
@@ -120,6 +121,9 @@ impl Run<'_> {
                 }
             }
             self.journal.directories_are(&finished, State::Placed)?;
+            if self.is_stopped() {
+                return Ok(());
+            }
         }
     }
 

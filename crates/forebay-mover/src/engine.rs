@@ -22,7 +22,7 @@ use crate::striping::Striping;
 use crate::{Counts, Error, Failure, Journal, Number, Shortage, directories};
 
 /// How often we look whether somebody has cancelled the journal.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// Limits of a batch of small files, which are synced together.
 const BATCH_FILES_MIN: u64 = 32;
 const BATCH_FILES_MAX: u64 = 2048;
@@ -191,7 +191,7 @@ pub fn carry_out(
 ) -> Result<Moved, Error> {
     let _running = journal.take_in_hand()?;
     if !journal.is_planned()? {
-        return Err(Error::PlanInterrupted);
+        return Err(Error::PlanInterrupted(journal.path().to_owned()));
     }
     let has_checksums = options.verify != Verify::Off;
     let cut = format!(
@@ -201,15 +201,13 @@ pub fn carry_out(
     );
     journal.keep_pieces_of(&cut)?;
     let compared = journal.take_compared();
-    if compared.is_none() {
-        journal.forget_what_is_gone()?;
-    }
     let stop = Stop {
         cancelled,
         is_asked: AtomicBool::new(journal.is_cancelled()?),
     };
     let (until, ended) = channel::<()>();
     std::thread::scope(|scope| {
+        let _until = until; // it goes when we are done, however that is
         scope.spawn(|| {
             let ended = ended;
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
@@ -218,9 +216,12 @@ pub fn carry_out(
                 }
             }
         });
-        let moved = move_all(journal, options, on, &stop, compared);
-        drop(until);
-        moved
+        let is_known = compared.is_some() || journal.forget_what_is_gone(&|| stop.is_asked())?;
+        // With something left to do it is plain to see that it was stopped.
+        if !is_known && !journal.counts()?.is_open() {
+            return Err(Error::LookInterrupted(journal.path().to_owned()));
+        }
+        move_all(journal, options, on, &stop, compared)
     })
 }
 
@@ -255,7 +256,11 @@ fn move_all(
     // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
     // Before anything else changes, so that it need not be counted again.
-    let share = journal.counts()?.open().files / (2 * workers as u64);
+    let counts = journal.counts()?;
+    if counts.is_open() {
+        journal.begin_pace(&counts)?;
+    }
+    let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     run.fresh = directories::make(journal, stop)?;
     std::thread::scope(|scope| {
@@ -325,29 +330,30 @@ impl Run<'_> {
         if !self.is_stopped() {
             self.make_hard_links(&mut vec![0; BLOCK_BYTES])?;
         }
-        let is_stopped = self.is_stopped();
-        if is_stopped {
-            self.journal.remove_parts(&self.options.tag)?;
-            self.journal.put_down()?;
+        let journal = self.journal;
+        let is_cut = self.is_stopped()
+            && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
+        if is_cut {
+            journal.remove_parts(&self.options.tag)?;
+            journal.put_down()?;
         } else {
+            // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
             self.finish_directories()?;
         }
+        let is_stopped = self.is_stopped();
         let notes = self
             .notes
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         for (text, (count, example)) in notes {
-            self.journal.add_note(&text, count, &example)?;
+            journal.add_note(&text, count, &example)?;
         }
-        let counts = self.journal.counts()?;
-        let mut failures = self.journal.failures(FAILURES_MAX)?;
-        let left = counts.open();
-        let is_stopped = is_stopped && left.files > 0;
+        let counts = journal.counts()?;
+        let mut failures = journal.failures(FAILURES_MAX)?;
+        let is_stopped = is_stopped && counts.is_open();
         if is_stopped {
-            let Number { files, bytes } = left;
-            let reason =
-                format!("staging was stopped: {files} files of {bytes} bytes have not arrived");
-            let mut stopped = Failure::new(self.journal.path().to_owned(), reason);
+            let reason = format!("staging was stopped: {}", counts.left());
+            let mut stopped = Failure::new(journal.path().to_owned(), reason);
             stopped.errno = Some(libc::ECANCELED);
             stopped.remedy = Some("run it again: it goes on where it was".to_owned());
             failures.push(stopped);
@@ -359,7 +365,7 @@ impl Run<'_> {
             copied_bytes: self.copied_bytes.into_inner(),
             failures,
             counts,
-            shortages: self.journal.shortages()?,
+            shortages: journal.shortages()?,
             is_stopped,
         })
     }

@@ -48,7 +48,10 @@ pub enum Error {
     InHand(PathBuf),
     /// The process that looked through the sources was stopped.
     #[error("looking through the sources was interrupted")]
-    PlanInterrupted,
+    PlanInterrupted(PathBuf),
+    /// The process that looked whether all that had arrived is still there was stopped.
+    #[error("looking whether all that has arrived is still there was interrupted")]
+    LookInterrupted(PathBuf),
 }
 
 impl Error {
@@ -83,7 +86,7 @@ impl Error {
             Self::NotADirectory(_) => Some(libc::ENOTDIR),
             Self::InHand(_) => Some(libc::EBUSY),
             Self::Journal { .. } if self.is_journal_full() => Some(libc::ENOSPC),
-            Self::PlanInterrupted => Some(libc::ECANCELED),
+            Self::PlanInterrupted(_) | Self::LookInterrupted(_) => Some(libc::ECANCELED),
             Self::Journal { .. } | Self::Damaged { .. } => None,
         }
     }
@@ -109,7 +112,7 @@ impl Error {
                     path.display()
                 )
             }
-            Self::PlanInterrupted => "run it again".to_owned(),
+            Self::PlanInterrupted(_) | Self::LookInterrupted(_) => "run it again".to_owned(),
             Self::NoSource(_) => "check the path".to_owned(),
             Self::NotAFile(_) | Self::NotADirectory(_) => {
                 "name it as what it is: file or directory".to_owned()
@@ -128,10 +131,11 @@ impl From<Error> for Failure {
             | Error::NotAFile(path)
             | Error::NotADirectory(path)
             | Error::InHand(path)
+            | Error::PlanInterrupted(path)
+            | Error::LookInterrupted(path)
             | Error::IntoItself { target: path, .. }
             | Error::Journal { path, .. }
             | Error::Damaged { path, .. } => path.clone(),
-            Error::PlanInterrupted => PathBuf::new(),
         };
         Self {
             path,

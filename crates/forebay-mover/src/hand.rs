@@ -72,7 +72,7 @@ impl Journal {
 }
 
 /// Numbers of processes count in their namespace, and until the machine is started anew.
-fn our_space() -> Result<String, Error> {
+pub(crate) fn our_space() -> Result<String, Error> {
     Ok(format!(
         "{} {}",
         machine::boot_id()?,

@@ -18,7 +18,7 @@ use crate::counts::Counted;
 use crate::hand::LOCK_END;
 use crate::looking::Stamp;
 use crate::shortage::Shortage;
-use crate::{Counts, Error, Failure};
+use crate::{Counts, Error, Failure, Planned};
 
 const SCHEMA: &str = include_str!("journal/schema.sql");
 /// `user_version` of a journal that this program can read.
@@ -304,8 +304,8 @@ impl Journal {
     /// Makes ready what failed to be tried again.
     ///
     /// # Errors
-    /// If the journal cannot be written.
-    pub fn retry(&self) -> Result<(), Error> {
+    /// If the journal cannot be written, and [`Error::PlanInterrupted`] if told to stop while it looks again.
+    pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute_batch(
                 "BEGIN IMMEDIATE; \
@@ -316,7 +316,7 @@ impl Journal {
                  DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
             )
         })?;
-        self.look_again()
+        self.look_again(on_planned)
     }
 
     pub(crate) fn is_planned(&self) -> Result<bool, Error> {

@@ -22,6 +22,7 @@ mod left_out;
 mod looking;
 mod missing;
 mod options;
+mod pace;
 mod parts;
 mod places;
 mod planning;
@@ -37,6 +38,7 @@ pub use hand::Running;
 pub use journal::{Account, Journal, State};
 pub use missing::Missing;
 pub use options::{Options, PIECE_BYTES, Placing, Verify};
+pub use pace::Pace;
 pub use planning::Planned;
 pub use shortage::Shortage;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SendError, SyncSender, TrySendError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SendError, SyncSender};
 
 use forebay_host::files::{self, Directory, Kind, Status};
 
@@ -77,16 +78,18 @@ struct Looking<'a> {
     rows: Vec<Row>,
     /// Directories that were found.
     directories: usize,
+    is_over: &'a AtomicBool,
     give: SyncSender<Vec<Row>>,
 }
 
-/// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it. With an
-/// owner, each file is compared with what stands at its target.
+/// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it or it is
+/// over. With an owner, each file is compared with what stands at its target.
 pub(crate) fn look_through(
     transfer: &Transfer,
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
     owner: Option<Owner>,
+    is_over: &AtomicBool,
     give: SyncSender<Vec<Row>>,
 ) {
     let mut looking = Looking {
@@ -95,6 +98,7 @@ pub(crate) fn look_through(
         owner,
         rows: Vec::new(),
         directories: 0,
+        is_over,
         give,
     };
     let looked = looking.look_through(Ahead {
@@ -110,10 +114,7 @@ impl Looking<'_> {
     fn look_through(&mut self, top: Ahead) -> Sent {
         let mut ahead = vec![top];
         while let Some(one) = ahead.pop() {
-            // To open a target its file system is asked, which may be slow: perhaps nobody wants more.
-            if let Err(TrySendError::Disconnected(rows)) = self.give.try_send(Vec::new()) {
-                return Err(SendError(rows));
-            }
+            self.go_on()?;
             let standing = self.owner.as_ref().filter(|_| !one.is_new);
             let standing = standing.and_then(|_| Standing::open(&one.target));
             let stamp = standing.as_ref().map(|standing| standing.stamp);
@@ -140,6 +141,7 @@ impl Looking<'_> {
             Err(error) => return self.refuse(&one.source, &error),
         };
         for name in names {
+            self.go_on()?;
             match opened.status_of_name(&name) {
                 _ if self.is_left_out(one, &name) => {}
                 Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
@@ -160,6 +162,14 @@ impl Looking<'_> {
                 }
                 Err(error) => self.refuse(&one.source.join(&name), &error)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Each thing that is looked at may take long: a portion of them would be too much for whoever stops it.
+    fn go_on(&self) -> Sent {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Err(SendError(Vec::new()));
         }
         Ok(())
     }

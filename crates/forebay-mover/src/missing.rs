@@ -324,7 +324,7 @@ mod tests {
             };
             journal.add_or_note(&transfer, &|_| true).expect("noted");
         }
-        let refused = journal.refuse_places("odd", &|place| place.ends_with("inside"));
+        let refused = journal.refuse_places("odd", &|_| true, &|place| place.ends_with("inside"));
         refused.expect("refused");
         let other = crate::Failure::new(at("c"), "closed".to_owned());
         journal.refuse(&other).expect("kept");

@@ -10,7 +10,7 @@ use crate::item::modified_ns;
 use crate::journal::{State, path_at};
 use crate::looking::resolve;
 use crate::planning::{bytes, number};
-use crate::{Error, Failure, Journal};
+use crate::{Error, Failure, Journal, Planned};
 
 impl Journal {
     /// A file stands where it is to go, which whoever brought it there knows better than a look at its times
@@ -63,10 +63,11 @@ impl Journal {
     /// Refuses for good what would go into such a directory, as links or mounts on the way may lead there.
     ///
     /// # Errors
-    /// If the journal cannot be written.
+    /// If the journal cannot be written, or it was told to stop.
     pub fn refuse_places(
         &self,
         reason: &str,
+        on_planned: Planned,
         is_refused: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Error> {
         let places: Vec<(i64, PathBuf)> = self.with(|connection| {
@@ -75,6 +76,7 @@ impl Journal {
             rows.collect()
         })?;
         for (place, path) in places {
+            self.goes_on(on_planned, 0)?;
             if !is_refused(&path) {
                 continue;
             }

@@ -4,19 +4,21 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use forebay_host::files::{self, Kind, Status};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::engine::Owner;
+use crate::engine::{LOOK, Owner};
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
 use crate::looking::{IsWanted, Row, look_through, resolve};
 use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
 
-/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on.
+/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
+/// whoever cancels the journal stops it, too.
 pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Portions that are found before they are written down.
@@ -114,12 +116,17 @@ impl Journal {
         self.look_into(transfer, on_planned, &|_| true)
     }
 
-    /// As [`Journal::add`], but for files and links with other targets than these.
+    /// As [`Journal::add_watched`], but for files and links with other targets than these.
     ///
     /// # Errors
-    /// As [`Journal::plan`].
-    pub fn add_only(&self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
-        self.look_into(transfer, &|_| true, is_wanted)
+    /// As [`Journal::add_watched`].
+    pub fn add_only(
+        &self,
+        transfer: &Transfer,
+        on_planned: Planned,
+        is_wanted: IsWanted,
+    ) -> Result<(), Error> {
+        self.look_into(transfer, on_planned, is_wanted)
     }
 
     fn look_into(
@@ -177,19 +184,33 @@ impl Journal {
 
     /// Looks again through what could not be looked through; or through everything if that was
     /// interrupted, or found what cannot be staged, which may be mended.
-    pub(crate) fn look_again(&self) -> Result<(), Error> {
+    pub(crate) fn look_again(&self, on_planned: Planned) -> Result<(), Error> {
         if !self.is_planned()? || self.has_refusals()? {
             let transfers = self.transfers("")?;
             self.begin_plan()?;
             for transfer in &transfers {
-                self.add_or_note(transfer, &|_| true)?;
+                self.add_or_note(transfer, on_planned)?;
             }
             return self.end_plan();
         }
         let failed = self.transfers("WHERE reason IS NOT NULL")?;
-        failed
-            .iter()
-            .try_for_each(|transfer| self.add_or_note(transfer, &|_| true))
+        if failed.is_empty() {
+            return Ok(());
+        }
+        // One that is looked through in part must not be taken for a whole one by whoever comes after us.
+        self.set_meta("planning", 1_i64)?;
+        for transfer in &failed {
+            self.add_or_note(transfer, on_planned)?;
+        }
+        self.end_plan()
+    }
+
+    /// So much was planned: is nobody against more of it?
+    pub(crate) fn goes_on(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
+        if on_planned(planned) && !self.is_cancelled()? {
+            return Ok(());
+        }
+        Err(Error::PlanInterrupted(self.path().to_owned()))
     }
 
     fn has_refusals(&self) -> Result<bool, Error> {
@@ -309,18 +330,30 @@ impl Writing<'_> {
         }
         let owner = self.journal.compares().then(Owner::of_ours);
         let left_out = self.journal.left_out(transfer)?;
+        let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (give, found) = sync_channel(AHEAD);
-            scope.spawn(move || look_through(transfer, is_wanted, left_out, owner, give));
-            found
-                .into_iter()
-                .try_for_each(|rows: Vec<Row>| self.write(&rows))
+            scope.spawn(move || look_through(transfer, is_wanted, left_out, owner, is_over, give));
+            let written = self.write_all(&found);
+            is_over.store(true, Ordering::Relaxed);
+            drop(found); // it may wait for us to take more
+            written
         })
+    }
+
+    fn write_all(&mut self, found: &Receiver<Vec<Row>>) -> Result<(), Error> {
+        loop {
+            match found.recv_timeout(LOOK) {
+                Ok(rows) => self.write(&rows)?,
+                Err(RecvTimeoutError::Timeout) => self.journal.goes_on(self.on_planned, 0)?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
     }
 
     fn write(&mut self, rows: &[Row]) -> Result<(), Error> {
         if rows.is_empty() {
-            return self.go_on(0);
+            return self.journal.goes_on(self.on_planned, 0);
         }
         let (generation, written) = (self.generation, &mut self.written);
         let mut there = Vec::new();
@@ -346,15 +379,7 @@ impl Writing<'_> {
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }
-        self.go_on(rows.len() as u64)
-    }
-
-    fn go_on(&self, planned: u64) -> Result<(), Error> {
-        if (self.on_planned)(planned) {
-            Ok(())
-        } else {
-            Err(Error::PlanInterrupted)
-        }
+        self.journal.goes_on(self.on_planned, rows.len() as u64)
     }
 }
 

@@ -80,19 +80,21 @@ impl Journal {
     }
 
     /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
-    pub(crate) fn forget_what_is_gone(&self) -> Result<(), Error> {
+    /// False if it was stopped before all was looked at.
+    pub(crate) fn forget_what_is_gone(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool, Error> {
         let mut last = 0;
         loop {
             let items = self.all_after(last, 4096)?;
             let Some(item) = items.last() else {
-                return Ok(());
+                return Ok(true);
             };
             last = item.id;
+            let looked_at = items.iter().take_while(|_| !is_stopped());
             let is_gone = |item: &&Item| {
                 item.state == State::Placed
                     && files::status_of_name(&item.target).is_err_and(|error| error.is_not_found())
             };
-            let gone: Vec<i64> = items.iter().filter(is_gone).map(|item| item.id).collect();
+            let gone: Vec<i64> = looked_at.filter(is_gone).map(|item| item.id).collect();
             self.with(|connection| {
                 let mut set = connection
                     .prepare_cached("UPDATE entry SET state = 0 WHERE id = ? OR link_of = ?")?;
@@ -101,6 +103,9 @@ impl Journal {
                 }
                 Ok(())
             })?;
+            if is_stopped() {
+                return Ok(false);
+            }
         }
     }
 
@@ -171,6 +176,14 @@ impl Journal {
         let query = "SELECT id, source, target, state = 1 FROM directory \
                      WHERE id > ? AND state < 2 AND is_of_tree ORDER BY id LIMIT ?";
         self.directories(query, id, limit)
+    }
+
+    /// Are there directories of trees that were not even looked at?
+    pub(crate) fn has_unmade_directories(&self) -> Result<bool, Error> {
+        self.with(|connection| {
+            let query = "SELECT EXISTS (SELECT 1 FROM directory WHERE state = 0 AND is_of_tree)";
+            connection.query_row(query, [], |row| row.get(0))
+        })
     }
 
     /// The directories before this one that we have made and not finished, children first.

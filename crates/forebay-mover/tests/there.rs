@@ -139,7 +139,7 @@ fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
     let place = Place::new();
     moved(&place.planned(), &options());
     let journal = place.planned();
-    let refused = journal.refuse_places("no", &|path| path.ends_with("c"));
+    let refused = journal.refuse_places("no", &|_| true, &|path| path.ends_with("c"));
     refused.expect("refused");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
     assert_eq!(

@@ -1,11 +1,16 @@
 //! The staging of jobs, as `forebay stage` shows it under their ids.
 
+use std::time::Duration;
+
 use forebay_control::{Direction, Phase, Recorded, State, records};
-use forebay_host::clock;
+use forebay_host::{clock, files};
+use serde_json::Value;
 
 use super::arguments::How;
 use super::kept::{Order, Staging};
 use super::{Refused, STEP};
+
+const SHORT_STEP: Duration = Duration::from_millis(5);
 
 /// The job with this id, if there is one.
 pub fn with_id(id: &str) -> Result<Option<Recorded>, Refused> {
@@ -48,16 +53,43 @@ pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
     })
 }
 
-/// Waits until its `forebay run` has ended; the job, if it has left something that is to be staged out.
-pub fn end_of(id: &str) -> Result<Option<Recorded>, Refused> {
+/// How a job has ended.
+pub enum End {
+    /// All that is to be staged out has arrived.
+    Arrived,
+    /// It has left something that is to be staged out.
+    Left,
+    /// Its script never began, so there is nothing that could have arrived.
+    NotBegun,
+}
+
+/// Waits until its `forebay run` has ended.
+pub fn end_of(mut job: Recorded) -> Result<End, Refused> {
     loop {
-        let Some(job) = with_id(id)? else {
-            return Ok(None); // all has arrived
-        };
         match job.state()? {
+            // One that is not begun yet may end without a word: hardly so fast that this is not seen.
+            State::Running if job.record.phase == Phase::Preparing => clock::sleep(SHORT_STEP),
             State::Running => clock::sleep(STEP),
-            _ if job.record.phase == Phase::Kept && !job.is_undrained() => return Ok(None),
-            _ => return Ok(Some(job)),
+            _ if job.record.phase == Phase::Kept && !job.is_undrained() => return Ok(End::Arrived),
+            _ => return Ok(End::Left),
         }
+        let Some(now) = with_id(&job.record.id)? else {
+            let is_begun = is_told_to_have_begun(&job);
+            return Ok(
+                match is_begun.unwrap_or(job.record.phase != Phase::Preparing) {
+                    true => End::Arrived,
+                    false => End::NotBegun,
+                },
+            );
+        };
+        job = now;
     }
+}
+
+/// What its record of I/O tells of a job that has ended; none if there is no such record.
+fn is_told_to_have_begun(job: &Recorded) -> Option<bool> {
+    let path = job.record.profile.as_ref()?.join("job.json");
+    let told: Value = serde_json::from_str(&files::read_to_string(&path).ok()?).ok()?;
+    let is_told = told["outcome"].is_object() || told["error"].is_string();
+    is_told.then(|| told["outcome"].is_object())
 }

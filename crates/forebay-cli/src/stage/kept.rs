@@ -70,8 +70,15 @@ pub struct Shown {
     pub bytes: u64,
     pub placed_files: u64,
     pub placed_bytes: u64,
+    /// With those of files that are on their way.
+    pub copied_bytes: u64,
+    /// How fast it goes, and how long yet; null if it does not run, or that is not known.
+    pub bytes_per_s: Option<u64>,
+    pub remaining_s: Option<u64>,
     pub missing_files: u64,
     pub missing_bytes: u64,
+    /// Directories that are not made yet, or have not got their modes and times.
+    pub open_directories: u64,
     /// Files in each state of the journal, in its order.
     pub by_state: Vec<(&'static str, u64)>,
     pub failed: u64,
@@ -148,6 +155,7 @@ impl Staging {
 
     pub fn shown(&self, failures: usize) -> Result<Shown, Error> {
         let account = self.journal.account()?;
+        let pace = self.journal.pace(&account)?;
         let counts = account.counts;
         let (all, missing) = (counts.all(), counts.missing());
         let state = if account.is_running {
@@ -156,7 +164,7 @@ impl Staging {
             "done"
         } else if account.is_cancelled {
             "cancelled"
-        } else if counts.open().files > 0 || !account.is_planned {
+        } else if counts.is_open() || !account.is_planned {
             "interrupted"
         } else {
             "failed"
@@ -172,8 +180,12 @@ impl Staging {
             bytes: all.bytes,
             placed_files: counts.of(State::Placed).files,
             placed_bytes: counts.of(State::Placed).bytes,
+            copied_bytes: pace.copied_bytes,
+            bytes_per_s: pace.bytes_per_s,
+            remaining_s: pace.remaining_s,
             missing_files: missing.files,
             missing_bytes: missing.bytes,
+            open_directories: counts.open_directories,
             by_state: State::ALL
                 .iter()
                 .map(|state| (state.name(), counts.of(*state).files))

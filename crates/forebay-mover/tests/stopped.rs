@@ -1,0 +1,143 @@
+//! What is asked to stop stops at once, tells what is left, and can be gone on with.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use forebay_mover::{Error, Journal, Options, Transfer, What, carry_out};
+
+const FILES: u64 = 40;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    /// Directories below a source, and files in each of them.
+    fn new(directories: &[&str], files: u64) -> Self {
+        let place = Self(tempfile::tempdir().expect("tempdir"));
+        for directory in directories {
+            let directory = place.path("in").join(directory);
+            fs::create_dir_all(&directory).expect("mkdir");
+            for number in 0..files {
+                fs::write(directory.join(number.to_string()), "x").expect("write");
+            }
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(&self.path("journal")).expect("journal")
+    }
+
+    fn tree(&self) -> Transfer {
+        Transfer {
+            what: What::Directory,
+            source: self.path("in"),
+            target: self.path("out"),
+        }
+    }
+}
+
+fn options() -> Options {
+    Options::of("7")
+}
+
+#[test]
+fn directories_that_were_not_made_have_not_arrived() {
+    let place = Place::new(&["a/b", "c"], 0);
+    let mode = fs::Permissions::from_mode(0o750);
+    fs::set_permissions(place.path("in/a"), mode).expect("chmod");
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    let stopped = carry_out(&journal, &options(), &|_| {}, &|| true).expect("carried out");
+    assert!(stopped.is_stopped && !stopped.counts.is_complete());
+    assert_eq!(stopped.counts.open_directories, 4);
+    let reason = &stopped.failures[0].reason;
+    assert_eq!(
+        reason,
+        "staging was stopped: 4 directories are not finished"
+    );
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete() && done.failures.is_empty());
+    let made = fs::metadata(place.path("out/a")).expect("made");
+    assert_eq!(made.permissions().mode() & 0o777, 0o750);
+    assert!(place.path("out/a/b").is_dir() && place.path("out/c").is_dir());
+}
+
+#[test]
+fn a_plan_hears_that_the_journal_is_cancelled() {
+    let place = Place::new(&["a"], FILES);
+    let (journal, other) = (place.journal(), place.journal());
+    journal.begin_plan().expect("begun");
+    other.cancel().expect("cancelled");
+    let planned = journal.add(&place.tree());
+    assert!(
+        matches!(planned, Err(Error::PlanInterrupted(_))),
+        "{planned:?}"
+    );
+    journal.retry(&|_| true).expect("retried");
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+}
+
+#[test]
+fn a_look_at_the_places_of_a_plan_can_be_stopped() {
+    let place = Place::new(&["a"], FILES);
+    let journal = place.journal();
+    journal.begin_plan().expect("begun");
+    journal.add(&place.tree()).expect("added");
+    let stopped = journal.refuse_places("odd", &|_| false, &|_| true);
+    assert!(
+        matches!(stopped, Err(Error::PlanInterrupted(_))),
+        "{stopped:?}"
+    );
+    assert_eq!(journal.counts().expect("counts").all().files, FILES);
+}
+
+/// What failed to be looked through and then is looked through in part is not taken for whole.
+#[test]
+fn a_retry_that_was_stopped_is_begun_again() {
+    let place = Place::new(&["a"], FILES);
+    fs::rename(place.path("in"), place.path("away")).expect("moved");
+    let journal = place.journal();
+    journal.begin_plan().expect("begun");
+    journal
+        .add_or_note(&place.tree(), &|_| true)
+        .expect("noted");
+    journal.end_plan().expect("planned");
+    fs::rename(place.path("away"), place.path("in")).expect("moved");
+    let stopped = journal.retry(&|_| false);
+    assert!(
+        matches!(stopped, Err(Error::PlanInterrupted(_))),
+        "{stopped:?}"
+    );
+    let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
+    assert!(
+        matches!(refused, Err(Error::PlanInterrupted(_))),
+        "{refused:?}"
+    );
+    journal.retry(&|_| true).expect("retried");
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+}
+
+#[test]
+fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew() {
+    let place = Place::new(&["a"], FILES);
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    fs::remove_dir_all(place.path("out")).expect("purged");
+    let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
+    assert!(
+        matches!(stopped, Err(Error::LookInterrupted(_))),
+        "{stopped:?}"
+    );
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+    assert!(place.path("out/a/0").is_file());
+}
