@@ -267,3 +267,15 @@ def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, t
     assert cleaned.returncode == 0, cleaned.stderr
     assert len(list((job.directory / "results").iterdir())) == FILES
     job.leaves_nothing()
+
+
+@pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
+def test_a_job_stopped_while_it_looks_for_what_it_stages_in_leaves_nothing(job, slow, tmp_path, how):
+    job.script("touch started", DW, "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in")
+    told = tmp_path / "calls"
+    process = slowly(job, told, "run", *job.where, "job.sh")
+    until(lambda: looks(told) > 20)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    assert stopped(job, process, one["job_id"], how) == 125
+    assert looks(told) < FILES / 2 and not (job.directory / "started").exists()
+    job.leaves_nothing()

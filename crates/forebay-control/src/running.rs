@@ -403,7 +403,10 @@ impl Running<'_> {
         let journal = Journal::open(&path)?;
         let stops = self.events.stops();
         let go_on = |_| stops.count() == 0;
-        let stopped = |error| if go_on(0) { error } else { Error::Stopped };
+        let stopped = |error| match error {
+            Error::Staging(forebay_mover::Error::PlanInterrupted(_)) if !go_on(0) => Error::Stopped,
+            error => error,
+        };
         plan_in(&journal, stages, &roots, script, &[], &go_on, &is_wanted).map_err(stopped)?;
         if let Some(space) = self.space {
             let mut own = journal.counts()?;
