@@ -217,8 +217,8 @@ pub fn carry_out(
             }
         });
         let is_known = compared.is_some() || journal.forget_what_is_gone(&|| stop.is_asked())?;
-        // With something left to do it is plain to see that it was stopped.
-        if !is_known && !journal.counts()?.is_open() {
+        // With files left to move it is plain to see that it was stopped. Directories would be finished.
+        if !is_known && journal.counts()?.open().files == 0 {
             return Err(Error::LookInterrupted(journal.path().to_owned()));
         }
         move_all(journal, options, on, &stop, compared)

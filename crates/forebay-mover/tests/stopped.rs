@@ -68,6 +68,28 @@ fn directories_that_were_not_made_have_not_arrived() {
     assert!(place.path("out/a/b").is_dir() && place.path("out/c").is_dir());
 }
 
+/// It was planned anew, so that the directories are to be finished once more.
+#[test]
+fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
+    let place = Place::new(&["a"], FILES);
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    drop(journal);
+    fs::remove_file(place.path("out/a/0")).expect("removed");
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned again");
+    assert!(journal.counts().expect("counts").open_directories > 0);
+    let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
+    assert!(
+        matches!(stopped, Err(Error::LookInterrupted(_))),
+        "{stopped:?}"
+    );
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete() && place.path("out/a/0").exists());
+}
+
 #[test]
 fn a_plan_hears_that_the_journal_is_cancelled() {
     let place = Place::new(&["a"], FILES);
