@@ -171,6 +171,17 @@ def test_a_fresh_run_finds_what_was_staged_in_and_nothing_else(staged, begin):
     staged.leaves_nothing()
 
 
+def test_what_lies_beside_a_record_of_a_run_is_not_taken_for_old_records(job, begin):
+    cases = job.directory / "cases"
+    for number in range(1000, 1210):
+        (cases / str(number)).mkdir(parents=True)
+    job.script("true", DW)
+    series = begin()
+    assert series.run(1, command=["true"], record=str(cases / "2000"))["job_status"] == 0
+    assert series.end() == 0
+    assert len(list(cases.iterdir())) == 211
+
+
 def test_what_cannot_be_staged_in_again_is_an_error_and_the_series_goes_on(staged, begin):
     series = begin()
     (staged.directory / "input").rename(staged.directory / "elsewhere")

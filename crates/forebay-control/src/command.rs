@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
 use crate::launcher::is_launcher;
-use crate::profile::{Profile, Recording};
+use crate::profile::{Profile, Recording, make_room};
 use crate::{Error, Watcher};
 
 /// A command, and how it is run.
@@ -47,7 +47,9 @@ impl Command<'_> {
         let profile = Profile::of_command(self.words, watcher);
         let done = self.live(profile.as_ref(), caught, watcher);
         if let Some(profile) = profile {
+            let record = profile.directory.clone();
             profile.end(&self.recording, done.as_ref(), watcher);
+            make_room(&record, watcher);
         }
         done
     }

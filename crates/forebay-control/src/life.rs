@@ -13,7 +13,7 @@ use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
 use crate::persistent::Persistents;
 use crate::placement::{Placement, Placing};
-use crate::profile::{Profile, record_refusal};
+use crate::profile::{Profile, make_room, record_refusal};
 use crate::record::{Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
@@ -36,6 +36,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
     let done = held.live(order, caught, watcher, true, |running, recorded| {
         running.live(profile.as_ref(), recorded)
     });
+    let record = profile.as_ref().map(|profile| profile.directory.clone());
     if let (Some(profile), Some(recording)) = (profile, &order.recording) {
         profile.end(recording, done.as_ref(), watcher);
     }
@@ -53,6 +54,9 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         Err(_) => None,
     };
     held.let_go(kept, processes, watcher);
+    if let Some(record) = record {
+        make_room(&record, watcher);
+    }
     done
 }
 

@@ -85,7 +85,7 @@ impl Libraries {
 
 /// A record that was begun.
 pub(crate) struct Profile {
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     job: JobFile,
     library: OnceCell<PathBuf>,
 }
@@ -247,10 +247,14 @@ impl Profile {
         if let Err(error) = written.and_then(|()| self.job.write(&self.directory)) {
             watcher.warning(&format!("how the job ended is not recorded: {error}"));
         }
-        // Not when it begins: to look through all records takes time with their files.
-        if let Some(Err(error)) = self.directory.parent().map(retention::retain) {
-            watcher.warning(&format!("old records of I/O are not removed: {error}"));
-        }
+    }
+}
+
+/// Makes room for later records beside this one, which has ended. Not when a job begins, nor before the last that is
+/// to be done for it: to look through all records takes time with their files.
+pub(crate) fn make_room(beside: &Path, watcher: &dyn Watcher) {
+    if let Err(error) = retention::retain(beside) {
+        watcher.warning(&format!("old records of I/O are not removed: {error}"));
     }
 }
 
@@ -289,7 +293,9 @@ pub(crate) fn record_refusal(order: &Order, error: &Error, watcher: &dyn Watcher
     };
     let made = Profile::make_anywhere(|id| JobFile::of_order(order, id));
     if let Some(profile) = begun(made, watcher) {
+        let directory = profile.directory.clone();
         profile.end(recording, Err::<&Outcome, _>(error), watcher);
+        make_room(&directory, watcher);
     }
 }
 

@@ -21,14 +21,18 @@ pub(super) fn ids(profiles: &Path) -> Vec<u128> {
     ids
 }
 
-/// Removes the oldest records beyond the limits; never the newest, nor one whose job may still run.
-pub(super) fn retain(profiles: &Path) -> Result<(), Error> {
+/// Removes the oldest records beside this one beyond the limits; never itself, nor the newest, nor one whose job may
+/// still run.
+pub(super) fn retain(beside: &Path) -> Result<(), Error> {
+    let Some(profiles) = beside.parent() else {
+        return Ok(());
+    };
     let mut bytes = 0;
     for (index, id) in ids(profiles).into_iter().rev().enumerate() {
         let directory = profiles.join(id.to_string());
         bytes += files::tree_bytes(&directory);
         let is_surplus = index >= RECORDS_MAX || bytes > RECORDS_BYTES_MAX;
-        if index > 0 && is_surplus && !job_file::may_run(&directory)? {
+        if index > 0 && is_surplus && directory != beside && !job_file::may_run(&directory)? {
             match files::remove_tree(&directory) {
                 // Another job that ended was faster.
                 Err(error) if error.is_not_found() => {}
