@@ -228,9 +228,10 @@ impl Recorded {
     pub(crate) fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
         change(&mut self.record);
         let text = self.text()?;
+        let here = machine::current_directory()?; // the script may work elsewhere
         let prepared = Prepared {
-            fresh: self.fresh(),
-            path: self.path.clone(),
+            fresh: here.join(self.fresh()),
+            path: here.join(&self.path),
         };
         let mut file = files::open_to_write(&prepared.fresh)?;
         files::named(file.write_all(&text), "write", &prepared.fresh)?;

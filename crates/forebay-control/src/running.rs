@@ -211,11 +211,15 @@ impl Running<'_> {
         let stops = self.events.stops();
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
         let is_repeated = || on_duty.is_some() && stops.is_by_sigterm();
-        let go_on = |_| stops.count() <= before || is_repeated();
+        // What a scheduler kills next is listed, and so looked through.
+        let go_on = |_| stops.count() <= before || on_duty.is_some();
         let journal = match stage_out.plan(recorded, &go_on) {
             Ok(journal) => journal,
             // Whoever stopped this does not wait until all is looked through for a list.
             Err(error @ forebay_mover::Error::PlanInterrupted(_)) => {
+                if let Some(drain) = drain {
+                    drain.finish(None);
+                }
                 return (Staged::refused(error), None);
             }
             Err(error) => {

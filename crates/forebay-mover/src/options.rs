@@ -28,7 +28,8 @@ pub enum Placing {
 pub enum Verify {
     /// None.
     Off,
-    /// Of what is read, and kept in the journal. What a killed staging left half done is compared with them.
+    /// Of what is read, and kept in the journal. Small files that a killed staging left half done are
+    /// compared with them.
     Copy,
     /// Also of what was written: it is read again, from the disk as far as the kernel lets us.
     End,

@@ -56,7 +56,7 @@ pub enum StageVerb {
 pub enum VerifyWhen {
     /// Never
     Off,
-    /// Of what is read; what a killed staging left half done is compared with them, what was written just now is not
+    /// Of what is read; small files that a killed staging left half done are compared with them, what was written just now is not
     Copy,
     /// Also of what was written: it is synced and read again before it gets its name, and compared
     End,

@@ -32,7 +32,11 @@ impl Withdrawn {
 
     /// Removes it with all that is in it.
     pub(super) fn remove(&self) -> Result<()> {
-        known::forget(self.persistent.root())?;
+        let root = self.persistent.root();
+        // Unless there is another one of its name already.
+        if files::status_of_name(root).is_err() {
+            known::forget(root)?;
+        }
         Ok(files::remove_tree(&self.is_at)?)
     }
 
