@@ -21,8 +21,11 @@ def test_a_script_that_cannot_begin_is_mended_and_runs(job):
     destroys = "#BB destroy_persistent name=old"
     empty = job.temporary.with_name("empty")
     empty.touch(0o755)
+    text = job.temporary.with_name("text")
+    text.write_text("exit 0\n")  # a shell would take it for its own
+    text.chmod(0o755)
     (root(job, "old") / "striped" / "data").write_text("precious")
-    for interpreter in ("/no/such/bash", "no-such-bash", empty):
+    for interpreter in ("/no/such/bash", "no-such-bash", empty, text, "/bin"):
         job.script(f"echo data > {STRIPED}/x", *directives, destroys)
         script = job.directory / "job.sh"
         script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
