@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import subprocess
 import termios
+import time
 
 from job import finished, until
 from staged import PIECE, kept, stage
@@ -43,6 +44,19 @@ def test_the_status_of_one_large_file_tells_bytes_rate_and_time_left(job):
     assert stage(job, "cancel", id).returncode == 0
     stopped = one(job)
     assert (stopped["bytes_per_s"], stopped["remaining_s"], stopped["copied_bytes"]) == (None, None, 0)
+
+
+def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
+    (job.directory / "in").mkdir()
+    (job.directory / "in" / "large").write_bytes(bytes(LARGE))
+    (job.directory / "in" / "small").write_bytes(b"x")
+    words = ("--background", "--piece", "32MiB", "--rate", "1MiB", "in", "out")
+    assert stage(job, "out", *words).returncode == 0
+    until(lambda: one(job)["placed_files"] == 1)
+    for _ in range(15):
+        time.sleep(0.1)
+        assert (one(job)["copied_bytes"], one(job)["bytes_per_s"]) == (1, None)
+    assert stage(job, "cancel", one(job)["id"]).returncode == 0
 
 
 def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):

@@ -57,6 +57,9 @@ impl Journal {
         let Some(time) = time.filter(|time| *time >= TIME_MIN && moved > 0) else {
             return Ok(pace);
         };
+        if self.has_uncounted(moved)? {
+            return Ok(pace);
+        }
         if account.is_running && is_theirs {
             let rate = u128::from(moved) * 1000 / time.as_millis();
             let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
@@ -82,10 +85,7 @@ impl Journal {
     fn copied_bytes(&self, counts: &Counts) -> Result<u64, Error> {
         let whole = [State::Copied, State::Verified, State::Placed];
         let whole: u64 = whole.map(|state| counts.of(state).bytes).iter().sum();
-        // The size of a piece is its second word.
-        let cut = self.meta::<String>("pieces")?.unwrap_or_default();
-        let piece_bytes: Option<i64> = cut.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let Some(piece_bytes) = piece_bytes else {
+        let Some(piece_bytes) = self.piece_bytes()? else {
             return Ok(whole);
         };
         let pieces: u64 = self.with(|connection| {
@@ -96,5 +96,26 @@ impl Journal {
             sum.query_row([piece_bytes], |row| row.get(0))
         })?;
         Ok(whole + pieces)
+    }
+
+    /// Is a file on its way in pieces, the first of which would be more than all that moved until now? What of it was
+    /// copied is not written down yet.
+    fn has_uncounted(&self, moved_bytes: u64) -> Result<bool, Error> {
+        let Some(piece_bytes) = self.piece_bytes()? else {
+            return Ok(false);
+        };
+        if moved_bytes >= piece_bytes.cast_unsigned() {
+            return Ok(false);
+        }
+        self.with(|connection| {
+            let query = "SELECT EXISTS (SELECT 1 FROM entry WHERE state = 1 AND size_bytes > ?)";
+            connection.query_row(query, [piece_bytes], |row| row.get(0))
+        })
+    }
+
+    /// The second word of how files were cut.
+    fn piece_bytes(&self) -> Result<Option<i64>, Error> {
+        let cut = self.meta::<String>("pieces")?.unwrap_or_default();
+        Ok(cut.split(' ').nth(1).and_then(|word| word.parse().ok()))
     }
 }
