@@ -138,14 +138,10 @@ fn finish(
         Did::Again(_) => {}
         Did::File => progress.arrived(direction),
     };
-    let began = clock::now();
     let options = staging.order.options(&id);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
-    let staged = Staged::new(
-        &moved,
-        staging.journal.notes()?,
-        began.elapsed().as_secs_f64(),
-    );
+    let seconds = staging.began.elapsed().as_secs_f64();
+    let staged = Staged::new(&moved, staging.journal.notes()?, seconds);
     progress.staged(direction, &staged);
     let shown = staging.shown(if as_json {
         usize::MAX >> 1

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SendError, SyncSender};
+use std::sync::mpsc::{Receiver, SendError, SyncSender};
 
 use forebay_host::files::{self, Directory, Kind, Status};
 
@@ -41,18 +41,13 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    pub(crate) fn directory(
-        source: &Path,
-        target: &Path,
-        standing: Option<Stamp>,
-        is_of_tree: bool,
-    ) -> Self {
+    pub(crate) fn directory(source: &Path, target: &Path, is_of_tree: bool) -> Self {
         // One spelling: a slash at the end makes no other directory.
         Self::Directory {
             source: source.components().collect(),
             target: target.components().collect(),
             place: resolve(target),
-            standing,
+            standing: None,
             is_of_tree,
         }
     }
@@ -65,16 +60,12 @@ type Sent = Result<(), SendError<Vec<Row>>>;
 struct Ahead {
     source: PathBuf,
     target: PathBuf,
-    /// Its parent is not at the target, so it is not either.
-    is_new: bool,
 }
 
 struct Looking<'a> {
     is_wanted: IsWanted<'a>,
     /// Sources that are not to be staged, with all below them.
     left_out: BTreeSet<PathBuf>,
-    /// None: what stands at the target is not looked at.
-    owner: Option<Owner>,
     rows: Vec<Row>,
     /// Directories that were found.
     directories: usize,
@@ -83,19 +74,17 @@ struct Looking<'a> {
 }
 
 /// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it or it is
-/// over. With an owner, each file is compared with what stands at its target.
+/// over.
 pub(crate) fn look_through(
     transfer: &Transfer,
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
-    owner: Option<Owner>,
     is_over: &AtomicBool,
     give: SyncSender<Vec<Row>>,
 ) {
     let mut looking = Looking {
         is_wanted,
         left_out,
-        owner,
         rows: Vec::new(),
         directories: 0,
         is_over,
@@ -104,7 +93,6 @@ pub(crate) fn look_through(
     let looked = looking.look_through(Ahead {
         source: transfer.source.clone(),
         target: transfer.target.clone(),
-        is_new: false,
     });
     // Whoever does not take it knows why.
     looked.and_then(|()| looking.hand_over()).ok();
@@ -115,23 +103,14 @@ impl Looking<'_> {
         let mut ahead = vec![top];
         while let Some(one) = ahead.pop() {
             self.go_on()?;
-            let standing = self.owner.as_ref().filter(|_| !one.is_new);
-            let standing = standing.and_then(|_| Standing::open(&one.target));
-            let stamp = standing.as_ref().map(|standing| standing.stamp);
-            let row = Row::directory(&one.source, &one.target, stamp, true);
-            self.push(row)?;
+            self.push(Row::directory(&one.source, &one.target, true))?;
             self.directories += 1;
-            self.look_into(&one, standing.as_ref(), &mut ahead)?;
+            self.look_into(&one, &mut ahead)?;
         }
         Ok(())
     }
 
-    fn look_into(
-        &mut self,
-        one: &Ahead,
-        standing: Option<&Standing>,
-        ahead: &mut Vec<Ahead>,
-    ) -> Sent {
+    fn look_into(&mut self, one: &Ahead, ahead: &mut Vec<Ahead>) -> Sent {
         let opened = Directory::open(&one.source).and_then(|opened| {
             let names = opened.names()?;
             Ok((opened, names))
@@ -147,19 +126,15 @@ impl Looking<'_> {
                 Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
                     source: one.source.join(&name),
                     target: one.target.join(&name),
-                    is_new: standing.is_none(),
                 }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
-                Ok(status) => {
-                    let is_there = self.is_there(standing, &name, &status);
-                    self.push(Row::Entry {
-                        directory: self.directories - 1,
-                        name,
-                        source_name: None,
-                        status,
-                        is_there,
-                    })?;
-                }
+                Ok(status) => self.push(Row::Entry {
+                    directory: self.directories - 1,
+                    name,
+                    source_name: None,
+                    status,
+                    is_there: false,
+                })?,
                 Err(error) => self.refuse(&one.source.join(&name), &error)?,
             }
         }
@@ -176,26 +151,6 @@ impl Looking<'_> {
 
     fn is_left_out(&self, one: &Ahead, name: &OsStr) -> bool {
         !self.left_out.is_empty() && self.left_out.contains(&one.source.join(name))
-    }
-
-    /// Does it stand at its target as it is here, so that nothing is to be done but to sync it? Where that is not
-    /// plain to see, whoever moves it looks closer.
-    fn is_there(&self, standing: Option<&Standing>, name: &OsStr, status: &Status) -> bool {
-        let (Some(owner), Some(standing)) = (&self.owner, standing) else {
-            return false;
-        };
-        if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
-            return false;
-        }
-        let Ok(found) = standing.opened.status_of_name(name) else {
-            return false;
-        };
-        let is_source = (found.device, found.inode) == (status.device, status.inode);
-        is_same(&found, status)
-            && owner.is_kept(status, &found)
-            && found.mode == status.mode
-            && found.device == standing.stamp.device
-            && !is_source
     }
 
     fn refuse(&mut self, path: &Path, error: &forebay_host::Error) -> Sent {
@@ -217,6 +172,52 @@ impl Looking<'_> {
 
     fn hand_over(&mut self) -> Sent {
         self.give.send(std::mem::take(&mut self.rows))
+    }
+}
+
+/// Compares each file of what was found with what stands at its target, and gives it on, as long as somebody takes
+/// it and it is not over.
+pub(crate) fn compare(
+    owner: &Owner,
+    is_over: &AtomicBool,
+    found: &Receiver<Vec<Row>>,
+    give: &SyncSender<Vec<Row>>,
+) {
+    let mut standing = None; // of the directory whose files come
+    let mut new: Option<PathBuf> = None; // what is below it is not at the target either; all of that comes next
+    for mut rows in found {
+        for row in &mut rows {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            match row {
+                Row::Directory {
+                    target,
+                    standing: stamp,
+                    ..
+                } => {
+                    let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
+                    standing = (!is_new).then(|| Standing::open(target)).flatten();
+                    if standing.is_none() && !is_new {
+                        new = Some(target.clone());
+                    }
+                    *stamp = standing.as_ref().map(|standing| standing.stamp);
+                }
+                Row::Entry {
+                    name,
+                    status,
+                    is_there,
+                    ..
+                } => {
+                    let there = standing.as_ref();
+                    *is_there = there.is_some_and(|there| there.holds(name, status, owner));
+                }
+                Row::Refusal(_) => {}
+            }
+        }
+        if give.send(rows).is_err() {
+            return; // whoever does not take it knows why
+        }
     }
 }
 
@@ -257,6 +258,23 @@ impl Standing {
         let opened = Directory::open(target).ok()?;
         let stamp = Stamp::of(&opened.status_of_name(OsStr::new(".")).ok()?);
         Some(Self { opened, stamp })
+    }
+
+    /// Does a file stand in it as it is at its source, so that nothing is to be done but to sync it? Where that is not
+    /// plain to see, whoever moves it looks closer.
+    fn holds(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
+        if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
+            return false;
+        }
+        let Ok(found) = self.opened.status_of_name(name) else {
+            return false;
+        };
+        let is_source = (found.device, found.inode) == (status.device, status.inode);
+        is_same(&found, status)
+            && owner.is_kept(status, &found)
+            && found.mode == status.mode
+            && found.device == self.stamp.device
+            && !is_source
     }
 }
 

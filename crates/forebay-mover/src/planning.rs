@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use crate::engine::{LOOK, Owner};
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
-use crate::looking::{IsWanted, Row, look_through, resolve};
+use crate::looking::{IsWanted, Row, compare, look_through, resolve};
 use crate::places::refuse;
 use crate::{Error, Failure, Journal, Transfer, What};
 
@@ -295,7 +295,7 @@ impl Writing<'_> {
             return Ok(());
         }
         let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
-        let directory = Row::directory(&parent(&transfer.source), &parent(&target), None, false);
+        let directory = Row::directory(&parent(&transfer.source), &parent(&target), false);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let (name, source_name) = (name(&target), name(&transfer.source));
         let entry = Row::Entry {
@@ -319,7 +319,7 @@ impl Writing<'_> {
         })
     }
 
-    /// One thread looks, this one writes down.
+    /// One thread looks, one compares with what is there, this one writes down.
     fn plan_tree(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         let real = files::real_path(&transfer.source)?;
         if resolve(&transfer.target).starts_with(&real) {
@@ -332,8 +332,13 @@ impl Writing<'_> {
         let left_out = self.journal.left_out(transfer)?;
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let (give, found) = sync_channel(AHEAD);
-            scope.spawn(move || look_through(transfer, is_wanted, left_out, owner, is_over, give));
+            let (give, mut found) = sync_channel(AHEAD);
+            scope.spawn(move || look_through(transfer, is_wanted, left_out, is_over, give));
+            if let Some(owner) = owner {
+                let (give, compared) = sync_channel(AHEAD);
+                let looked = std::mem::replace(&mut found, compared);
+                scope.spawn(move || compare(&owner, is_over, &looked, &give));
+            }
             let written = self.write_all(&found);
             is_over.store(true, Ordering::Relaxed);
             drop(found); // it may wait for us to take more

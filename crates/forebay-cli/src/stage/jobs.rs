@@ -50,6 +50,7 @@ pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
         id: id.clone(),
         journal,
         order,
+        began: clock::now(),
     })
 }
 

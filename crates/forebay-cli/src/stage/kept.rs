@@ -1,6 +1,7 @@
 //! Stagings that are written down: one journal each, in the user's state directory.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
@@ -55,6 +56,8 @@ pub struct Staging {
     pub id: String,
     pub journal: Journal,
     pub order: Order,
+    /// When this process began with it.
+    pub began: Instant,
 }
 
 /// One staging as `--json` shows it.
@@ -110,6 +113,7 @@ impl From<Failure> for ShownFailure {
 impl Staging {
     /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
     pub fn begin(order: Order, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
+        let began = clock::now();
         let directory = made_directory()?;
         let mut number = clock::unix_milliseconds();
         let (path, running) = loop {
@@ -127,7 +131,13 @@ impl Staging {
         let text = serde_json::to_string(&order).map_err(std::io::Error::other);
         journal.set_meta("order", files::named(text, "write down", &path)?)?;
         let id = number.to_string();
-        Ok((Self { id, journal, order }, running))
+        let staging = Self {
+            id,
+            journal,
+            order,
+            began,
+        };
+        Ok((staging, running))
     }
 
     /// None if it was killed, or is, before it was begun.
@@ -145,6 +155,7 @@ impl Staging {
             id: id.into_owned(),
             journal,
             order,
+            began: clock::now(),
         }))
     }
 
