@@ -115,8 +115,11 @@ class Job:
     def leaves_nothing(self) -> None:
         assert self.keepers() == []
         assert self.allocations() == []
-        assert list(self.temporary.iterdir()) == []
-        assert [path for path in self.state.iterdir() if path.name != PROFILES] == []
+        assert self.left() == []
+
+    def left(self) -> list[pathlib.Path]:
+        """Temporary files, and what of the state is no profile."""
+        return [*self.temporary.iterdir(), *(path for path in self.state.iterdir() if path.name != PROFILES)]
 
 
 def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:

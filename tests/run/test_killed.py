@@ -24,7 +24,7 @@ def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
     while killed_at(job, call, number, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
-        if list(job.temporary.iterdir()) or list(job.state.iterdir()):
+        if job.left():
             time.sleep(UNRECORDED_S)
             job.command("clean")
         try:

@@ -588,7 +588,7 @@ def test_killed_anywhere_a_series_is_taken_away_whole(job, call):
     while killed_at(job, call, number):
         done = job.command("clean", "--kill")
         assert done.returncode == 0, (number, done.stderr)
-        if list(job.temporary.iterdir()) or list(job.state.iterdir()):
+        if job.left():
             time.sleep(UNRECORDED_S)
             job.command("clean")
         job.leaves_nothing()
