@@ -45,6 +45,7 @@ need libpangoft2-1.0-0 has_library libpangoft2-1.0.so.0
 want libpnetcdf-dev has_header pnetcdf.h
 want pkg-config command -v pkg-config
 want libhdf5-openmpi-dev has_hdf5
+want gfortran command -v gfortran
 case ${1:-build} in
 build) ;;
 test | bench)
