@@ -8,47 +8,9 @@ import subprocess
 
 import pytest
 
+from drained import OUT, WAIT, account, counts, drained  # noqa: F401
 from job import DW, INTERRUPT, KILL
 from slow import MODEL
-
-OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={}"
-
-
-@pytest.fixture(params=["directory", "memory"])
-def drained(job, request):
-    """A job whose directory `out` is staged out to `job.pfs`; its script begins there."""
-    job.pfs = job.directory.parent / "pfs"
-    if request.param == "memory":
-        job.in_memory()
-    job.body = lambda *lines: job.script(
-        "\n".join(
-            [
-                'mkdir -p "$DW_JOB_STRIPED/out"',
-                'cd "$DW_JOB_STRIPED/out"',
-                f"PFS={job.pfs}",
-                f'FOREBAY="{job.forebay}"',
-                *lines,
-            ]
-        ),
-        DW,
-        OUT.format(job.pfs),
-    )
-    return job
-
-
-def account(job, *options, **environment):
-    done = job.run("--json", *options, **environment)
-    assert done.returncode == 0, done.stderr
-    job.leaves_nothing()
-    return json.loads(done.stdout), done.stderr
-
-
-def counts(of, *names):
-    return [of[name] for name in names]
-
-
-WAIT = '"$FOREBAY" drain wait --json'
-
 
 def test_what_is_closed_arrives_while_the_job_computes_and_is_not_copied_again(drained):
     drained.body(

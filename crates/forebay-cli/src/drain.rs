@@ -53,6 +53,10 @@ fn leaving_out(status: &DrainStatus) -> String {
         (status.waiting, "waiting"),
         (status.superseded, "written anew or removed before"),
         (status.skipped, "older than the newest"),
+        (
+            status.not_staged,
+            "not drained, since no stage_out line takes them",
+        ),
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     counts

@@ -186,8 +186,7 @@ impl<'a> Drain<'a> {
                 Ok(Told::Closed(closed)) => {
                     let items = locked(&self.rules).items(&closed);
                     for item in items {
-                        self.log(item.rule, "ENQUEUE", &item);
-                        locked(&self.queue).add(item);
+                        self.add(item);
                     }
                 }
                 Ok(Told::CaughtUp(ticket)) => locked(&self.queue).caught_up = ticket,
@@ -211,6 +210,16 @@ impl<'a> Drain<'a> {
         }
         locked(&self.queue).caught_up = u64::MAX;
         self.changed.notify_all();
+    }
+
+    /// A version was closed that a rule means.
+    fn add(&self, item: Item) {
+        let rule = locked(&self.rules).rule(item.rule);
+        if rule.ways(&item.closed.path, self.stages).is_empty() {
+            return locked(&self.queue).pass(&item.closed.path);
+        }
+        self.log(item.rule, "ENQUEUE", &item);
+        locked(&self.queue).add(item);
     }
 
     /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
@@ -312,7 +321,7 @@ impl<'a> Drain<'a> {
         told
     }
 
-    /// After stage-out, with its journal if there was one: what waited is done if it stands at its place now.
+    /// After stage-out, with its journal if there was one: what was left to it is done if it stands at its place now.
     pub(crate) fn finish(&self, journal: Option<&Journal>) {
         if let Err(error) = finish_directories(&mut locked(&self.queue).made) {
             self.watcher.warning(&error.to_string());
@@ -320,7 +329,7 @@ impl<'a> Drain<'a> {
         let Some(journal) = journal else {
             return;
         };
-        for item in locked(&self.queue).waiting() {
+        for item in locked(&self.queue).left() {
             match self.is_placed(item, journal) {
                 Ok(true) => self.log(item.rule, "DONE", item),
                 Ok(false) => {}

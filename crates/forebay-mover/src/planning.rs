@@ -230,10 +230,10 @@ impl Journal {
             let mut statement = connection.prepare(&query)?;
             let rows = statement.query_map([], |row| {
                 Ok(Transfer {
-                    what: if row.get::<_, i64>(0)? == 0 {
-                        What::File
-                    } else {
-                        What::Directory
+                    what: match row.get::<_, i64>(0)? {
+                        0 => What::File,
+                        1 => What::Directory,
+                        _ => What::FileAs,
                     },
                     source: path_at(row, 1)?,
                     target: path_at(row, 2)?,
@@ -277,8 +277,8 @@ impl Writing<'_> {
             found => found?,
         };
         match (transfer.what, status.kind) {
-            (What::File, Kind::File) => self.plan_file(transfer, status, is_wanted),
-            (What::File, _) => Err(Error::NotAFile(transfer.source.clone())),
+            (What::File | What::FileAs, Kind::File) => self.plan_file(transfer, status, is_wanted),
+            (What::File | What::FileAs, _) => Err(Error::NotAFile(transfer.source.clone())),
             (What::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
             (What::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
         }
@@ -310,9 +310,10 @@ impl Writing<'_> {
 
     fn target_of_file(&self, transfer: &Transfer) -> Result<PathBuf, Error> {
         let target = &transfer.target;
-        let is_directory = bytes(target).ends_with(b"/")
-            || files::status(target).is_ok_and(|s| s.kind == Kind::Directory)
-            || self.journal.is_planned_directory(target)?;
+        let is_directory = transfer.what == What::File
+            && (bytes(target).ends_with(b"/")
+                || files::status(target).is_ok_and(|s| s.kind == Kind::Directory)
+                || self.journal.is_planned_directory(target)?);
         Ok(match transfer.source.file_name() {
             Some(name) if is_directory => target.join(name),
             _ => target.clone(),
@@ -394,7 +395,11 @@ fn keep_transfer(
     generation: i64,
     error: Option<&Error>,
 ) -> rusqlite::Result<()> {
-    let what = i64::from(transfer.what == What::Directory);
+    let what = match transfer.what {
+        What::File => 0,
+        What::Directory => 1,
+        What::FileAs => 2,
+    };
     let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
     let mut set = connection.prepare_cached(
         "INSERT INTO transfer (what, source, target, generation, reason, errno) VALUES (?, ?, ?, ?, ?, ?) \

@@ -144,7 +144,7 @@ impl Copying<'_> {
         }
         let journal = Journal::in_memory().map_err(told)?;
         let transfer = Transfer {
-            what: What::File,
+            what: What::FileAs,
             source: source.clone(),
             target: way.target.clone(),
         };
@@ -190,7 +190,7 @@ impl Copying<'_> {
         let Ok(standing) = files::status_of_name(&way.target) else {
             return; // somebody has taken it away: stage-out sees that
         };
-        if standing.modified != closed.status.modified {
+        if standing.kind == Kind::File && standing.modified != closed.status.modified {
             let (closed, target) = (closed.clone(), way.target.clone());
             locked(self.coarse).push(Coarse {
                 closed,

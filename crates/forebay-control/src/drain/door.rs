@@ -125,8 +125,7 @@ impl Drain<'_> {
                 rule: number,
                 closed,
             };
-            self.log(number, "ENQUEUE", &item);
-            locked(&self.queue).add(item);
+            self.add(item);
         }
         self.changed.notify_all();
         Ok(())

@@ -1,10 +1,11 @@
 //! What is closed and not safe yet, what is safe, and the counts: what the threads of a drain share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use forebay_host::closes::Closed;
+use forebay_host::files;
 use forebay_mover::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +29,12 @@ pub struct DrainStatus {
     pub skipped: u64,
     /// Versions that wait.
     pub waiting: u64,
+    /// Versions beside all these, which match but which no stage_out line of type file or directory takes.
+    pub not_staged: u64,
     /// Bytes of the versions that arrived.
     pub bytes: u64,
-    /// Files whose last version did not arrive, and files and directories that cannot be watched: path and reason.
+    /// Files whose last version did not arrive, and files and directories that cannot be watched, as far as they are
+    /// there still: path and reason.
     pub failures: Vec<(String, String)>,
 }
 
@@ -73,7 +77,12 @@ pub(super) struct Queue {
     /// What is being copied.
     in_hand: BTreeMap<u64, Of>,
     status: DrainStatus,
-    failures: BTreeMap<PathBuf, String>,
+    /// What did not arrive, by rule and file, and why.
+    failed: BTreeMap<(usize, PathBuf), (Item, String)>,
+    /// What cannot be watched, and why.
+    unseen: BTreeMap<PathBuf, String>,
+    /// The first that matched and goes nowhere.
+    pub(super) first_not_staged: Option<PathBuf>,
     pub(super) made: Vec<Made>,
     /// When the last version had arrived.
     pub(super) last_safe: Option<Instant>,
@@ -112,6 +121,12 @@ impl Queue {
         self.next += 1;
     }
 
+    /// A version was closed that matches, and that goes nowhere.
+    pub(super) fn pass(&mut self, path: &Path) {
+        self.status.not_staged += 1;
+        self.first_not_staged.get_or_insert_with(|| path.to_owned());
+    }
+
     /// The next version to be copied; none as long as there is none. Of one file one version is copied at a
     /// time, and of a rule that wants the newest only one file.
     pub(super) fn take(&mut self) -> Option<Item> {
@@ -135,18 +150,19 @@ impl Queue {
         let in_hand = self.in_hand.iter().find(|(_, hand)| **hand == of);
         let place = in_hand.map(|(place, _)| *place);
         place.and_then(|place| self.in_hand.remove(&place));
+        let goes = (item.rule, item.closed.path.clone());
         match copied {
             Copied::Done => {
                 self.status.done += 1;
                 self.status.bytes += item.closed.status.size_bytes;
                 self.last_safe = Some(now);
-                self.failures.remove(&item.closed.path);
+                self.failed.remove(&goes);
             }
             Copied::Changed => self.status.superseded += 1,
             Copied::Stopped => self.items.extend(place.map(|place| (place, item.clone()))),
             Copied::Failed(failure) => {
                 self.status.failed += 1;
-                self.failures.insert(failure.path, failure.reason);
+                self.failed.insert(goes, (item.clone(), failure.reason));
             }
         }
     }
@@ -167,7 +183,7 @@ impl Queue {
     /// What is closed there is not seen while the job runs, so nobody can say that all has arrived.
     pub(super) fn unseen(&mut self, path: &Path, error: &forebay_host::Error) {
         let reason = format!("what is closed there is not seen: {error}");
-        self.failures.insert(path.to_owned(), reason);
+        self.unseen.insert(path.to_owned(), reason);
     }
 
     /// How fast a rule goes.
@@ -175,18 +191,33 @@ impl Queue {
         self.paces.entry(rule).or_default()
     }
 
-    /// Versions that wait, in order.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Item> {
-        self.items.values()
+    /// What is left to stage-out: versions that wait, and files whose last version failed.
+    pub(super) fn left(&self) -> impl Iterator<Item = &Item> {
+        let waits = |item: &Item| {
+            let mut waiting = self.items.values();
+            waiting.any(|other| (other.rule, &other.closed.path) == (item.rule, &item.closed.path))
+        };
+        let failed = self.failed.values().map(|(item, _)| item);
+        let failed = failed.filter(move |item| !waits(item));
+        self.items.values().chain(failed)
     }
 
     pub(super) fn status(&self) -> DrainStatus {
-        let failures = self.failures.iter();
-        let failures =
-            failures.map(|(path, reason)| (path.to_string_lossy().into_owned(), reason.clone()));
+        let failed = self
+            .failed
+            .iter()
+            .map(|((_, path), (_, reason))| (path, reason));
+        // What the job has removed or renamed since is not to arrive any more.
+        let is_there = |path: &Path| !files::status_of_name(path).is_err_and(|e| e.is_not_found());
+        let failures = failed
+            .chain(&self.unseen)
+            .filter(|(path, _)| is_there(path));
+        let failures: BTreeSet<_> = failures
+            .map(|(path, reason)| (path.to_string_lossy().into_owned(), reason.clone()))
+            .collect();
         DrainStatus {
             waiting: self.items.len() as u64,
-            failures: failures.collect(),
+            failures: failures.into_iter().collect(),
             ..self.status.clone()
         }
     }

@@ -31,6 +31,13 @@ impl Drain<'_> {
         watcher.note(&format!(
             "drained before stage-out: {done} file{plural}, {bytes}; {waiting} left to it"
         ));
+        if let Some(first) = &locked(&self.queue).first_not_staged {
+            watcher.note(&format!(
+                "drain: no stage_out line of type file or directory takes {}, of {} closed that match: not drained",
+                first.display(),
+                status.not_staged
+            ));
+        }
         for (path, reason) in status.failures.iter().take(SHOWN) {
             watcher.warning(&format!("drain: {path}: {reason}; stage-out tries again"));
         }

@@ -336,7 +336,7 @@ pub(crate) fn plan_elsewhere(
             if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
                 continue; // a stage_out line brings it to the same place
             }
-            let what = What::File;
+            let what = What::FileAs;
             let transfer = Transfer {
                 what,
                 source,
