@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -351,7 +352,8 @@ def test_where_the_watch_alone_is_killed_its_commands_do_not_write_into_the_stag
     account = json.loads(out)
     assert of_ours(plotted, b"sleep\x00601") == []
     assert (process.returncode, account["leftover_processes"] > 0) == (0, True), err
-    assert "on close: the watching process was killed" in err
+    assert "the watching process was killed; what became of the commands is not known" in err
+    assert account["on_close"] is None and "commands succeeded" not in err
     plotted.leaves_nothing()
 
 
@@ -365,6 +367,48 @@ def test_commands_on_close_end_in_time_for_the_stage_out(plotted):
     assert [commands[name] for name in ("closed", "done", "failed", "not_run")] == [2, 0, 1, 1]
     assert commands["failures"][0][2] == "the command was ended by signal 15"
     assert os.listdir(plotted.pfs) == ["a.png"] and account["not_safe"] is None
+    plotted.leaves_nothing()
+
+
+STUBBORN = """trap '' TERM; touch "{}"; while :; do sleep 601; done"""
+
+
+def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
+    """Where a scheduler wants the end, so that it is killed soon."""
+    begun, written = plotted.directory / "begun", plotted.directory / "written"
+    names = "quick1 quick2 slow waits"
+    plotted.body(f'for name in {names}; do echo > $name.nc; done; touch "{written}"; exec sleep 600')
+    command = f"case {{}} in *slow*) {STUBBORN.format(begun)};; esac"
+    process = plotted.start("--json", "--deadline", "10:00", "--on-close", f"*.nc={command}")
+    until(lambda: begun.exists() and written.exists())
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    commands = json.loads(out)["on_close"]
+    assert [commands[name] for name in ("closed", "done", "failed", "not_run")] == [4, 2, 1, 1], err
+    assert [(os.path.basename(path), why) for path, _, why in commands["failures"]] == [
+        ("slow.nc", "the command was ended by signal 9"),
+        ("waits.nc", "it was not begun: we were to stop"),
+    ]
+    assert process.returncode == 143 and "on close: 2 commands succeeded, 1 failed" in err
+    assert of_ours(plotted, b"sleep\x00601") == []
+    plotted.leaves_nothing()
+
+
+@pytest.mark.parametrize("is_stubborn", [False, True])
+def test_the_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
+    """One that does not end is killed soon where the job's end is known."""
+    plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc; echo 3 > c.nc")
+    command = STUBBORN.format(plotted.directory / "begun") if is_stubborn else "exec sleep 601"
+    end = ("--deadline", "10:00") if is_stubborn else ()
+    done = plotted.run("--json", "--time", "0:02", *end, "--on-close", f"*.nc={command}")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"]) == (0, 0), done.stderr
+    assert "the commands on close were ended: the job's time limit was reached" in done.stderr
+    commands = account["on_close"]
+    assert [commands[name] for name in ("closed", "done", "failed", "not_run")] == [2, 0, 1, 1]
+    assert commands["failures"][0][2] == f"the command was ended by signal {9 if is_stubborn else 15}"
+    assert os.listdir(plotted.pfs) == ["a.png"] and account["leftover_processes"] == 0
+    assert of_ours(plotted, b"sleep\x00601") == []
     plotted.leaves_nothing()
 
 

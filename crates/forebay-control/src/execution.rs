@@ -228,7 +228,7 @@ impl Running<'_> {
     }
 
     /// Runs it with commands on close beside it, if there are to be any. They may come to their end unless
-    /// we were asked to stop.
+    /// we were asked to stop. No account of them: there were to be none, or what became of them is not known.
     ///
     /// # Errors
     /// Those of [`Running::execute`], or nothing can be watched: then it was not begun.
@@ -251,33 +251,47 @@ impl Running<'_> {
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
         let in_order = !is_late && !is_stopped;
         let handled = beside.end(in_order, &self.events, |beside| {
-            self.wait_for_commands(beside, execution, in_order)
+            self.wait_for_commands(beside, execution, in_order, executed.seconds)
         });
-        let handled = handled.unwrap_or_else(|error| {
-            self.life.watcher.warning(&error.to_string());
-            Handled::default()
+        let handled = handled.map_err(|error| {
+            let warning = format!("{error}; what became of the commands is not known");
+            self.life.watcher.warning(&warning);
         });
         // Where the process that watches was killed, its commands may write still.
         let leftovers = self.end_leftovers()?;
         let (before, after) = (&mut executed.leftovers, leftovers);
         before.found += after.found.saturating_sub(before.remaining.len());
         before.remaining = after.remaining;
-        Ok((executed, Some(handled)))
+        Ok((executed, handled.ok()))
     }
 
-    /// The commands go on as long as the guard lets them. Where its word or a scheduler's has ended the job, the
-    /// time is stage-out's.
+    /// The commands go on as long as the guard and the job's time limit let them. Where the guard's word or a
+    /// scheduler's has ended the job, the time is stage-out's.
     fn wait_for_commands(
         &self,
         beside: Job,
         execution: &Execution,
         in_order: bool,
+        job_s: f64,
     ) -> forebay_host::Result<(Ended, Option<Asked>)> {
         let guard = execution.guard;
         guard.inspect(|guard| guard.script_has_ended());
-        let at_once = !in_order && guard.is_some_and(Guard::is_on_duty);
-        let limit = at_once.then_some(Duration::ZERO);
-        self.wait(beside, guard.filter(|_| in_order), limit, SCHEDULER_GRACE)
+        let has_end = guard.is_some_and(Guard::is_on_duty);
+        let grace = if has_end { SCHEDULER_GRACE } else { JOB_GRACE };
+        let limit = if in_order {
+            let job = Duration::from_secs_f64(job_s);
+            execution.time_limit.map(|limit| limit.saturating_sub(job))
+        } else {
+            has_end.then_some(Duration::ZERO)
+        };
+        let waited = self.wait(beside, guard.filter(|_| in_order), limit, grace)?;
+        let for_stage_out = guard.is_some_and(Guard::has_ended_job);
+        if in_order && waited.1 == Some(Asked::TimeLimit) && !for_stage_out {
+            self.life
+                .watcher
+                .warning("the commands on close were ended: the job's time limit was reached");
+        }
+        Ok(waited)
     }
 
     fn end_leftovers(&self) -> Result<Leftovers, Error> {

@@ -40,6 +40,8 @@ use table::{children_of, processes};
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
 const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
+/// Time a job that tells what became of those below it has for that, once they are killed.
+const TO_TELL: Duration = Duration::from_secs(2);
 
 /// Signals are caught and kept until [`Caught::watch`] looks at them.
 pub struct Caught {
@@ -95,6 +97,7 @@ pub struct Job {
     pid: Pid,
     /// A terminal's signals reach it without us.
     in_our_group: bool,
+    tells: bool,
 }
 
 /// A program to be started with [`Command`]'s own options.
@@ -229,11 +232,12 @@ impl Events {
         self.left_out.borrow_mut().insert(pid);
     }
 
-    /// From here on they are again.
-    pub fn take_in(&self, job: Job) {
+    /// From here on they are again. The job that is returned ends those below it, and tells what became of them.
+    pub fn take_in(&self, job: Job) -> Job {
         let pid = job.pid.as_raw_pid();
         self.others.borrow_mut().remove(&pid);
         self.left_out.borrow_mut().remove(&pid);
+        Job { tells: true, ..job }
     }
 
     /// Waits for what `look` finds, which is asked again whenever something happens; none if we are
@@ -249,9 +253,9 @@ impl Events {
     }
 
     /// Waits for the job to end. When we are asked to stop, or `look` says so, all its processes get
-    /// SIGTERM; asked again or after `grace` they get SIGKILL. SIGUSR1 and SIGUSR2 are handed on to those of
-    /// them that catch it. Returns also what ended it so. `look` is
-    /// asked whenever something happens, and at the time that it names.
+    /// SIGTERM (one that was taken in, it alone); asked again or after `grace` they get SIGKILL. SIGUSR1 and
+    /// SIGUSR2 are handed on to those of them that catch it. Returns also what ended it so. `look` is asked
+    /// whenever something happens, and at the time that it names.
     ///
     /// # Errors
     /// If /proc cannot be read, or those of `look`.
@@ -262,7 +266,7 @@ impl Events {
         mut look: impl FnMut(&Self) -> Result<Step>,
     ) -> Result<(Ended, Option<Asked>)> {
         let mut asked = None;
-        let mut deadline = None;
+        let (mut deadline, mut killing) = (None, None);
         loop {
             if let (_, Some(ended)) = self.reap(Some(job.pid)) {
                 return Ok((ended, asked));
@@ -289,10 +293,19 @@ impl Events {
                 Some(why) if asked.is_none() => {
                     asked = Some(why);
                     deadline = Some(clock::now() + grace(why));
-                    self.signal_all(Signal::TERM)?;
+                    if job.tells {
+                        send(job.pid, Signal::TERM)?; // or it would begin the next one
+                    } else {
+                        self.signal_all(Signal::TERM)?;
+                    }
                 }
                 _ => {
-                    self.signal_all(Signal::KILL)?;
+                    let since = *killing.get_or_insert_with(clock::now);
+                    let is_to_tell = job.tells && since.elapsed() < TO_TELL;
+                    let mut pids = self.descendants()?;
+                    pids.retain(|pid| *pid != job.pid || !is_to_tell);
+                    pids.into_iter()
+                        .try_for_each(|pid| send(pid, Signal::KILL))?;
                     deadline = Some(clock::now() + Duration::from_millis(100));
                 }
             }
@@ -494,12 +507,13 @@ fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
     let path = Path::new(command.get_program()).to_owned();
     let child = on(command.spawn(), "run", &path)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = on(
-        pid.ok_or_else(|| std::io::Error::other("no pid")),
-        "run",
-        &path,
-    )?;
-    Ok(Job { pid, in_our_group })
+    let no_pid = || std::io::Error::other("no pid");
+    let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
+    Ok(Job {
+        pid,
+        in_our_group,
+        tells: false,
+    })
 }
 
 fn us() -> i32 {
@@ -535,15 +549,14 @@ mod tests {
         unsafe { libc::signal(SIGINT, libc::SIG_DFL) };
         let events = Caught::listen().expect("listen").watch(None);
         let grace = Duration::from_secs(20);
+        let go_on = |_: &Events| Ok(Step::GoOn(None));
         for (script, ended) in [
             ("exit 7", Ended::Exit(7)),
             ("kill -9 $$", Ended::Signal(9)),
             ("sleep 300 & (setsid sleep 300 &) ; exit 0", Ended::Exit(0)),
         ] {
             let job = start_job(shell(script)).expect("start");
-            let (found, asked) = events
-                .wait(job, |_| grace, |_| Ok(Step::GoOn(None)))
-                .expect("wait");
+            let (found, asked) = events.wait(job, |_| grace, go_on).expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
         let two = Leftovers {
@@ -567,13 +580,8 @@ mod tests {
         }
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
-        let (found, asked) = events
-            .wait(
-                job,
-                |_| Duration::from_millis(200),
-                |_| Ok(Step::GoOn(None)),
-            )
-            .expect("wait");
+        let soon = |_| Duration::from_millis(200);
+        let (found, asked) = events.wait(job, soon, go_on).expect("wait");
         assert_eq!(
             (found, asked),
             (Ended::Signal(9), Some(Asked::Signal(SIGINT)))

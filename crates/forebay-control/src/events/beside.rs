@@ -70,7 +70,7 @@ impl Beside {
         events: &Events,
         wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<Asked>)>,
     ) -> Result<Handled, Error> {
-        events.take_in(self.job);
+        let job = events.take_in(self.job);
         if in_order {
             // Who is gone hears nothing; that is seen below.
             writeln!(self.input, "{FINISH}").ok();
@@ -81,7 +81,7 @@ impl Beside {
             let mut text = String::new();
             self.output.read_to_string(&mut text).map(|_| text)
         });
-        wait(self.job)?;
+        wait(job)?;
         let text = reader.join().map_err(|_| failed("no account came"))?;
         let text = text.map_err(failed)?;
         serde_json::from_str(&text).map_err(|_| failed("the watching process was killed"))
