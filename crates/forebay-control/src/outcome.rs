@@ -30,7 +30,7 @@ pub struct Outcome {
     pub job_status: i32,
     /// Run time of the script in seconds, staging not included.
     pub job_s: f64,
-    /// Commands on close; none if there were to be none.
+    /// Commands on close; none if there were to be none, or what became of them is not known.
     pub on_close: Option<Handled>,
     /// What was drained while the job ran; none if nothing was to be.
     pub drain: Option<Drained>,
