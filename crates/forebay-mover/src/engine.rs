@@ -72,7 +72,14 @@ pub(crate) struct Stop<'a> {
     is_asked: AtomicBool,
 }
 
-impl Stop<'_> {
+impl<'a> Stop<'a> {
+    pub(crate) fn of(cancelled: &'a (dyn Fn() -> bool + Sync), is_asked: bool) -> Self {
+        Self {
+            cancelled,
+            is_asked: AtomicBool::new(is_asked),
+        }
+    }
+
     pub(crate) fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed) || (self.cancelled)()
     }
@@ -201,10 +208,7 @@ pub fn carry_out(
     );
     journal.keep_pieces_of(&cut)?;
     let compared = journal.take_compared();
-    let stop = Stop {
-        cancelled,
-        is_asked: AtomicBool::new(journal.is_cancelled()?),
-    };
+    let stop = Stop::of(cancelled, journal.is_cancelled()?);
     let (until, ended) = channel::<()>();
     std::thread::scope(|scope| {
         let _until = until; // it goes when we are done, however that is
@@ -233,26 +237,7 @@ fn move_all(
     compared: Option<Compared>,
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
-    let mut run = Run {
-        journal,
-        options,
-        on,
-        stop,
-        rate: options.bytes_per_s_max.map(Rate::new),
-        owner: Owner::of_ours(),
-        fresh: HashSet::new(),
-        batch_files: BATCH_FILES_MIN,
-        striping: Striping::default(),
-        queue: Mutex::default(),
-        queued: Condvar::new(),
-        notes: Mutex::default(),
-        broken: Mutex::default(),
-        is_broken: AtomicBool::new(false),
-        files: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        unchanged_files: AtomicU64::new(0),
-        copied_bytes: AtomicU64::new(0),
-    };
+    let mut run = Run::new(journal, options, on, stop);
     // Before directories are made in those that were looked into, or anew for those that are gone.
     run.place_what_is_there(compared)?;
     // Before anything else changes, so that it need not be counted again.
@@ -276,7 +261,35 @@ fn move_all(
     run.end()
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        journal: &'a Journal,
+        options: &'a Options,
+        on: On<'a>,
+        stop: &'a Stop<'a>,
+    ) -> Self {
+        Self {
+            journal,
+            options,
+            on,
+            stop,
+            rate: options.bytes_per_s_max.map(Rate::new),
+            owner: Owner::of_ours(),
+            fresh: HashSet::new(),
+            batch_files: BATCH_FILES_MIN,
+            striping: Striping::default(),
+            queue: Mutex::default(),
+            queued: Condvar::new(),
+            notes: Mutex::default(),
+            broken: Mutex::default(),
+            is_broken: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            unchanged_files: AtomicU64::new(0),
+            copied_bytes: AtomicU64::new(0),
+        }
+    }
+
     /// What was found at its place while it was planned needs no more than a sync, if nobody has taken it away
     /// since: whoever put it there may not have synced it.
     fn place_what_is_there(&self, compared: Option<Compared>) -> Result<(), Error> {
@@ -318,7 +331,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn end(self) -> Result<Moved, Error> {
+    pub(crate) fn end(self) -> Result<Moved, Error> {
         if let Some(error) = self
             .broken
             .lock()

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 
-use crate::engine::Run;
+use crate::engine::{Run, Stop};
 use crate::item::Item;
 use crate::journal::State;
-use crate::{Error, Journal};
+use crate::{Error, Journal, Options};
 
 /// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
 pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
@@ -33,6 +33,18 @@ impl Journal {
             }
         }
         Ok(removed)
+    }
+
+    /// Does what one who is asked to stop does at his end, for one who was killed: half files go, what was begun is
+    /// to be begun again, and directories get their modes if no file is left.
+    ///
+    /// # Errors
+    /// [`Error::InHand`] if another process carries it out; as [`Journal::remove_parts`].
+    pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
+        let _running = self.take_in_hand()?;
+        let options = Options::of(tag);
+        let stop = Stop::of(&|| true, true);
+        Run::new(self, &options, &|_| {}, &stop).end().map(drop)
     }
 }
 

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 
-use forebay_mover::{Error, Journal, Options, Transfer, What, carry_out};
+use forebay_mover::{Did, Error, Journal, Options, State, Transfer, What, carry_out};
 
 const FILES: u64 = 40;
 
@@ -44,6 +45,23 @@ impl Place {
 
 fn options() -> Options {
     Options::of("7")
+}
+
+/// Carries it out by one thread, as a process would that is killed when this happens.
+fn killed(journal: &Journal, is_then: &(dyn Fn(Did) -> bool + Sync)) {
+    let on = |did| assert!(!is_then(did), "killed");
+    let one = Options {
+        workers: 1,
+        piece_bytes: 1 << 20,
+        ..options()
+    };
+    let run = AssertUnwindSafe(|| carry_out(journal, &one, &on, &|| false));
+    catch_unwind(run).expect_err("it was to end half way");
+}
+
+fn mode(path: &Path) -> u32 {
+    let found = fs::metadata(path).expect("there");
+    found.permissions().mode() & 0o777
 }
 
 #[test]
@@ -162,4 +180,44 @@ fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew(
     let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
     assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
     assert!(place.path("out/a/0").is_file());
+}
+
+#[test]
+fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
+    let place = Place::new(&["a"], FILES);
+    let large = vec![1; 3 << 20];
+    fs::write(place.path("in/large"), &large).expect("written");
+    let (journal, other) = (place.journal(), place.journal());
+    journal.plan(&[place.tree()]).expect("planned");
+    killed(&journal, &|did| did == Did::Bytes(1 << 20));
+    let parts = || {
+        let names = fs::read_dir(place.path("out")).expect("listed");
+        let mut names = names.map(|name| name.expect("entry").file_name().into_encoded_bytes());
+        names.any(|name| name.ends_with(b".part"))
+    };
+    assert!(parts());
+    let running = other.take_in_hand().expect("taken");
+    let refused = journal.take_away_half_done("7");
+    assert!(matches!(refused, Err(Error::InHand(_))), "{refused:?}");
+    assert!(parts());
+    drop(running);
+    journal.take_away_half_done("7").expect("taken away");
+    let counts = journal.counts().expect("counts");
+    assert!(!parts() && counts.of(State::Planned).files > 0);
+    assert_eq!(counts.of(State::Planned), counts.missing());
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(fs::read(place.path("out/large")).expect("read"), large);
+}
+
+#[test]
+fn directories_of_a_killed_staging_get_their_modes_if_no_file_is_left() {
+    let place = Place::new(&["a"], 1);
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    killed(&journal, &|did| did == Did::File);
+    assert_eq!(mode(&place.path("out/a")), 0o700);
+    journal.take_away_half_done("7").expect("taken away");
+    assert_eq!(mode(&place.path("out/a")), mode(&place.path("in/a")));
+    assert!(journal.counts().expect("counts").is_complete());
 }
