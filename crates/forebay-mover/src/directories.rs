@@ -1,8 +1,9 @@
 //! Directories: made before what is in them, finished after it.
 
 use std::collections::HashSet;
+use std::path::Path;
 
-use forebay_host::files::{self, Kind};
+use forebay_host::files::{self, Kind, Status};
 
 use crate::engine::{Run, Stop};
 use crate::item::Reason;
@@ -11,9 +12,11 @@ use crate::steps::Directory;
 use crate::{Error, Journal};
 
 const ROWS: usize = 4096;
+/// Mode of a directory that is filled, or what its own lacks of it.
+const FILLED: u32 = 0o700;
 
 /// Makes the directories that are missing, open to us alone while they are filled. Returns those that
-/// nobody else has put anything into. One that was there keeps its mode.
+/// nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
 ///
 /// # Errors
 /// If the journal cannot be used.
@@ -26,14 +29,14 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
             return Ok(fresh);
         };
         last = end.id;
-        let (mut missing, mut there) = (Vec::new(), Vec::new());
+        let (mut missing, mut there, mut ours) = (Vec::new(), Vec::new(), Vec::new());
         for directory in found {
             if stop.is_asked() {
                 break;
             }
             match stands(&directory) {
                 Ok(false) => missing.push(directory),
-                Ok(true) if directory.is_begun => {}
+                Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
                 Ok(true) => there.push(directory.id),
                 Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
             }
@@ -42,6 +45,12 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
         let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
         journal.directories_are(&ids, State::Copying)?;
         journal.directories_are(&there, State::Placed)?;
+        ours.extend(journal.reopen_parents(&missing)?);
+        for (id, target) in ours {
+            if let Err(reason) = open_again(&target) {
+                journal.directory_has_failed(id, &reason)?;
+            }
+        }
         for directory in missing {
             match make_one(&directory) {
                 Ok(true) => drop(fresh.insert(directory.id)),
@@ -68,21 +77,55 @@ fn stands(directory: &Directory) -> Result<bool, Reason> {
     }
 }
 
+/// One that we have made may have a mode by now under which we can put nothing into it.
+fn open_again(target: &Path) -> Result<(), Reason> {
+    let Status { kind, mode, .. } = files::status_of_name(target)?; // what a link leads to is not ours
+    if kind == Kind::Directory && mode & FILLED != FILLED {
+        files::set_mode(target, mode | FILLED)?;
+    }
+    Ok(())
+}
+
 /// Was it made now, and by us?
 fn make_one(directory: &Directory) -> Result<bool, Reason> {
     let target = &directory.target;
-    let made = match files::make_directory(target, 0o700) {
+    let made = match files::make_directory(target, FILLED) {
         Err(error) if error.is_not_found() => {
             if let Some(parent) = target.parent() {
                 files::make_directories(parent, 0o777)?;
             }
-            files::make_directory(target, 0o700)
+            files::make_directory(target, FILLED)
         }
         made => made,
     };
     match made {
         Err(error) if error.already_exists() => stands(directory).map(|_| false),
         made => Ok(made.map(|()| true)?),
+    }
+}
+
+impl Journal {
+    /// Those that had arrived and are not there any more are to be made. False if it was stopped before all were
+    /// looked at.
+    pub(crate) fn forget_directories_that_are_gone(
+        &self,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let mut last = 0;
+        loop {
+            let found = self.directories_placed_after(last, ROWS)?;
+            let Some(end) = found.last() else {
+                return Ok(true);
+            };
+            last = end.id;
+            let looked_at = found.iter().take_while(|_| !is_stopped());
+            let gone = looked_at.filter(|one| matches!(stands(one), Ok(false)));
+            let gone: Vec<_> = gone.map(|one| one.id).collect();
+            self.directories_are(&gone, State::Planned)?;
+            if is_stopped() {
+                return Ok(false);
+            }
+        }
     }
 }
 

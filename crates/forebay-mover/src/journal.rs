@@ -309,8 +309,6 @@ impl Journal {
         self.with(|connection| {
             connection.execute_batch(
                 "BEGIN IMMEDIATE; \
-                 UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
-                   AND id IN (SELECT directory FROM entry WHERE state <> 4); \
                  UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
                  UPDATE directory SET state = is_made, reason = NULL, remedy = NULL WHERE state = 5; \
                  DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",

@@ -1,5 +1,6 @@
 //! What the engine reads from the journal and writes into it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Status};
@@ -8,7 +9,7 @@ use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::item::{Item, Reason, modified_ns};
 use crate::journal::{State, path_at};
-use crate::planning::number;
+use crate::planning::{bytes, number};
 use crate::{Error, Journal};
 
 /// A step that a file has done.
@@ -80,13 +81,16 @@ impl Journal {
     }
 
     /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
-    /// False if it was stopped before all was looked at.
+    /// Directories in which something is to arrive are to be finished once more. False if it was stopped before all
+    /// was looked at.
     pub(crate) fn forget_what_is_gone(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool, Error> {
         let mut last = 0;
         loop {
             let items = self.all_after(last, 4096)?;
             let Some(item) = items.last() else {
-                return Ok(true);
+                return Ok(
+                    self.forget_directories_that_are_gone(is_stopped)? && self.reopen_filled()?
+                );
             };
             last = item.id;
             let looked_at = items.iter().take_while(|_| !is_stopped());
@@ -107,6 +111,40 @@ impl Journal {
                 return Ok(false);
             }
         }
+    }
+
+    fn reopen_filled(&self) -> Result<bool, Error> {
+        self.with(|connection| {
+            let set = "UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
+                       AND id IN (SELECT directory FROM entry WHERE state < 4)";
+            connection.execute(set, []).map(|_| true)
+        })
+    }
+
+    /// Those that hold these, and that we have made, are to be finished once more: returns the ones that were.
+    pub(crate) fn reopen_parents(
+        &self,
+        directories: &[Directory],
+    ) -> Result<Vec<(i64, PathBuf)>, Error> {
+        let parents = |one: &Directory| {
+            let parent = |path: &Path| path.parent().map(|path| bytes(path).to_vec());
+            Some((parent(&one.source)?, parent(&one.target)?))
+        };
+        let parents: BTreeSet<_> = directories.iter().filter_map(parents).collect();
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut reopened = Vec::new();
+            for (source, target) in parents {
+                let mut set = change.prepare_cached(
+                    "UPDATE directory SET state = 1 WHERE source = ? AND target = ? AND is_made AND state = 4 \
+                     RETURNING id, target",
+                )?;
+                let row = |row: &Row| Ok((row.get(0)?, path_at(row, 1)?));
+                reopened.extend(set.query_row(params![source, target], row).optional()?);
+            }
+            change.commit()?;
+            Ok(reopened)
+        })
     }
 
     /// None: it is not to be staged any more.
@@ -178,6 +216,17 @@ impl Journal {
         self.directories(query, id, limit)
     }
 
+    /// The next directories of trees that were there or finished.
+    pub(crate) fn directories_placed_after(
+        &self,
+        id: i64,
+        limit: usize,
+    ) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target, 0 FROM directory \
+                     WHERE id > ? AND state = 4 AND is_of_tree ORDER BY id LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
     /// Are there directories of trees that were not even looked at?
     pub(crate) fn has_unmade_directories(&self) -> Result<bool, Error> {
         self.with(|connection| {
@@ -232,12 +281,13 @@ impl Journal {
         })
     }
 
+    /// What is planned was made by nobody yet, what is being copied is ours.
     pub(crate) fn directories_are(&self, ids: &[i64], state: State) -> Result<(), Error> {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
                 let mut set = change.prepare_cached(
-                    "UPDATE directory SET state = ?2, is_made = is_made OR ?2 = 1 WHERE id = ?1",
+                    "UPDATE directory SET state = ?2, is_made = CASE WHEN ?2 < 2 THEN ?2 ELSE is_made END WHERE id = ?1",
                 )?;
                 for id in ids {
                     set.execute(params![id, state as i64])?;

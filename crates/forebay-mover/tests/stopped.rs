@@ -221,3 +221,19 @@ fn directories_of_a_killed_staging_get_their_modes_if_no_file_is_left() {
     assert_eq!(mode(&place.path("out/a")), mode(&place.path("in/a")));
     assert!(journal.counts().expect("counts").is_complete());
 }
+
+#[test]
+fn whether_directories_are_still_there_is_looked_at_too() {
+    let place = Place::new(&["a/b"], 0);
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    fs::remove_dir_all(place.path("out")).expect("purged");
+    let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
+    assert!(
+        matches!(stopped, Err(Error::LookInterrupted(_))),
+        "{stopped:?}"
+    );
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete() && place.path("out/a/b").is_dir());
+}

@@ -1,0 +1,96 @@
+"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from staged import files_seen, kept, seen, stage, tree  # noqa: F401
+from views import reachable
+
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def in_the_way(job, tree):
+    """A staging of which one file has not arrived; its directory was there before."""
+    os.chmod(tree / "deep" / "empty", 0o700)
+    (tree / "there").mkdir()
+    (tree / "there" / "file").write_text("x")
+    (job.directory / "out" / "there" / "file").mkdir(parents=True)
+    assert stage(job, "out", "in", "out").returncode == 123
+    (one,) = kept(job)
+    return one["id"]
+
+
+def test_directories_that_were_purged_are_made_again_and_finished(job, tree, in_the_way):
+    shutil.rmtree(job.directory / "out")
+    done = stage(job, "retry", in_the_way)
+    assert done.returncode == 0, done.stderr
+    assert seen(job.directory / "out") == seen(tree) and kept(job) == []
+
+
+def test_a_directory_in_which_something_is_made_again_gets_its_time_again(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "deep" / "empty").rmdir()
+    (out / "there" / "file").rmdir()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    found, wanted = seen(out), seen(tree)
+    assert all(found[name] == wanted[name] for name in ("deep", "deep/empty", "there/file"))
+    assert files_seen(out) == files_seen(tree)
+
+
+def test_a_directory_whose_file_was_purged_gets_its_time_again(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "deep" / "small 1").unlink()
+    (out / "there" / "file").rmdir()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    assert seen(out)["deep"] == seen(tree)["deep"] and files_seen(out) == files_seen(tree)
+
+
+@pytest.fixture
+def user(build):
+    """A job of an ordinary user."""
+    with reachable(build) as job:
+        job.as_nobody()
+        yield job
+
+
+def owned(job):
+    subprocess.run(["chown", "-R", "65534:65534", job.directory], check=True)
+
+
+@ONLY_ROOT
+def test_retry_goes_on_below_a_directory_that_may_not_be_written(user):
+    source, out = user.directory / "in", user.directory / "out"
+    (source / "closed" / "below").mkdir(parents=True)
+    for name in ("a", "b", "below/c"):
+        (source / "closed" / name).write_text(name)
+    owned(user)
+    os.chmod(source / "closed" / "b", 0)
+    for directory in ("closed/below", "closed"):
+        os.chmod(source / directory, 0o555)
+    assert stage(user, "out", "in", "out").returncode == 123
+    assert (out / "closed").stat().st_mode & 0o777 == 0o555
+    os.chmod(source / "closed" / "b", 0o644)
+    shutil.rmtree(out / "closed" / "below")
+    (one,) = kept(user)
+    done = stage(user, "retry", one["id"])
+    assert done.returncode == 0, done.stderr
+    found, wanted = seen(out), seen(source)
+    assert {name: found[name] for name in found if name != "."} == {name: wanted[name] for name in wanted if name != "."}
+
+
+@ONLY_ROOT
+def test_a_directory_that_we_did_not_make_is_not_opened(user):
+    (user.directory / "in" / "closed").mkdir(parents=True)
+    (user.directory / "in" / "closed" / "a").write_text("a")
+    (user.directory / "out" / "closed").mkdir(parents=True)
+    owned(user)
+    os.chmod(user.directory / "out" / "closed", 0o555)
+    assert stage(user, "out", "in", "out").returncode == 123
+    (one,) = kept(user)
+    assert stage(user, "retry", one["id"]).returncode == 123
+    assert (user.directory / "out" / "closed").stat().st_mode & 0o777 == 0o555
+    assert list((user.directory / "out" / "closed").iterdir()) == []
