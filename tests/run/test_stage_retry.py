@@ -1,4 +1,4 @@
-"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode."""
+"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode; and stagings without threads."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from staged import files_seen, kept, seen, stage, tree  # noqa: F401
+from staged import files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
 from views import reachable
 
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -94,3 +94,26 @@ def test_a_directory_that_we_did_not_make_is_not_opened(user):
     assert stage(user, "retry", one["id"]).returncode == 123
     assert (user.directory / "out" / "closed").stat().st_mode & 0o777 == 0o555
     assert list((user.directory / "out" / "closed").iterdir()) == []
+
+
+# The first thread is that of the command itself; then one looks through the source, one compares, and one hears `cancel`.
+@pytest.mark.parametrize("more, needed", [("", [2, 4]), ("+", [2, 3, 4])])
+def test_without_threads_a_staging_does_with_fewer_or_says_so(job, tree, more, needed):
+    told, number = [], 2
+    while True:
+        strace = ("-e", f"inject=clone,clone3:error=EAGAIN:when={number}{more}")
+        calls, done = traced_calls(job, "clone,clone3", "stage", "out", "in", "out", strace=strace)
+        if done.returncode != 0:
+            assert done.returncode == 1, done.stderr
+            refused(done, "no thread can be started to stage", "hint: end some of your processes")
+            told.append(number)
+        else:
+            assert seen(job.directory / "out") == seen(tree)
+        for one in kept(job):
+            assert stage(job, "retry", one["id"]).returncode == 0
+        assert parts(job) == []
+        shutil.rmtree(job.directory / "out", ignore_errors=True)
+        if not any("INJECTED" in call for call in calls):
+            break
+        number += 1
+    assert told == needed and number > 6

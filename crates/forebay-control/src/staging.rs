@@ -131,6 +131,7 @@ pub(crate) fn plan_in(
             let added = journal.add_only(&transfer(&stage, source, target), on_planned, is_wanted);
             added.map_err(|error| match error {
                 error @ (forebay_mover::Error::Journal { .. }
+                | forebay_mover::Error::NoThread { .. }
                 | forebay_mover::Error::PlanInterrupted(_)) => error.into(),
                 error => refused(error.to_string()),
             })?;

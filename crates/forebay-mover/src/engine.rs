@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use forebay_host::files::{self, DIRECT_BYTES, Status};
@@ -212,14 +213,15 @@ pub fn carry_out(
     let (until, ended) = channel::<()>();
     std::thread::scope(|scope| {
         let _until = until; // it goes when we are done, however that is
-        scope.spawn(|| {
+        let look = || {
             let ended = ended;
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if journal.is_cancelled().unwrap_or(false) {
                     stop.is_asked.store(true, Ordering::Relaxed);
                 }
             }
-        });
+        };
+        started(Builder::new().spawn_scoped(scope, look), journal.path())?;
         let is_known = compared.is_some() || journal.forget_what_is_gone(&|| stop.is_asked())?;
         // With files left to move it is plain to see that it was stopped. Directories would be finished.
         if !is_known && journal.counts()?.open().files == 0 {
@@ -227,6 +229,14 @@ pub fn carry_out(
         }
         move_all(journal, options, on, &stop, compared)
     })
+}
+
+/// A thread without which it does not go.
+pub(crate) fn started<T>(thread: std::io::Result<T>, path: &Path) -> Result<(), Error> {
+    let path = path.to_owned();
+    thread
+        .map(drop)
+        .map_err(|error| Error::NoThread { path, error })
 }
 
 fn move_all(
@@ -250,7 +260,7 @@ fn move_all(
     run.fresh = directories::make(journal, stop)?;
     std::thread::scope(|scope| {
         let start = |_: &usize| {
-            let builder = std::thread::Builder::new();
+            let builder = Builder::new();
             builder.spawn_scoped(scope, || run.work()).is_ok()
         };
         // Where there may be no more threads, fewer do it.

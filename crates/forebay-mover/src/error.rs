@@ -46,6 +46,14 @@ pub enum Error {
     /// Another process is at it.
     #[error("the journal {} is in hand: another process carries it out", .0.display())]
     InHand(PathBuf),
+    /// The machine, or a limit of the user, allows no more threads.
+    #[error("no thread can be started to stage {}: {error}", path.display())]
+    NoThread {
+        /// The source that was to be looked through, or the journal that was to be carried out.
+        path: PathBuf,
+        /// The system's answer.
+        error: std::io::Error,
+    },
     /// The process that looked through the sources was stopped.
     #[error("looking through the sources was interrupted")]
     PlanInterrupted(PathBuf),
@@ -81,6 +89,7 @@ impl Error {
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Host(error) => error.source.raw_os_error(),
+            Self::NoThread { error, .. } => error.raw_os_error(),
             Self::NoSource(_) => Some(libc::ENOENT),
             Self::NotAFile(_) | Self::IntoItself { .. } => Some(libc::EINVAL),
             Self::NotADirectory(_) => Some(libc::ENOTDIR),
@@ -113,6 +122,10 @@ impl Error {
                 )
             }
             Self::PlanInterrupted(_) | Self::LookInterrupted(_) => "run it again".to_owned(),
+            Self::NoThread { .. } => {
+                "end some of your processes, or raise the limit of their number (ulimit -u), then run it again"
+                    .to_owned()
+            }
             Self::NoSource(_) => "check the path".to_owned(),
             Self::NotAFile(_) | Self::NotADirectory(_) => {
                 "name it as what it is: file or directory".to_owned()
@@ -135,6 +148,7 @@ impl From<Error> for Failure {
             | Error::LookInterrupted(path)
             | Error::IntoItself { target: path, .. }
             | Error::Journal { path, .. }
+            | Error::NoThread { path, .. }
             | Error::Damaged { path, .. } => path.clone(),
         };
         Self {

@@ -6,11 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::Builder;
 
 use forebay_host::files::{self, Kind, Status};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::engine::{LOOK, Owner};
+use crate::engine::{LOOK, Owner, started};
 use crate::item::{FILE, LINK, modified_ns};
 use crate::journal::{State, path_at, path_of};
 use crate::looking::{IsWanted, Row, compare, look_through, resolve};
@@ -334,11 +335,19 @@ impl Writing<'_> {
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (give, mut found) = sync_channel(AHEAD);
-            scope.spawn(move || look_through(transfer, is_wanted, left_out, is_over, give));
+            let look = move || look_through(transfer, is_wanted, left_out, is_over, give);
+            started(Builder::new().spawn_scoped(scope, look), &transfer.source)?;
             if let Some(owner) = owner {
                 let (give, compared) = sync_channel(AHEAD);
-                let looked = std::mem::replace(&mut found, compared);
-                scope.spawn(move || compare(&owner, is_over, &looked, &give));
+                // Not before it has begun: where there may be no more threads, whoever moves a file compares it.
+                let (hand, handed) = sync_channel(1);
+                let compare = move || {
+                    let found: Option<Receiver<Vec<Row>>> = handed.recv().ok();
+                    found.map(|found| compare(&owner, is_over, &found, &give))
+                };
+                if Builder::new().spawn_scoped(scope, compare).is_ok() {
+                    hand.send(std::mem::replace(&mut found, compared)).ok();
+                }
             }
             let written = self.write_all(&found);
             is_over.store(true, Ordering::Relaxed);
