@@ -1,4 +1,5 @@
-"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode; and stagings without threads."""
+"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode; and stagings without threads,
+or of a file to itself."""
 
 import os
 import shutil
@@ -6,7 +7,8 @@ import subprocess
 
 import pytest
 
-from staged import files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
+from killing import held_at
+from staged import CAREFUL, files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
 from views import reachable
 
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -117,3 +119,20 @@ def test_without_threads_a_staging_does_with_fewer_or_says_so(job, tree, more, n
             break
         number += 1
     assert told == needed and number > 6
+
+
+def test_where_the_target_has_vanished_no_note_is_made_of_each_file(job, tree):
+    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+        shutil.rmtree(job.directory / "out")
+    assert process.returncode == 123
+    (one,) = kept(job)
+    assert one["notes"] == []
+    gone = [failure["remedy"] for failure in one["failures"] if "No such file" in failure["reason"]]
+    assert gone and all(remedy.startswith(str(job.directory / "out")) and "has vanished" in remedy for remedy in gone)
+
+
+def test_a_file_is_not_staged_to_itself(job, tree):
+    done = stage(job, "out", "in/large", "in/large")
+    assert done.returncode == 123
+    refused(done, "source and target are the same file", "hint: choose another target")
+    assert "link" not in done.stderr

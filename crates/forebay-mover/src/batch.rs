@@ -524,6 +524,12 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
     if !leads_back(&item.source, &item.target, standing, status) {
         return Ok(());
     }
+    if item.source == item.target {
+        return Err(Reason::new(
+            "source and target are the same file",
+            "choose another target",
+        ));
+    }
     Err(Reason::new(
         &format!("{} leads back to it", item.target.display()),
         "choose a target that no link leads out of",

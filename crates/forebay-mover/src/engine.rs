@@ -536,11 +536,15 @@ impl<'a> Run<'a> {
 
     /// Removes a file that did not become whole.
     pub(crate) fn take_away(&self, path: &Path) {
-        if let Err(error) = files::remove_file(path) {
-            self.note(
-                &format!("what was half done could not be removed: {error}"),
-                path,
-            );
+        match files::remove_file(path) {
+            Err(error) if !error.is_not_found() => {
+                let why = error.source.kind();
+                self.note(
+                    &format!("what was half done could not be removed: {why}"),
+                    path,
+                );
+            }
+            _ => {}
         }
     }
 

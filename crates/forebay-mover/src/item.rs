@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::files::{self, Kind, Status};
 
 use crate::journal::State;
+use crate::parts::is_part;
 
 /// Kinds of entries in the journal.
 pub(crate) const FILE: i64 = 0;
@@ -132,9 +133,19 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
             "something of another kind has that name: move it away or choose another target"
                 .to_owned()
         }
-        ErrorKind::NotFound => "it has vanished since it was looked at: stage again".to_owned(),
+        ErrorKind::NotFound => format!("{} since it was looked at: stage again", gone(&error.path)),
         _ => return None,
     })
+}
+
+/// A temporary name says nothing to whoever reads it.
+fn gone(path: &Path) -> String {
+    match path.parent() {
+        Some(target) if is_part(path) => {
+            format!("{}, or what was in it, has vanished", target.display())
+        }
+        _ => format!("{} has vanished", path.display()),
+    }
 }
 
 /// Checks what stands where a file or link is to go; none if nothing does.

@@ -15,6 +15,11 @@ pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
     directory.join(format!(".forebay-{tag}-{id}.part"))
 }
 
+pub(crate) fn is_part(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(b".forebay-") && name.ends_with(b".part")
+}
+
 impl Journal {
     /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
     /// many files it were.
