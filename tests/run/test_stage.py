@@ -134,7 +134,7 @@ def test_ctrl_c_stops_it_and_leaves_no_half_file(job, tree):
 def test_in_and_lists_and_single_files(job, tree):
     assert stage(job, "in", "in", "store in").returncode == 0
     assert seen(job.directory / "store in") == seen(tree)
-    (job.directory / "list").write_text("# two files\nin/large 'a b/large'\n\nin/deep/small\\ 0 c/\n")
+    (job.directory / "list").write_text("in/large 'a b/large'\n\nin/deep/small\\ 0 c/\n")
     assert stage(job, "out", "--list", "list").returncode == 0
     assert (job.directory / "a b" / "large").read_bytes() == (tree / "large").read_bytes()
     assert (job.directory / "c" / "small 0").exists()

@@ -319,12 +319,14 @@ pub struct DrainArguments {
 #[derive(Debug, Subcommand)]
 pub enum DrainVerb {
     /// Tell how far it is
+    #[command(after_help = "Example:\n  forebay drain status --json")]
     Status {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Wait until everything that is closed by now has been copied, and tell
+    #[command(after_help = "Example:\n  forebay drain wait")]
     Wait {
         /// Print one JSON object
         #[arg(long)]

@@ -121,6 +121,15 @@ impl Error {
                     path.display()
                 )
             }
+            // Also where there was no room for what SQLite shares between processes.
+            Self::Journal { path, error }
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) =>
+            {
+                format!(
+                    "is there room where {} lies, and is its disk sound?",
+                    path.display()
+                )
+            }
             Self::PlanInterrupted(_) | Self::LookInterrupted(_) => "run it again".to_owned(),
             Self::NoThread { .. } => {
                 "end some of your processes, or raise the limit of their number (ulimit -u), then run it again"

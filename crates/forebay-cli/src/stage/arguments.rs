@@ -43,7 +43,9 @@ pub enum StageVerb {
         The id of a job stands for its stage-out, as in forebay clean.")]
     Retry(Retry),
     /// List stagings, or what failed in them with reason and remedy
-    #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567")]
+    #[command(
+        after_help = "Example:\n  forebay stage list --failed 1763761234567"
+    )]
     List(List),
     /// Carry out a staging that is planned
     #[command(name = "__carry-out", hide = true)]
@@ -108,7 +110,8 @@ pub struct MoveArguments {
     pub source: Option<PathBuf>,
     /// Where it goes; a file goes into a directory that is there, or whose name ends in a slash
     pub target: Option<PathBuf>,
-    /// Move what FILE names: source and target on each line, quoted as in a shell where they have blanks
+    /// Move what FILE names: source and target on each line, quoted as in a shell where they have blanks; no
+    /// comments: # is part of a name
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub list: Option<PathBuf>,
     /// Return at once and print an id, for status, wait and cancel
@@ -155,7 +158,7 @@ impl Default for How {
 
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Stagings [default: all]
+    /// Stagings, or jobs [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Print a JSON list
@@ -165,7 +168,7 @@ pub struct Which {
 
 #[derive(Debug, Args)]
 pub struct One {
-    /// The staging
+    /// The staging, or the job
     pub id: String,
     /// Print one JSON object
     #[arg(long)]
@@ -186,7 +189,7 @@ pub struct Retry {
 
 #[derive(Debug, Args)]
 pub struct List {
-    /// Stagings [default: all]
+    /// Stagings, or jobs [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// What failed, with reason and remedy

@@ -124,12 +124,11 @@ impl Staging {
                 None => number += 1,
             }
         };
-        let journal = Journal::open(&path)?;
-        journal.begin_plan()?;
-        journal.ask_for(transfers)?;
-        // Last: a journal without an order is none that was begun.
-        let text = serde_json::to_string(&order).map_err(std::io::Error::other);
-        journal.set_meta("order", files::named(text, "write down", &path)?)?;
+        let begun = written_down(&path, &order, transfers);
+        if begun.is_err() {
+            Journal::remove(&path).ok(); // there may be no room, and nobody would find it
+        }
+        let journal = begun?;
         let id = number.to_string();
         let staging = Self {
             id,
@@ -214,6 +213,16 @@ impl Staging {
                 .collect(),
         })
     }
+}
+
+fn written_down(path: &Path, order: &Order, transfers: &[Transfer]) -> Result<Journal, Error> {
+    let journal = Journal::open(path)?;
+    journal.begin_plan()?;
+    journal.ask_for(transfers)?;
+    // Last: a journal without an order is none that was begun.
+    let text = serde_json::to_string(order).map_err(std::io::Error::other);
+    journal.set_meta("order", files::named(text, "write down", path)?)?;
+    Ok(journal)
 }
 
 /// Journals of all stagings, oldest first.

@@ -19,13 +19,24 @@ pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, Refused> {
 }
 
 fn transfer(source: &Path, target: &Path) -> Result<Transfer, Refused> {
-    let is_directory = files::status(source).is_ok_and(|status| status.kind == Kind::Directory);
+    let what = match files::status(source) {
+        Ok(status) if status.kind == Kind::Directory => What::Directory,
+        Ok(status) if status.kind == Kind::Other => {
+            return Err(Refused(
+                format!("the source {} is not a file", source.display()),
+                Some(
+                    "pipes, sockets and devices are not staged: name a file or a directory".into(),
+                ),
+            ));
+        }
+        Err(error) if files::is_loop(&error.source) => {
+            let hint = "mend the symbolic links, which lead in a circle";
+            return Err(Refused(error.to_string(), Some(hint.into())));
+        }
+        _ => What::File, // what is not there is told of when it is planned
+    };
     Ok(Transfer {
-        what: if is_directory {
-            What::Directory
-        } else {
-            What::File
-        },
+        what,
         source: absolute(source)?,
         target: absolute(target)?,
     })
@@ -36,13 +47,19 @@ fn of_list(list: &Path) -> Result<Vec<Transfer>, Refused> {
         let message = format!("{}: line {line}: {message}", list.display());
         Refused(
             message,
-            Some("write source and target, and quote names with blanks".to_owned()),
+            Some(
+                "write source and target, and quote names with blanks; there are no comments"
+                    .into(),
+            ),
         )
     };
     let content = files::read_bytes(list)?;
     let mut transfers = Vec::new();
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
-        let Some(words) = shlex::bytes::split(line) else {
+        if line.contains(&0) {
+            return Err(wrong(number + 1, "a zero byte, which no name holds"));
+        }
+        let Some(words) = words(line.strip_suffix(b"\r").unwrap_or(line)) else {
             return Err(wrong(number + 1, "a quote is not closed"));
         };
         let path = |word: &Vec<u8>| Path::new(OsStr::from_bytes(word)).to_owned();
@@ -57,4 +74,15 @@ fn of_list(list: &Path) -> Result<Vec<Transfer>, Refused> {
         return Err(wrong(1, "it names nothing"));
     }
     Ok(transfers)
+}
+
+/// The words of a line without zero bytes, as a shell would take them; but a `#` begins no comment, which would
+/// drop a file of that name without a word.
+fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let exchanged = |bytes: &[u8], from: u8, to: u8| -> Vec<u8> {
+        let exchange = |byte: &u8| if *byte == from { to } else { *byte };
+        bytes.iter().map(exchange).collect()
+    };
+    let words = shlex::bytes::split(&exchanged(line, b'#', 0))?;
+    Some(words.iter().map(|word| exchanged(word, 0, b'#')).collect())
 }
