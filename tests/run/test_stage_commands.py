@@ -81,6 +81,6 @@ def test_help_says_that_a_job_may_be_named(job, verb):
     assert "job" in stage(job, verb, "--help").stdout.partition("ID")[2].partition("Options:")[0]
 
 
-@pytest.mark.parametrize("words", [["drain", "status"], ["drain", "wait"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["stage", "forget"], ["drain", "status"], ["drain", "wait"]], ids=" ".join)
 def test_help_has_an_example(job, words):
     assert f"Example:\n  forebay {' '.join(words)}" in job.command(*words, "--help").stdout

@@ -173,6 +173,16 @@ def killed_in_its_stage_out(job, *options):
 NO_LIMIT = ["--stage-rate", "1TB/s"]
 
 
+def test_cancel_of_a_killed_jobs_stage_out_leaves_no_half_file_and_clean_goes_on(job):
+    id = killed_in_its_stage_out(job)
+    assert shown(job, "cancel", id)["missing_files"] > 0
+    assert list(job.directory.rglob("*.part")) == []
+    done = job.command("clean", *NO_LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "y").read_text() == "y\n"
+    job.leaves_nothing()
+
+
 @pytest.mark.parametrize("verb", [["clean"], ["stage", "retry"]], ids=["clean", "retry"])
 def test_how_a_killed_run_was_to_stage_holds_for_who_goes_on_with_it(job, verb):
     id = killed_in_its_stage_out(job, "--stage-verify", "end")

@@ -84,7 +84,7 @@ def test_a_damaged_journal_is_named_and_never_begun_anew(job, tree, damage):
         refused(done, str(journal), "hint: what stands at the destinations is whole", "stage again")
     assert seen(job.directory / "out") == before, "nothing was touched"
     # The list goes on with the others, and so does a new staging.
-    assert stage(job, "list").returncode == 0
+    assert stage(job, "list").returncode == 1
     mended(job, tree, journal)
 
 

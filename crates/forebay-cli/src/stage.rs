@@ -1,6 +1,7 @@
 //! `forebay stage`: files in and out, by whoever has them.
 
 mod arguments;
+mod chosen;
 mod jobs;
 mod kept;
 mod words;
@@ -11,12 +12,13 @@ use std::time::Duration;
 use comfy_table::{Table, presets};
 use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher};
 use forebay_host::process::{self, Caught};
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};
 use indicatif::HumanBytes;
 
 pub use arguments::{JobStagingArguments, StageArguments};
 use arguments::{List, MoveArguments, Retry, StageVerb, Which};
+use chosen::{Chosen, chosen, found, is_gone, nothing};
 use jobs::End;
 use kept::{Order, Shown, Staging, with_id};
 
@@ -57,6 +59,7 @@ pub fn stage(arguments: &StageArguments) -> i32 {
         StageVerb::Status(which) => (status(which), which.json),
         StageVerb::Wait(which) => (wait(which), which.json),
         StageVerb::Cancel(one) => (cancel(&one.id, one.json), one.json),
+        StageVerb::Forget(one) => (forget(&one.id, one.json), one.json),
         StageVerb::Retry(retry) => (again(retry), retry.json),
         StageVerb::List(list) => (listed(list), list.json),
         StageVerb::CarryOut { id } => (in_background(id), false),
@@ -254,57 +257,12 @@ fn in_background(id: &str) -> Result<i32, Refused> {
     })
 }
 
-fn found(id: &str) -> Result<Staging, Refused> {
-    match (with_id(id)?, jobs::with_id(id)?) {
-        (Some(path), _) => match Staging::open(&path) {
-            Err(_) if is_gone(&path) => Err(nothing(id)), // it was done just now
-            opened => opened?.ok_or_else(|| nothing(id)),
-        },
-        (None, Some(job)) => jobs::staging(&job),
-        (None, None) => Err(nothing(id)),
-    }
-}
-
-fn is_gone(journal: &Path) -> bool {
-    files::status(journal).is_err_and(|error| error.is_not_found())
-}
-
-fn nothing(id: &str) -> Refused {
-    let hint = "forebay stage list names them; one that is done in the foreground is forgotten";
-    let message = format!("there is no staging {id}");
-    Refused(message, Some(hint.to_owned()))
-}
-
-/// Those that are named, else all.
-fn chosen(ids: &[String]) -> Result<Vec<Staging>, Refused> {
-    if !ids.is_empty() {
-        return ids.iter().map(|id| found(id)).collect();
-    }
-    let mut stagings = Vec::new();
-    for path in kept::all()? {
-        match Staging::open(&path) {
-            Ok(staging) => stagings.extend(staging),
-            Err(error) => {
-                fail(&error.to_string(), error.hint().as_deref(), 1);
-            }
-        }
-    }
-    Ok(stagings)
-}
-
 fn status(which: &Which) -> Result<i32, Refused> {
-    let shown = shown(&chosen(&which.ids)?)?;
+    let chosen = chosen(&which.ids, FAILURES_SHOWN)?;
     if which.json {
-        return Ok(json(&shown, 0));
+        return Ok(chosen.json(chosen.code()));
     }
-    Ok(data(&table(&shown), 0))
-}
-
-fn shown(stagings: &[Staging]) -> Result<Vec<Shown>, Error> {
-    stagings
-        .iter()
-        .map(|staging| staging.shown(FAILURES_SHOWN))
-        .collect()
+    Ok(data(&table(&chosen.shown), chosen.code()))
 }
 
 fn table(shown: &[Shown]) -> String {
@@ -343,37 +301,45 @@ fn table(shown: &[Shown]) -> String {
 }
 
 fn wait(which: &Which) -> Result<i32, Refused> {
-    let (mut stagings, mut not_begun) = (Vec::new(), Vec::new());
+    let (mut chosen, mut not_begun) = (Chosen::default(), Vec::new());
     for id in &which.ids {
         let job = match with_id(id)? {
             Some(_) => None,
             None => jobs::with_id(id)?,
         };
         match job.map(jobs::end_of).transpose()? {
-            None | Some(End::Left) => stagings.push(found(id)?),
+            None | Some(End::Left) => chosen.add(found(id)?, FAILURES_SHOWN)?,
             Some(End::NotBegun) => not_begun.push(id),
             Some(End::Arrived) => {}
         }
     }
     if which.ids.is_empty() {
-        stagings = chosen(&[])?;
+        chosen = chosen::chosen(&[], FAILURES_SHOWN)?;
     }
-    for staging in &stagings {
+    for (place, staging) in std::mem::take(&mut chosen.running) {
         while staging.journal.is_running()? {
             clock::sleep(STEP);
         }
+        chosen.shown[place] = staging.shown(FAILURES_SHOWN)?;
     }
-    let shown = shown(&stagings)?;
-    let is_done = not_begun.is_empty() && shown.iter().all(|one| one.state == "done");
-    let code = if is_done { 0 } else { STAGE_OUT_INCOMPLETE };
+    let mut left = chosen
+        .shown
+        .iter()
+        .filter(|one| one.state != "done")
+        .peekable();
+    let is_done = not_begun.is_empty() && left.peek().is_none();
+    let code = match chosen.code() {
+        0 if !is_done => STAGE_OUT_INCOMPLETE,
+        code => code,
+    };
     for id in not_begun {
         let message = format!("job {id} ended before its script began");
         fail(&message, Some("its forebay run has said why"), code);
     }
     if which.json {
-        return Ok(json(&shown, code));
+        return Ok(chosen.json(code));
     }
-    for one in shown.iter().filter(|one| one.state != "done") {
+    for one in left {
         tell_failures(one);
         let hint = format!("forebay stage retry {}", one.id);
         fail(
@@ -400,16 +366,7 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
         ));
     }
     staging.journal.cancel()?;
-    let began = clock::now();
-    while staging.journal.is_running()? {
-        if began.elapsed() > PATIENCE {
-            return Err(Refused(
-                format!("staging {id} was asked to stop and is still running"),
-                Some("its file system may not answer; forebay stage status tells".to_owned()),
-            ));
-        }
-        clock::sleep(STEP);
-    }
+    stopped(&staging)?;
     let shown = staging.shown(FAILURES_SHOWN)?;
     if as_json {
         return Ok(json(&shown, 0));
@@ -422,6 +379,58 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
         ),
     };
     say(&text);
+    Ok(0)
+}
+
+/// Waits until nobody carries it out, and takes away what one that was killed has left half done.
+fn stopped(staging: &Staging) -> Result<(), Refused> {
+    let Staging { id, journal, .. } = staging;
+    let began = clock::now();
+    loop {
+        if !journal.is_running()? {
+            if is_gone(journal.path()) {
+                return Ok(()); // it was done before it heard of it
+            }
+            match journal.take_away_half_done(id) {
+                Err(Error::InHand(_)) => {} // somebody began just now, and will hear of it
+                taken => return Ok(taken?),
+            }
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(Refused(
+                format!("staging {id} was asked to stop and is still running"),
+                Some("its file system may not answer; forebay stage status tells".to_owned()),
+            ));
+        }
+        clock::sleep(STEP);
+    }
+}
+
+fn forget(id: &str, as_json: bool) -> Result<i32, Refused> {
+    if with_id(id)?.is_none() && jobs::with_id(id)?.is_some() {
+        let message = format!("{id} is a job: what it has left is not forgotten here");
+        let hint = format!("forebay clean {id} stages out what is left, and then removes it");
+        return Err(Refused(message, Some(hint)));
+    }
+    let staging = found(id)?;
+    let refused = |error| match error {
+        Error::InHand(_) => Refused(
+            format!("staging {id} is running"),
+            Some(format!("cancel it first: forebay stage cancel {id}")),
+        ),
+        error => error.into(),
+    };
+    staging.journal.take_away_half_done(id).map_err(refused)?;
+    let shown = staging.shown(FAILURES_SHOWN)?;
+    let _not_in_hand = staging.journal.take_in_hand().map_err(refused)?;
+    staging.forget()?;
+    if as_json {
+        return Ok(json(&shown, 0));
+    }
+    let (arrived, missing) = (shown.placed_files, shown.missing_files);
+    say(&format!(
+        "staging {id} is forgotten: {arrived} files have arrived, {missing} have not"
+    ));
     Ok(0)
 }
 
@@ -454,23 +463,20 @@ fn again(retry: &Retry) -> Result<i32, Refused> {
 }
 
 fn listed(list: &List) -> Result<i32, Refused> {
-    let stagings = chosen(&list.ids)?;
-    if !list.failed {
-        let shown = shown(&stagings)?;
-        return Ok(if list.json {
-            json(&shown, 0)
-        } else {
-            data(&table(&shown), 0)
-        });
-    }
-    let all = stagings
-        .iter()
-        .map(|staging| staging.shown(usize::MAX >> 1));
-    let all = all.collect::<Result<Vec<_>, _>>()?;
+    let failures = if list.failed {
+        usize::MAX >> 1
+    } else {
+        FAILURES_SHOWN
+    };
+    let chosen = chosen(&list.ids, failures)?;
+    let code = chosen.code();
     if list.json {
-        return Ok(json(&all, 0));
+        return Ok(chosen.json(code));
     }
-    let failures = all.iter().flat_map(|one| &one.failures);
+    if !list.failed {
+        return Ok(data(&table(&chosen.shown), code));
+    }
+    let failures = chosen.shown.iter().flat_map(|one| &one.failures);
     let lines = failures.map(|failure| {
         let remedy = failure
             .remedy
@@ -485,7 +491,7 @@ fn listed(list: &List) -> Result<i32, Refused> {
         } else {
             &text
         },
-        0,
+        code,
     ))
 }
 

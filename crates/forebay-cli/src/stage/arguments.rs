@@ -29,11 +29,14 @@ pub enum StageVerb {
     Out(MoveArguments),
     /// Tell how far stagings are
     #[command(
-        after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567"
+        after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567\n\n\
+        Exit codes of status:\n  1  a journal cannot be read, or there is no such staging"
     )]
     Status(Which),
     /// Wait until stagings are done or have stopped
-    #[command(after_help = "Example:\n  forebay stage wait 1763761234567")]
+    #[command(after_help = "Example:\n  forebay stage wait 1763761234567\n\n\
+        Exit codes of wait:\n  1    a journal cannot be read, or there is no such staging\n  \
+        123  something has not arrived")]
     Wait(Which),
     /// Stop a staging, and take away what is half done
     #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
@@ -42,9 +45,16 @@ pub enum StageVerb {
     #[command(after_help = "Example:\n  forebay stage retry 1763761234567\n\n\
         The id of a job stands for its stage-out, as in forebay clean.")]
     Retry(Retry),
+    /// Forget a staging that does not run, and take away what is half done
+    #[command(after_help = "Example:\n  forebay stage forget 1763761234567\n\n\
+        What has arrived stays, and so do directories, unfinished ones open to you alone. One that runs has to be \
+        cancelled before; what a job has left is brought home by \
+        forebay clean.")]
+    Forget(Forget),
     /// List stagings, or what failed in them with reason and remedy
     #[command(
-        after_help = "Example:\n  forebay stage list --failed 1763761234567"
+        after_help = "Example:\n  forebay stage list --failed 1763761234567\n\n\
+        Exit codes of list:\n  1  a journal cannot be read, or there is no such staging"
     )]
     List(List),
     /// Carry out a staging that is planned
@@ -171,6 +181,15 @@ pub struct One {
     /// The staging, or the job
     pub id: String,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Forget {
+    /// The staging
+    pub id: String,
+    /// Print one JSON object: what it was
     #[arg(long)]
     pub json: bool,
 }

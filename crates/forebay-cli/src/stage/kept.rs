@@ -13,8 +13,10 @@ use super::arguments::How;
 /// Below a state directory.
 const STAGINGS: &str = "stagings";
 const END: &str = "journal";
-/// Stagings that are done and are remembered; older ones are forgotten when another one ends in the background.
-const DONE_MAX: usize = 20;
+/// So long a staging that is done is remembered; then it is forgotten when another one ends in the background.
+const DONE_S_MAX: i64 = 7 * 24 * 60 * 60;
+/// Before that if so many are newer.
+const NEWER_MAX: usize = 10_000;
 
 /// What a staging was asked to do; it stands in its journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -249,20 +251,23 @@ pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
     Ok(all()?.into_iter().find(named))
 }
 
-/// Forgets all but the newest of those that are done. Takes time with the files of all.
+/// Forgets those that were done long ago. Only journals that were not written to since then are opened.
 pub fn forget_done() -> Result<(), Error> {
-    let mut done = 0;
-    for path in all()?.into_iter().rev() {
+    let now_s = clock::unix_seconds() as i64;
+    for (newer, path) in all()?.into_iter().rev().enumerate() {
+        let written_s = match files::status(&path) {
+            Err(error) if error.is_not_found() => continue,
+            status => status?.modified.0,
+        };
+        if now_s - written_s <= DONE_S_MAX && newer < NEWER_MAX {
+            continue;
+        }
         // One that is damaged is told of by `status`.
         let Ok(Some(staging)) = Staging::open(&path) else {
             continue;
         };
         let account = staging.journal.account()?;
-        if account.is_running || !account.is_planned || !account.counts.is_complete() {
-            continue;
-        }
-        done += 1;
-        if done > DONE_MAX {
+        if !account.is_running && account.is_planned && account.counts.is_complete() {
             staging.forget()?;
         }
     }
