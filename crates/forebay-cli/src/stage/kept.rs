@@ -16,7 +16,7 @@ const END: &str = "journal";
 /// So long a staging that is done is remembered; then it is forgotten when another one ends in the background.
 const DONE_S_MAX: i64 = 7 * 24 * 60 * 60;
 /// Before that if so many are newer.
-const NEWER_MAX: usize = 10_000;
+const NEWER_MAX: usize = 1000;
 
 /// What a staging was asked to do; it stands in its journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
