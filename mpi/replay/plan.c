@@ -40,14 +40,14 @@ static struct planned_path *path_of(struct plan *plan, int64_t text) {
 }
 
 static void note_look(struct plan *plan, const struct reader *reader,
-                      const struct traced_call *call, bool writes) {
+                      const struct traced_call *call, int64_t bytes_before, bool writes) {
   enum { NOT_LOOKED = -2 };
   struct planned_path *path = path_of(plan, call->path);
   path->is_written |= writes;
-  if (call->bytes_before == NOT_LOOKED || path->first_unix_ns != INT64_MAX)
+  if (bytes_before == NOT_LOOKED || path->first_unix_ns != INT64_MAX)
     return;
   path->first_unix_ns = reader->header.begun_unix_ns + call->start * reader->header.tick_ns;
-  path->bytes_before = call->bytes_before;
+  path->bytes_before = bytes_before;
 }
 
 static void note_open(struct plan *plan, const struct reader *reader,
@@ -64,14 +64,23 @@ static void note_open(struct plan *plan, const struct reader *reader,
                         group.length),
       .members = reader_group(reader, call->group, &ranks)};
   free(ranks);
-  note_look(plan, reader, call, (call->mode & MPI_MODE_RDONLY) == 0);
+  note_look(plan, reader, call, call->bytes_before, (call->mode & MPI_MODE_RDONLY) == 0);
+}
+
+/* What could be deleted was there; its size is not in the trace, and any will do. */
+static void note_delete(struct plan *plan, const struct reader *reader,
+                        const struct traced_call *call) {
+  if (call->code == TRACE_SUCCESS)
+    note_look(plan, reader, call, 0, true);
+  else
+    path_of(plan, call->path)->is_written = true;
 }
 
 static void note_system_call(struct plan *plan, const struct reader *reader,
                              const struct traced_call *call) {
   int what = call->tag & 0x0f;
   if (what == TRACE_SYSTEM_OPEN)
-    note_look(plan, reader, call, (call->flags & O_ACCMODE) != O_RDONLY);
+    note_look(plan, reader, call, call->bytes_before, (call->flags & O_ACCMODE) != O_RDONLY);
   else if (what == TRACE_SYSTEM_TRUNCATION)
     path_of(plan, call->path)->is_written = true;
 }
@@ -81,7 +90,7 @@ static void note_call(struct plan *plan, const struct reader *reader,
   if (call->tag == TRACE_OPEN)
     note_open(plan, reader, call);
   else if (call->tag == TRACE_DELETE)
-    path_of(plan, call->path)->is_written = true;
+    note_delete(plan, reader, call);
   else if (is_system_call(call->tag) && !trace_is_of_mpi(call->tag))
     note_system_call(plan, reader, call);
   else if (call->opening >= 0 && is_collective(call))

@@ -69,6 +69,21 @@ def test_an_input_is_made_and_the_original_left_alone(mpi, tmp_path):
     assert not copy.with_name("f.gone").exists()
 
 
+def test_an_output_of_an_earlier_run_that_the_program_removes(mpi, tmp_path):
+    """It is made for the replay to remove: twice, the second time over what the first has left."""
+    trace, path, new = tmp_path / "trace", tmp_path / "f", tmp_path / "new"
+    path.write_bytes(b"old")
+    mpi.run(4, traced(mpi), "replaced", path, FOREBAY_MPI_TRACE=trace)
+    size = path.stat().st_size
+    assert any(" delete " in line for line in printed(mpi, trace))
+    for options in ([], ["--overwrite"]):
+        _, summary, _ = replayed(mpi, 4, trace, "--directory", new, *options)
+        assert (summary["skipped"], summary["differences"]) == (0, 0)
+        assert (new / str(path)[1:]).stat().st_size == size
+    refused = mpi.run(4, replay_program(mpi), "--directory", new, trace)
+    assert refused.returncode == 2 and "is there already; --overwrite" in refused.stderr
+
+
 # ---- The kernels ----
 
 

@@ -232,6 +232,16 @@ static void existing(const char *path) {
     must(MPI_File_delete(name, MPI_INFO_NULL));
 }
 
+/* Removes the output of an earlier run, and makes it anew. */
+static void replaced(const char *path) {
+  if (rank == 0)
+    must(MPI_File_delete(path, MPI_INFO_NULL));
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File file = create(path);
+  must(MPI_File_write_at_all(file, place(0), block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
+  must(MPI_File_close(&file));
+}
+
 static void many(const char *path) {
   MPI_File file = create(path);
   for (int i = 0; i < MANY; i++)
@@ -297,6 +307,7 @@ int main(int argc, char **argv) {
       {"two_handles", two_handles},
       {"threads", threads},
       {"existing", existing},
+      {"replaced", replaced},
       {"many", many},
       {"killed", killed},
       {"descriptors", descriptors},
