@@ -101,9 +101,32 @@ def test_a_trace_that_is_cut_off_ends_the_search_before_it_begins(tuned, traced)
         *EMULATED, "--replay", "--trace", str(trace), "--budget", "8"
     )
     assert status == 1, (out, err)
-    assert "cut off" in err and "hint: " in err
+    assert "cut off" in err and "hint: do without --replay" in err
     assert [run.replay for run in tuned.runs()] == [False, True]
     assert not tuned.tuned.exists()
+
+
+def test_a_job_that_removes_its_old_output_is_replayed(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING)
+    (tuned.directory / "out").mkdir()
+    (tuned.directory / "out" / "btio.full.out").write_text("of an earlier run")
+    status, out, err = tuned.tune(*EMULATED, "--replay", "--budget", "2")
+    assert status == 0, (out, err)
+    assert [(run.replay, run.status) for run in tuned.runs()] == [
+        (False, "ok"),
+        (True, "ok"),
+    ]
+
+
+def test_a_trace_at_its_limit_says_which_limit(tuned):
+    tuned.btio("--variant simple", before=WITHOUT_BUFFERING, dumps=8)
+    status, out, err = tuned.tune(
+        *EMULATED, "--replay", "--budget", "2", FOREBAY_MPI_TRACE_BYTES_MAX="4096"
+    )
+    assert status == 1, (out, err)
+    assert (
+        "its limit was reached" in err and "hint: FOREBAY_MPI_TRACE_BYTES_MAX" in err
+    )
 
 
 def test_the_script_of_a_replay_is_a_script_of_the_shell(traced):

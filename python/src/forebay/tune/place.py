@@ -279,9 +279,9 @@ class PlaceTuning:
         """The first one says whether the replay is a fair picture of the job; one that is refused ends it."""
         output = self.study.run_directory(run.number) / OUTPUT
         if run.status == "failed":
-            why = replay.refusal(output.read_text(errors="replace")) if output.exists() else None
-            hint = "a trace that is cut off: FOREBAY_MPI_TRACE_BYTES_MAX allows more for each rank"
-            raise TuneError(f"the recorded I/O cannot be issued: {why or run.reason}", hint)
+            said = replay.refusal(output.read_text(errors="replace")) if output.exists() else None
+            why = said or run.reason or "no reason is known"
+            raise TuneError(f"the recorded I/O cannot be issued: {why}", replay.remedy(why))
         if self.runner.default_replay is None:
             self.runner.default_replay = self._profile(run)
             default = self._default()

@@ -185,6 +185,13 @@ def refusal(output: str) -> str | None:
     return lines[0].removeprefix("forebay-replay: ") if lines else None
 
 
+def remedy(why: str) -> str:
+    """What to do about a replay that failed, by what it said."""
+    if "its limit was reached" in why:
+        return "FOREBAY_MPI_TRACE_BYTES_MAX allows more for each rank; --study DIR begins a new study"
+    return "do without --replay, in a study of its own: --study DIR; docs/trace.md says what a trace lacks"
+
+
 def resemblance(job_io_s: float, replay_io_s: float) -> str:
     """Both figures, and whether they are near each other."""
     both = f"the job's I/O takes {job_io_s:.2f} s, its replay {replay_io_s:.2f} s"
