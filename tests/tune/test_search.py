@@ -85,6 +85,30 @@ def test_a_few_runs_are_enough_for_a_probe_and_two_pairs(runs_max):
 def test_hardly_any_runs_end_in_the_default(runs_max):
     runs, verdict = searched(plan(runs_max), machine())
     assert len(runs) <= runs_max and verdict.recommended == {}
+    assert verdict.is_cut_short and "the budget left no room for " in verdict.reason
+
+
+def test_what_a_small_budget_has_seen_is_told_as_it_was():
+    """Never that nothing was faster, where there was only no run left to show it."""
+    fast = lambda one, number: 0.4 if one else 1.0  # noqa: E731
+    told = {runs_max: searched(plan(runs_max), fast)[1] for runs_max in (1, 2, 3, 6)}
+    assert told[1].reason.endswith("the search: no setting was timed")
+    for runs_max in (2, 3):
+        assert told[runs_max].reason.endswith("the best of 1 tried looked 2.50 times as fast as the default")
+    assert [told[runs_max].is_cut_short for runs_max in told] == [True, True, True, False]
+    assert told[6].recommended
+
+
+@pytest.mark.parametrize("runs_max", [1, 2, 5, 10])
+def test_a_replay_without_room_for_a_setting_says_so(runs_max):
+    runs, verdict = searched(plan(runs_max, confirm_pairs=2), machine())
+    assert verdict.recommended == {} and verdict.is_cut_short
+    assert "the budget left no room for " in verdict.reason and not any(run.configuration for run in runs)
+
+
+def test_a_slower_setting_is_none_for_which_runs_were_missing():
+    _, verdict = searched(plan(2), lambda one, number: 1.5 if one else 1.0)
+    assert not verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
 
 
 def test_the_anchor_comes_every_few_runs_and_nothing_is_tried_twice():

@@ -102,6 +102,21 @@ def test_a_time_that_is_too_short_for_a_second_run_ends_after_the_first(tuned):
     assert study.ends[-1].reason == "budget" and study.verdicts == {}
 
 
+def test_a_budget_too_small_for_a_verdict_says_so_and_a_larger_one_goes_on(tuned):
+    tuned.btio(before=WITHOUT_BUFFERING)
+    status, out, err = tuned.tune(*EMULATED, "--budget", "2")
+    assert status == 0, err
+    told = " ".join(out.split())
+    assert "The budget left no room for the final round" in told and "looked" in told
+    assert "The budget is spent: too early to decide on the file system" in told
+    assert "a larger --budget, or --trials N, goes on" in told
+    assert tuned.study().ends[-1].reason == "budget" and not tuned.tuned.exists()
+    status, out, err = tuned.tune("--budget", "6")
+    assert status == 0, err
+    assert [run.phase for run in tuned.runs()][:2] == ["default", "probe"]
+    assert tuned.study().ends[-1].reason == "done" and tuned.tuned.exists(), out
+
+
 def test_a_dry_run_shows_what_can_be_set_and_why_and_its_run_is_kept(tuned):
     tuned.btio(before=WITHOUT_BUFFERING)
     status, out, err = tuned.tune(*EMULATED, "--dry-run")

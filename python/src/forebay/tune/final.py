@@ -90,6 +90,8 @@ def _width(plan: Plan, pairs: int, left: int) -> int:
 def step(history: History, runs: Sequence[Run], left: int) -> Step | Verdict:
     """The next run of the final round, or the verdict."""
     plan = history.plan
+    if not history.trials and begun(history, runs, left):
+        return cut_short("the search: no setting was timed")
     if plan.confirm_pairs is None:
         return _Final(history, runs, False).step(left)
     real = [run for run in runs if not run.replay]
@@ -99,6 +101,11 @@ def step(history: History, runs: Sequence[Run], left: int) -> Step | Verdict:
     if isinstance(chosen, Step) or not chosen.recommended:
         return chosen
     return _Final(history, real, False, chosen.recommended).step(left)
+
+
+def cut_short(what: str) -> Verdict:
+    """The default is kept for want of runs: nothing is shown."""
+    return Verdict(recommended={}, reason=f"the budget left no room for {what}", is_cut_short=True)
 
 
 def _last(runs: Sequence[Run]) -> list[Run]:
@@ -194,11 +201,11 @@ class _Final:
     def _verdict(self) -> Verdict:
         tuned = self._winner()
         if tuned is None:
-            return Verdict(recommended={}, reason=self._nothing())
+            return self._unpaired()
         found = self._pairing(key(tuned))
         if found is None:
-            reason = "one pair of runs is too little to show that a setting is better"
-            return Verdict(recommended={}, reason=reason)
+            more = "more than one pair of runs, which is too little to show that a setting is better"
+            return cut_short(more)
         return _judged(tuned, found)
 
     def _pairing(self, one: tuple) -> Pairing | None:
@@ -244,15 +251,24 @@ class _Final:
         default = log_seconds(self.runs, self.replay).get((), {})
         return others, [math.exp(log) for number, log in default.items() if number not in used]
 
-    def _nothing(self) -> str:
+    def _unpaired(self) -> Verdict:
+        """No setting ran in turn with the default: there was none, or there were no runs for it."""
         tried = self.history.trials
         ran = [trial.ratio for trial in tried if trial.ratio is not None]
         if not ran:
-            return f"none of the {len(tried)} settings tried has run well"
+            return Verdict(recommended={}, reason=f"none of the {len(tried)} settings tried has run well")
         if self.failed and self.only:
-            return "the best setting failed in the real job"
+            return Verdict(recommended={}, reason="the best setting failed in the real job")
+        if self._unproven() and min(ran) < 1:
+            looked = f"the best of {len(ran)} tried looked {1 / min(ran):.2f} times as fast as the default"
+            return cut_short(f"the final round, which shows whether a setting is better: {looked}")
         told = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time"
-        return f"nothing was found to be faster than the default: {told}"
+        return Verdict(recommended={}, reason=f"nothing was found to be faster than the default: {told}")
+
+    def _unproven(self) -> bool:
+        """Is there a setting for the final round, one that did not fail?"""
+        found = [self.only] if self.only else [one.configuration for one in candidates(self._before())]
+        return any(key(one) not in self.failed for one in found)
 
 
 def _judged(tuned: Configuration, found: Pairing) -> Verdict:

@@ -58,7 +58,7 @@ def next_step(
     search = _search(plan, runs, runs_left, canonical, forbidden)
     step = _step(search)
     if isinstance(step, Step) and search.left <= 0:
-        return Verdict(recommended={}, reason="no run is left to find anything better than the default")
+        return final.cut_short("another run: nothing better than the default could be looked for")
     again = isinstance(step, Step) and runs and runs[-1].status == "contaminated"
     if again and runs[-1].configuration == step.configuration and step.phase != "final":
         return msgspec.structs.replace(

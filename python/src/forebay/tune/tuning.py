@@ -23,6 +23,7 @@ from forebay.tune.telling import PLACE_NAMES, Listener
 from forebay.tune.workplace import Workplace
 
 _KEPT = "what was measured until now is kept; the same command goes on"
+_MORE = "a larger --budget, or --trials N, goes on"
 
 
 def tune(wanted: Wanted, listener: Listener) -> Study:
@@ -58,7 +59,7 @@ def _ending(study: Study) -> Iterator[None]:
 
 
 def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener) -> tuple[Reason, str]:
-    open_places = [one for one in study.head.places if wanted.trials is not None or not study.settled(one)]
+    open_places = [one for one in study.head.places if _is_open(study, one, wanted)]
     budget = _budget(study, wanted)
     clock = _clock(study, job, budget)
     if open_places:
@@ -70,7 +71,17 @@ def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener)
         except BudgetOver as over:
             return "budget", str(over)
     result.write(study, job, listener)
+    short = [PLACE_NAMES[place] for place, verdict in study.verdicts.items() if verdict.is_cut_short]
+    if short:
+        return "budget", f"too early to decide on {' and '.join(short)}; {_MORE}"
     return "done", "each place has its verdict"
+
+
+def _is_open(study: Study, place: Place, wanted: Wanted) -> bool:
+    """A verdict stays, unless more runs are asked for, or are given to one that lacked them."""
+    if wanted.trials is not None or not study.settled(place):
+        return True
+    return wanted.budget is not None and study.verdicts[place].is_cut_short
 
 
 @contextmanager
