@@ -41,6 +41,16 @@ def test_job_that_failed_says_so_first():
     ).verdict.startswith("The job failed with status 3.")
 
 
+def test_job_with_several_errors_tells_each():
+    error = "a.sh: line 2: no\n  hint: try b\na.sh: line 3: never\n  hint: try c"
+    job = Job(id="1", kind="run", exit_code=125, error=error)
+    told = advised(Profile(source="forebay", path="/nowhere", job=job, programs=[]))
+    assert told.verdict.startswith(
+        "The job: not started: a.sh: line 2: no; a.sh: line 3: never. "
+    )
+    assert "(1) a.sh: line 2: no (hint: try b). (2)" in told.paragraph
+
+
 def test_job_without_mpiio():
     text = html(log("posix_fpp"))
     assert "MPI-IO: " not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 from collections.abc import Callable, Sequence
@@ -15,6 +16,9 @@ from forebay.advice.phrases import count, seconds
 from forebay.profiles.model import Job, Profile
 
 State = Literal["refused", "killed", "running", "time limit", "signal", "failed", "undelivered", "ended"]
+
+#: As the errors of directives come, several in one text: each has its hint in a line of its own.
+_HINT_LINE = re.compile(r"\n\s*hint: (.*)(?:\n|$)")
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,15 +45,27 @@ def _named(job: Job) -> str:
     return f"Job {job.id}" + (f" ({what})" if what else "")
 
 
+def problems(job: Job) -> list[tuple[str, str]]:
+    """Why it was not started: errors with their hints. Those of directives come together, in one text."""
+    error = job.error or ""
+    parts = [" ".join(part.split("\n")).strip() for part in _HINT_LINE.split(error)]
+    found = list(zip(parts[::2], parts[1::2], strict=False))
+    return found + [(parts[-1], job.hint or "")] if parts[-1] or not found else found
+
+
 def _refused(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
-    error, _, advice = (job.error or "").partition("\n")
-    hint = job.hint or advice.strip().removeprefix("hint:").strip()
-    return Reason(
-        state="refused",
-        paragraph=f"{_named(job)} was not started: {error.rstrip('.')}.",
-        next_step=hint or None,
-    )
+    found = problems(job)
+    if len(found) == 1:
+        ((error, hint),) = found
+        told, step = f"{error.rstrip('.')}.", hint or None
+    else:
+        hinted = (
+            f"({n}) {error}" + (f" (hint: {hint})" if hint else "")
+            for n, (error, hint) in enumerate(found, 1)
+        )
+        told, step = f"{len(found)} errors. {'. '.join(hinted)}.", "correct all of them, and start it again"
+    return Reason(state="refused", paragraph=f"{_named(job)} was not started: {told}", next_step=step)
 
 
 def _killed(profile: Profile, _found: Sequence[Finding]) -> Reason:

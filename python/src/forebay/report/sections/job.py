@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from forebay.advice.reason import problems
 from forebay.profiles.model import Job, Profile, Program, Staging
 from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table, told
@@ -69,7 +70,7 @@ def last_part(path: str | None) -> str | None:
 def state(job: Job) -> str | None:
     """How the job ended, if anything is to be told of it."""
     if job.error:
-        return f"not started: {job.error}"
+        return f"not started: {'; '.join(error for error, _ in problems(job))}"
     if job.killed:
         return "killed: it says that it runs, and its process is gone"
     if job.running:
