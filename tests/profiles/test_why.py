@@ -69,6 +69,23 @@ def test_refused(why, tmp_path):
     assert next_step(why("2")) == hint
 
 
+def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
+    said_by_run = (
+        "l.sh: line 2: type=cache is refused\n  hint: write type=scratch\n"
+        "l.sh: line 3: swap is refused\n  hint: remove the line, and ask for nodes with more memory\n"
+        "l.sh: line 4: type=fil is not known\n  hint: write type=file or directory or list"
+    )
+    recorded.record(tmp_path, recorded.job_json(outcome=None, error=said_by_run))
+    said = why()
+    assert (
+        "was not started: 3 errors. (1) l.sh: line 2: type=cache is refused (hint: write type=scratch)."
+        " (2) l.sh: line 3: swap is refused (hint: remove the line, and ask for nodes with more memory)."
+        " (3) l.sh: line 4: type=fil is not known (hint: write type=file or directory or list).\n"
+    ) in said
+    assert next_step(said) == "correct all of them, and start it again"
+    assert "?" not in said and "\\n" not in said
+
+
 @pytest.mark.parametrize(
     "status, name",
     [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")],
@@ -239,6 +256,26 @@ def test_json_and_other_sources(why, tmp_path):
     )
     assert found["state"] == "ended" and "not buffered" in found["paragraph"]
     assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")
+
+
+@pytest.mark.parametrize("verb", ["why", "report"])
+def test_json_of_what_failed_is_that_of_all_commands(job, verb):
+    """`tune` fails in the same place; each says on standard error what it always says."""
+    done = job.command(verb, "--json", "nosuch")
+    told = json.loads(done.stdout)
+    assert list(told) == list(
+        json.loads(job.command("run", "--json", "nosuch.sh").stdout)
+    )
+    assert (told["profile"], told["exit_code"], done.returncode) == (None, 1, 1)
+    assert done.stderr == f"error: {told['error']}\nhint: {told['hint']}\n"
+    assert job.command(verb, "nosuch").stdout == ""
+
+
+@pytest.mark.parametrize("words", [["why"], ["report"], ["tune"], ["profile", "export"]])
+def test_h_is_help(job, words):
+    short, long = (job.command(*words, option) for option in ("-h", "--help"))
+    assert short.returncode == 0, short.stderr
+    assert short.stdout == long.stdout and "-h, --help" in short.stdout
 
 
 def test_what_cannot_be_read(why, tmp_path):

@@ -1,5 +1,6 @@
 """Whenever the tuner ends, what was measured is kept, nothing is left, and the next one goes on."""
 
+import json
 import time
 
 import pytest
@@ -58,7 +59,7 @@ def waiting_after(phase: str) -> str:
 def test_ctrl_c_in_any_phase(tuned, phase):
     wait = "sleep 300" if phase == "default" else waiting_after(phase)
     tuned.btio(before=f"{WITHOUT_BUFFERING}\n{wait}")
-    process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1")
+    process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1", "--json")
 
     def begun():
         if phase == "default":
@@ -67,9 +68,9 @@ def test_ctrl_c_in_any_phase(tuned, phase):
 
     until(begun, process)
     process.send_signal(INTERRUPT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted: what was measured is kept" in err and "Traceback" not in err
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == json.loads(out)["exit_code"] == 130, err
+    assert "error: interrupted: what was measured is kept\nhint: " in err and "Traceback" not in err
     study = tuned.study()
     assert study.ends[-1].reason == "interrupted"
     assert not tuned.tuned.exists()

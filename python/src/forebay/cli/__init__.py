@@ -1,7 +1,9 @@
 """The verbs of `forebay` that are written in Python; `forebay` starts them as `forebay-py VERB ...`."""
 
 import importlib
+import json
 import sys
+from itertools import takewhile
 from typing import IO, Any
 
 import click
@@ -20,17 +22,26 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
-class _Told(click.ClickException):
-    """An error as the command line tells it."""
+#: In a context's `meta`: whether the verb was given --json.
+_AS_JSON = "forebay.as_json"
 
-    def __init__(self, error: ForebayError) -> None:
-        super().__init__(str(error))
-        self.hint = error.hint
+
+class Refused(click.ClickException):
+    """An error as the command line tells it; with --json on standard output, too, as `forebay run` does."""
+
+    def __init__(self, message: str, hint: str | None = None, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.hint, self.exit_code = hint, exit_code
+        self.as_json = bool(click.get_current_context().meta.get(_AS_JSON))
 
     def show(self, file: IO[Any] | None = None) -> None:
+        """Click calls this before it exits."""
         click.echo(f"error: {self.message}", file=file or sys.stderr)
         if self.hint:
             click.echo(f"hint: {self.hint}", file=file or sys.stderr)
+        if self.as_json:
+            told = {"error": self.message, "hint": self.hint, "profile": None, "exit_code": self.exit_code}
+            click.echo(json.dumps(told))
 
 
 class _Verbs(click.Group):
@@ -48,6 +59,7 @@ class _Verbs(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name, verb, rest = super().resolve_command(ctx, args)
+        ctx.meta[_AS_JSON] = "--json" in takewhile(lambda word: word != "--", rest)
         return "profile export" if name == "export" else name, verb, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,9 +70,9 @@ class _Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except ForebayError as error:
-            raise _Told(error) from error
+            raise Refused(str(error), error.hint) from error
 
 
-@click.command(cls=_Verbs)
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Verbs of `forebay` that are written in Python."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import click
 
+from forebay.cli import Refused
 from forebay.cli.tune_progress import progress
 from forebay.tune.budget import read_budget
 from forebay.tune.errors import TuneError
@@ -127,8 +127,7 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
         else:
             _tune(wanted, options["as_json"])
     except Interrupted as stop:
-        _tell_interrupted(wanted)
-        sys.exit(128 + stop.number)
+        raise _interrupted(wanted, stop) from stop
 
 
 def _wanted(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> Wanted:
@@ -212,12 +211,12 @@ def _show_space(wanted: Wanted) -> None:
         print_space(looked)
 
 
-def _tell_interrupted(wanted: Wanted) -> None:
-    """The best until now; it is not proven."""
+def _interrupted(wanted: Wanted, stop: Interrupted) -> Refused:
+    """Tells the best until now; it is not proven."""
     from forebay.tune.tuning import best_so_far
 
     directory = study_directory(wanted)
-    click.echo("interrupted: what was measured is kept", err=True)
     for line in best_so_far(directory):
         click.echo(line, err=True)
-    click.echo(f"hint: the same command goes on with {directory}", err=True)
+    hint = f"the same command goes on with {directory}"
+    return Refused("interrupted: what was measured is kept", hint, 128 + stop.number)
