@@ -43,6 +43,7 @@ build:
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
 	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1
 	$(MAKE) $(VENV)/made
+	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
 	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
 	install -m 755 $(BUILD)/kernels/btio examples/btio/
 

@@ -3,8 +3,11 @@
 import errno
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+
+import pytest
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -54,6 +57,12 @@ def test_what_is_installed_works_from_there(build, tmp_path):
         "forebay.1",
     ]
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
+    for words in (["tune"], ["report"], ["why"], ["profile", "export"]):
+        page = (pages / f"forebay-{'-'.join(words)}.1").read_text().replace("\\-", "-")
+        told = subprocess.run([forebay, *words, "--help"], check=True, capture_output=True, text=True).stdout
+        options = re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE)
+        assert len(options) > 1 and [option for option in options if f"\\fB{option}" not in page] == []
+        assert told.splitlines()[0].removeprefix("Usage: ") in page.replace("\\fB", "").replace("\\fR", "")
 
 
 def compile_against(prefix, tmp_path):
@@ -96,6 +105,16 @@ def test_every_command_has_help_with_an_example(build):
     for verb in ("run", "compare", "doctor"):
         done = subprocess.run([build / "bin" / "forebay", verb, "--help"], capture_output=True, text=True)
         assert done.returncode == 0 and "Example:" in done.stdout and "--json" in done.stdout
+
+
+@pytest.mark.parametrize("words", ["tune", "report", "why", "profile export", "run", "persistent create"])
+def test_help_of_a_verb_is_what_the_verb_says_itself(build, words):
+    def told(*words):
+        return subprocess.run([build / "bin" / "forebay", *words], check=True, capture_output=True, text=True).stdout
+
+    words = words.split()
+    assert told("help", *words) == told(*words, "--help") == told(*words[:-1], "help", words[-1])
+    assert "--json" in told("help", *words) or "--output" in told("help", *words)
 
 
 def test_a_wrong_command_line_is_refused(build):

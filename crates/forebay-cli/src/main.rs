@@ -40,14 +40,26 @@ fn main() -> ExitCode {
     let name = name.and_then(|name| name.to_str());
     let status = match name.and_then(launchers::stand_in) {
         Some(stand_in) => stand_in(rest),
-        None => verb(),
+        None => verb(words),
     };
     // Beyond 255 the shell sees the lowest byte only; a failure must not become a success.
     ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
 }
 
-fn verb() -> i32 {
-    match Arguments::parse().verb {
+/// `forebay help VERB` is `forebay VERB --help`, which verbs that are written in Python answer themselves.
+fn of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    let at = match &words[..] {
+        [_, help, verb, ..] if help == "help" && verb != "help" => 1,
+        [_, verb, help, _, ..] if verb == "profile" && help == "help" => 2,
+        _ => return words,
+    };
+    words.remove(at);
+    words.push("--help".into());
+    words
+}
+
+fn verb(words: Vec<OsString>) -> i32 {
+    match Arguments::parse_from(of_help(words)).verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
         Verb::Profile(arguments) => match &arguments.verb {
