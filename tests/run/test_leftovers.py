@@ -109,6 +109,18 @@ def test_what_cannot_be_drained_stays(any_store):
     job.leaves_nothing()
 
 
+def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
+    job.script("true", DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/nothere destination=%d/result")
+    done = job.run("--json")
+    id = json.loads(done.stdout)["run_id"]
+    assert done.returncode == 123 and f"forebay clean {id} stages out what is missing" in done.stderr
+    assert "with --discard it gives that up" in done.stderr
+    done = job.command("clean", id)
+    assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, done.stderr
+    assert job.command("clean", id, "--discard").returncode == 0
+    job.leaves_nothing()
+
+
 def test_keep_keeps_and_only_a_name_or_discard_removes(any_store):
     job = any_store
     (job.directory / "go").touch()

@@ -44,6 +44,40 @@ def test_a_dry_run_says_what_would_happen_and_makes_nothing(job):
     assert not {name for name in set(os.listdir("/dev/shm")) - shared if name.startswith(f"forebay-{os.getuid()}-")}
 
 
+def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):
+    job.script("true", DW, STAGE_OUT)
+    drains = ("--drain", "*.nc,*.h5:rate=1MiB/s:newest", "--drain", "log:to=elsewhere")
+    more = ("--spectral", "--on-close", "*.nc=plot {}", "--on-close-at-most", "3")
+    there = job.directory / "elsewhere"
+    told = [line for line in job.run("--dry-run", *drains, *more).stdout.splitlines() if line.startswith(("drain ", "on close "))]
+    assert told == [
+        "drain       *.nc,*.h5 -> where stage_out says (at most 1.00 MiB/s, only the newest)",
+        f"drain       log -> {there} (as fast as it goes)",
+        "drain       all of $PERSIST_DIR -> $PFS_DIR, which the script will say (Spectral)",
+        "on close    *.nc=plot {} (3 at a time)",
+    ]
+    assert not there.exists()
+    plan = json.loads(job.run("--dry-run", "--json", *drains, *more).stdout)
+    assert plan["drain"] == [
+        {"patterns": ["*.nc", "*.h5"], "rate_bytes_per_s": 1 << 20, "newest": True, "to": None},
+        {"patterns": ["log"], "rate_bytes_per_s": None, "newest": False, "to": str(there)},
+    ]
+    assert plan["spectral"] == {"persist_dir": None, "pfs_dir": None}
+    assert (plan["on_close"], plan["on_close_at_most"]) == (["*.nc=plot {}"], 3)
+    plan = json.loads(job.run("--dry-run", "--json", FOREBAY_DRAIN="*").stdout)
+    assert [drain["patterns"] for drain in plan["drain"]] == [["*"]] and (plan["spectral"], plan["on_close"]) == (None, [])
+
+
+def test_a_dry_run_names_spectrals_directories_where_they_count(job):
+    (job.directory / "job.sh").write_text("#!/bin/bash\n#BSUB -alloc_flags nvme\n")
+    pfs = str(job.directory.parent / "pfs")
+    for persist, counts in (("/mnt/bb/ada/out", True), ("/tmp", False)):
+        plan = job.run("--dry-run", "--json", PERSIST_DIR=persist, PFS_DIR=pfs)
+        assert json.loads(plan.stdout)["spectral"] == ({"persist_dir": persist, "pfs_dir": pfs} if counts else None)
+    done = job.run("--dry-run", PERSIST_DIR="/mnt/bb/ada/out", PFS_DIR=pfs)
+    assert f"drain       all of /mnt/bb/ada/out -> {pfs} (Spectral)\n" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

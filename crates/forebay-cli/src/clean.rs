@@ -179,8 +179,10 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
             messages::failures(staged);
             let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
             let message = format!("job {id}: not everything arrived; nothing was removed");
-            let hint =
-                format!("the data are in {place}; mend the cause and run forebay clean {id} again");
+            let hint = format!(
+                "the data are in {place}; mend the cause and run forebay clean {id} again, or give up what did not \
+                 arrive: forebay clean {id} --discard deletes it with the allocation"
+            );
             fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
         }
     };

@@ -1,25 +1,41 @@
 //! `forebay run --dry-run`.
 
-use forebay_control::{Planned, Preview};
+use forebay_control::{Planned, PlannedDrain, PlannedSpectral, Preview};
 use indicatif::HumanBytes;
+use serde::Serialize;
 
+use crate::arguments::RunArguments;
 use crate::messages::{data, json};
 
-pub fn show(preview: &Preview, as_json: bool) -> i32 {
-    if as_json {
-        return json(preview, 0);
-    }
-    data(&text(preview), 0)
+/// The one JSON object of `forebay run --dry-run --json`.
+#[derive(Serialize)]
+struct Plan<'a> {
+    #[serde(flatten)]
+    preview: &'a Preview,
+    /// Commands on close, as they were given.
+    on_close: &'a [String],
+    on_close_at_most: u32,
 }
 
-fn text(preview: &Preview) -> String {
+pub fn show(preview: &Preview, arguments: &RunArguments) -> i32 {
+    let on_close = arguments.on_close.iter().map(|rule| rule.text.clone());
+    let plan = Plan {
+        preview,
+        on_close: &on_close.collect::<Vec<_>>(),
+        on_close_at_most: arguments.handling.on_close_at_most,
+    };
+    if arguments.json {
+        return json(&plan, 0);
+    }
+    data(&text(&plan), 0)
+}
+
+fn text(plan: &Plan) -> String {
+    let preview = plan.preview;
     let mut lines = Vec::new();
     match &preview.store {
         Some(store) => {
-            let (given, asked) = (
-                HumanBytes(store.capacity_bytes),
-                HumanBytes(store.asked_bytes),
-            );
+            let (given, asked) = (HumanBytes(store.capacity_bytes), store.asked());
             let limit = if store.enforced {
                 "a hard limit"
             } else {
@@ -58,6 +74,12 @@ fn text(preview: &Preview) -> String {
     lines.push(format!(
         "run         with {interpreter}, {tasks} task(s), {limit}"
     ));
+    lines.extend(preview.drain.iter().map(drain_line));
+    lines.extend(preview.spectral.iter().map(spectral_line));
+    lines.extend(plan.on_close.iter().map(|rule| {
+        let at_most = plan.on_close_at_most;
+        format!("on close    {rule} ({at_most} at a time)")
+    }));
     lines.extend(
         preview
             .stage_out
@@ -78,4 +100,37 @@ fn line(name: &str, stage: &Planned) -> String {
         "{name}   {} {source} -> {destination}{size} ({of}line {})",
         stage.kind, stage.line
     )
+}
+
+fn drain_line(drain: &PlannedDrain) -> String {
+    let patterns = drain.patterns.join(",");
+    let to = drain.to.as_ref().map_or_else(
+        || "where stage_out says".to_owned(),
+        |to| to.display().to_string(),
+    );
+    let rate = drain.rate_bytes_per_s.map(HumanBytes);
+    let rate = rate.map_or_else(
+        || "as fast as it goes".to_owned(),
+        |rate| format!("at most {rate}/s"),
+    );
+    let newest = if drain.newest {
+        ", only the newest"
+    } else {
+        ""
+    };
+    format!("drain       {patterns} -> {to} ({rate}{newest})")
+}
+
+fn spectral_line(spectral: &PlannedSpectral) -> String {
+    match (&spectral.persist_dir, &spectral.pfs_dir) {
+        (Some(persist), Some(pfs)) => {
+            format!(
+                "drain       all of {} -> {} (Spectral)",
+                persist.display(),
+                pfs.display()
+            )
+        }
+        _ => "drain       all of $PERSIST_DIR -> $PFS_DIR, which the script will say (Spectral)"
+            .to_owned(),
+    }
 }

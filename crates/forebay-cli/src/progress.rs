@@ -100,8 +100,11 @@ impl Watcher for Progress {
         };
         let capacity = HumanBytes(used.capacity_bytes);
         say(&format!("allocated {capacity} in {}{kind}", used.store));
-        if used.capacity_bytes < used.asked_bytes {
-            let asked = HumanBytes(used.asked_bytes);
+        if used
+            .asked_bytes
+            .is_some_and(|asked| used.capacity_bytes < asked)
+        {
+            let asked = used.asked();
             warn(&format!(
                 "the script asks for {asked}; the store has {capacity}"
             ));

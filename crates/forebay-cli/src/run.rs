@@ -31,7 +31,7 @@ pub fn run(arguments: &RunArguments) -> i32 {
     let progress = Progress::explaining(arguments.job.explain);
     match carry_out(arguments, &progress) {
         Ok(Done::Ran(ran)) => account(arguments, &ran.0, ran.1.as_ref()),
-        Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments.json),
+        Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments),
         Err((message, hint, exit_code)) => {
             fail(&message, hint.as_deref(), exit_code);
             if arguments.json {
@@ -112,11 +112,14 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         let kept = kept.display();
         let id = &outcome.run_id;
         let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
-            ("nothing was deleted", "stages out what is missing")
+            (
+                "nothing was deleted",
+                "stages out what is missing, with --discard it gives that up",
+            )
         } else if outcome.undelivered {
             (
                 "nothing was deleted",
-                "stages out what is missing and removes them",
+                "stages out what is missing and removes them, with --discard it gives that up",
             )
         } else {
             ("the allocation is kept", "removes them")

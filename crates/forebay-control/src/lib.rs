@@ -54,7 +54,7 @@ pub use persistent::{
     PersistentUsed, Places, Use, UseState, Uses, written_time,
 };
 pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
-pub use preview::{Planned, Preview, Shown};
+pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
 };

@@ -14,8 +14,6 @@ use crate::placement::Wishes;
 use crate::profile::Recording;
 use crate::{DrainWish, Error, JobScript, Spectral, Staged, StagingWish, StoreUsed};
 
-/// What a Summit node had in local NVMe: asked for where a script asks for "the" local storage.
-const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
 /// Where such a script finds it, with the user's name behind.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
 
@@ -159,7 +157,7 @@ impl Order<'_> {
 fn node_local() -> JobDw {
     JobDw {
         access: Vec::new(),
-        capacity_bytes: NODE_LOCAL_BYTES,
+        capacity_bytes: None,
         pool: None,
         naming: Naming::DataWarp,
         place: Place {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_mover::{Failure, Moved, Number, Shortage};
+use indicatif::HumanBytes;
 use serde::{Serialize, Serializer};
 
 use crate::{
@@ -69,11 +70,18 @@ pub struct StoreUsed {
     pub enforced: bool,
     /// Capacity given.
     pub capacity_bytes: u64,
-    /// Capacity asked for.
-    pub asked_bytes: u64,
+    /// Capacity asked for; none by a script that wants the node's own storage as it is.
+    pub asked_bytes: Option<u64>,
 }
 
 impl StoreUsed {
+    /// The capacity asked for, in words.
+    #[must_use]
+    pub fn asked(&self) -> String {
+        let asked = self.asked_bytes.map(HumanBytes);
+        asked.map_or("no size".to_owned(), |asked| asked.to_string())
+    }
+
     /// Checks that so much can be staged in.
     pub(crate) fn must_hold(&self, needed_bytes: u64) -> Result<(), Error> {
         if needed_bytes <= self.capacity_bytes {

@@ -17,6 +17,9 @@ use crate::{Error, StoreUsed, Watcher};
 /// from outside, and no job that clears its directory for temporary files comes near it.
 pub const MOUNTED_BELOW: &str = "/mnt/forebay";
 
+/// What a Summit node had in local NVMe: wanted at most where a script asks for "the" local storage.
+const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
+
 /// What the user and the site say about where allocations lie.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes<'a> {
@@ -126,29 +129,27 @@ impl Wishes<'_> {
     }
 
     fn grant(&self, asked: &JobDw, store: Store, watcher: &dyn Watcher) -> Result<Chosen, Error> {
-        let asked_bytes = self.capacity_bytes.unwrap_or(asked.capacity_bytes);
+        let asked_bytes = self.capacity_bytes.or(asked.capacity_bytes);
         let promised_bytes = if store.in_memory() {
             promised_bytes()?
         } else {
             0
         };
-        let grant = store.grant(asked_bytes, promised_bytes)?;
-        if self.strict_capacity && grant.capacity_bytes < asked_bytes {
+        let grant = store.grant(asked_bytes.unwrap_or(NODE_LOCAL_BYTES), promised_bytes)?;
+        let more = asked_bytes.filter(|asked| *asked > grant.capacity_bytes);
+        if let (Some(asked_bytes), true) = (more, self.strict_capacity) {
             return Err(Error::LessThanAsked {
                 asked_bytes,
                 usable_bytes: grant.usable_bytes,
                 store: store.to_string(),
             });
         }
-        let (asked, usable) = (HumanBytes(asked_bytes), HumanBytes(grant.usable_bytes));
+        let usable = HumanBytes(grant.usable_bytes);
         let limit = if store.enforces_capacity() {
             "a hard limit: writes beyond it fail with ENOSPC"
         } else {
             "watched, not enforced: another file system's space"
         };
-        watcher.explain(&format!(
-            "capacity: {asked} asked, at most {usable} to be had; {limit}"
-        ));
         let used = StoreUsed {
             store: store.to_string(),
             in_memory: store.in_memory(),
@@ -156,6 +157,10 @@ impl Wishes<'_> {
             capacity_bytes: grant.capacity_bytes,
             asked_bytes,
         };
+        let asked = used.asked();
+        watcher.explain(&format!(
+            "capacity: {asked} asked, at most {usable} to be had; {limit}"
+        ));
         Ok(Chosen { store, used })
     }
 }

@@ -12,7 +12,7 @@ use crate::persistent::{Roots, plans};
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
 use crate::staging::plan_in;
-use crate::{Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
+use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -29,6 +29,10 @@ pub struct Preview {
     pub stage_in: Vec<Planned>,
     /// Stage-out, in order; how much there will be is not known.
     pub stage_out: Vec<Planned>,
+    /// What would go on while the job runs, as soon as it is closed.
+    pub drain: Vec<PlannedDrain>,
+    /// The same in Spectral's way.
+    pub spectral: Option<PlannedSpectral>,
     /// Tasks of the job.
     pub tasks: u32,
     /// After so many seconds it would be ended.
@@ -63,6 +67,28 @@ pub struct Planned {
     pub files: Option<u64>,
     /// Their bytes.
     pub bytes: Option<u64>,
+}
+
+/// One `--drain`.
+#[derive(Debug, Serialize)]
+pub struct PlannedDrain {
+    /// Which files.
+    pub patterns: Vec<String>,
+    /// At most so fast.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Only the one closed last.
+    pub newest: bool,
+    /// To where; none: where the `stage_out` lines say.
+    pub to: Option<PathBuf>,
+}
+
+/// Every file below one directory goes to the same place below another.
+#[derive(Debug, Serialize)]
+pub struct PlannedSpectral {
+    /// `PERSIST_DIR`; none if the script is to say it.
+    pub persist_dir: Option<PathBuf>,
+    /// `PFS_DIR`, which is known if the other is.
+    pub pfs_dir: Option<PathBuf>,
 }
 
 impl Order<'_> {
@@ -135,6 +161,8 @@ impl Order<'_> {
                 .map(into)
                 .collect::<Result<_, Error>>()?,
             stage_out: request.stage_out.iter().map(out_of).collect(),
+            drain: self.drain.iter().map(planned_drain).collect(),
+            spectral: self.planned_spectral(),
             tasks: self.script.header.task_count(),
             time_limit_s: self.time_limit.map(|limit| limit.as_secs()),
             interpreter: self.script.interpreter.clone(),
@@ -165,6 +193,30 @@ impl Order<'_> {
             directory: None,
         });
         maps.chain(local).collect()
+    }
+
+    /// Directories that nobody has asked for count if they can be told to lie in the burst buffer.
+    fn planned_spectral(&self) -> Option<PlannedSpectral> {
+        let local = self.node_local_path();
+        let is_local = |persist: &Path| local.is_some_and(|local| persist.starts_with(local));
+        let directories = self.spectral.directories.clone();
+        let counts = |(persist, _): &(PathBuf, _)| self.spectral.wanted || is_local(persist);
+        let (persist_dir, pfs_dir) = directories.filter(counts).unzip();
+        let is_there = self.spectral.wanted || persist_dir.is_some();
+        is_there.then_some(PlannedSpectral {
+            persist_dir,
+            pfs_dir,
+        })
+    }
+}
+
+fn planned_drain(wish: &DrainWish) -> PlannedDrain {
+    let patterns = wish.patterns.0.iter();
+    PlannedDrain {
+        patterns: patterns.map(|one| one.as_str().to_owned()).collect(),
+        rate_bytes_per_s: wish.rate_bytes_per_s,
+        newest: wish.newest,
+        to: wish.to.clone(),
     }
 }
 

@@ -36,8 +36,8 @@ pub struct Request {
 pub struct JobDw {
     /// The namespaces, at least one, each once.
     pub access: Vec<AccessMode>,
-    /// Least size of the allocation, as asked.
-    pub capacity_bytes: u64,
+    /// Least size of the allocation, as asked; each directive asks for one.
+    pub capacity_bytes: Option<u64>,
     /// `pool=`.
     pub pool: Option<String>,
     /// How the script names its namespaces.
@@ -277,7 +277,7 @@ fn add_job(
     }
     request.job = Some(JobDw {
         access,
-        capacity_bytes: parse_size(&capacity.text).unwrap_or_default(),
+        capacity_bytes: parse_size(&capacity.text).ok(),
         pool: directive.value("pool").map(|token| token.text.clone()),
         naming: naming.clone(),
         place: directive.start,

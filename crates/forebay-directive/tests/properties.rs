@@ -269,7 +269,7 @@ fn assert_request(request: &Request) {
     let staged = !request.stage_in.is_empty() || !request.stage_out.is_empty();
     assert!(!staged || request.job.is_some() || !request.persistent.is_empty());
     if let Some(job) = &request.job {
-        assert!(job.capacity_bytes > 0 && !job.access.is_empty());
+        assert!(job.capacity_bytes > Some(0) && !job.access.is_empty());
     }
 }
 
@@ -323,7 +323,7 @@ proptest! {
         };
         match (direct, through) {
             (Ok(direct), Ok(through)) => {
-                let capacity = |r: &Request| r.job.as_ref().map(|job| job.capacity_bytes);
+                let capacity = |r: &Request| r.job.as_ref().and_then(|job| job.capacity_bytes);
                 prop_assert_eq!(capacity(&direct), capacity(&through));
             }
             (Err(direct), Err(through)) => prop_assert_eq!(said(direct).len(), said(through).len()),

@@ -78,7 +78,7 @@ impl Pattern {
 
 /// Several; one is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patterns(pub(super) Vec<Pattern>);
+pub struct Patterns(pub(crate) Vec<Pattern>);
 
 impl Patterns {
     /// Patterns between commas.

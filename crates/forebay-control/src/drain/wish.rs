@@ -17,11 +17,11 @@ const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]"
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainWish {
     pub(super) text: String,
-    pub(super) patterns: Patterns,
-    pub(super) rate_bytes_per_s: Option<u64>,
-    pub(super) newest: bool,
+    pub(crate) patterns: Patterns,
+    pub(crate) rate_bytes_per_s: Option<u64>,
+    pub(crate) newest: bool,
     /// None: to where the stage_out lines say.
-    pub(super) to: Option<PathBuf>,
+    pub(crate) to: Option<PathBuf>,
 }
 
 impl DrainWish {

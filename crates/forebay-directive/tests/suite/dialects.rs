@@ -14,7 +14,7 @@ fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
         ));
         let job = made.job.expect("an allocation");
         assert_eq!(job.access, [AccessMode::Striped]);
-        assert_eq!(job.capacity_bytes, 10 << 30);
+        assert_eq!(job.capacity_bytes, Some(10 << 30));
         assert_eq!(job.variable(AccessMode::Striped), "DW_JOB_my_data");
         assert!(made.warnings.is_empty());
     }

@@ -19,7 +19,7 @@ fn jobdw_takes_its_keys_in_any_order() {
     let job =
         good("#DW jobdw capacity=100GB access_mode=striped,private type=scratch pool=wlm_pool");
     let job = job.job.expect("jobdw");
-    assert_eq!(job.capacity_bytes, 100_000_000_000);
+    assert_eq!(job.capacity_bytes, Some(100_000_000_000));
     assert_eq!(job.access, [AccessMode::Striped, AccessMode::Private]);
     assert_eq!(job.pool.as_deref(), Some("wlm_pool"));
     assert_eq!(
@@ -69,11 +69,11 @@ fn symbols_are_replaced_and_their_blanks_belong_to_the_value() {
 fn continuation_lines_repeat_the_prefix() {
     let request = good("#DW jobdw capacity=1000GB \\\n#DW   access_mode=striped type=scratch\n");
     assert_eq!(
-        request.job.map(|j| j.capacity_bytes),
+        request.job.and_then(|j| j.capacity_bytes),
         Some(1_000_000_000_000)
     );
     let glued = good("#DW jobdw capa\\\n#DWcity=1K access_mode=striped type=scratch\n");
-    assert_eq!(glued.job.map(|j| j.capacity_bytes), Some(1024));
+    assert_eq!(glued.job.and_then(|j| j.capacity_bytes), Some(1024));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_large_job_stages_its_directory_in_and_out() {
          #DW stage_out type=directory destination=/scratch/ada/back_up source=$DW_JOB_STRIPED/\n\
          cd $DW_JOB_STRIPED\nchmod +x executable\nsrun -n 1024 ./executable\n",
     );
-    assert_eq!(request.job.expect("jobdw").capacity_bytes, 2 << 40);
+    assert_eq!(request.job.expect("jobdw").capacity_bytes, Some(2 << 40));
     assert_eq!(request.stage_in[0].inner_path, "");
     assert_eq!(request.stage_out[0].pfs_path, "/scratch/ada/back_up");
     assert_eq!(request.warnings, []);

@@ -11,7 +11,7 @@ fn what_has_no_effect_is_named_and_the_job_goes_on() {
     );
     let job = request.job.expect("jobdw");
     assert_eq!(job.access.len(), 2);
-    assert_eq!(job.capacity_bytes, 1 << 30);
+    assert_eq!(job.capacity_bytes, Some(1 << 30));
     let found = lines_of(&request.warnings);
     let expected = [
         "1:46 max_mds= has no effect here: the node has one store | it may stay",
