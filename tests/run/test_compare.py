@@ -4,6 +4,8 @@ import json
 import pathlib
 import subprocess
 
+import pytest
+
 from job import DW, INTERRUPT
 from slow import MODEL
 
@@ -145,6 +147,15 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
     assert status == 130 and f"nothing was deleted: the data are in {kept}" in err
     assert (kept / "striped" / "out" / "x").stat().st_size == 100_000_000
     assert list((job.directory / "out").iterdir()) == [] and list(job.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "hint"), [("nosuch.toml", "machines/"), ("job.sh", "docs/pfs-model.md")])
+def test_a_machine_file_that_cannot_be_read_is_told_with_a_remedy(job, name, hint):
+    job.script("touch ran", DW)
+    done = compare(job, "--pfs-model", name)
+    assert done.returncode == 1 and name in done.stderr and not (job.directory / "ran").exists()
+    assert hint in done.stderr.splitlines()[-1] and done.stderr.splitlines()[-1].startswith("hint: ")
+    assert list(job.temporary.iterdir()) == []
 
 
 def test_a_persistent_allocation_is_used_with_a_warning_and_not_made(job):

@@ -12,10 +12,10 @@ use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
-use forebay_pfsmodel::Model;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::CompareArguments;
+use crate::emulation;
 use crate::messages::{self, fail};
 
 use figures::{Account, Block, Measured, Row, Way};
@@ -262,11 +262,11 @@ fn label(model: Option<&Path>) -> Result<String, Failure> {
     let Some(file) = model else {
         return Ok(format!("real: {}, synced", machine::file_system_here()?));
     };
-    let text = files::read_to_string(file)?;
-    match Model::from_toml(&text, &file.to_string_lossy()) {
-        Ok(model) => Ok(format!("emulated: {}", model.name)),
-        Err(error) => Err(error.to_string().into()),
-    }
+    let model = emulation::model(file).map_err(|(message, hint)| Failure {
+        hint,
+        ..Failure::from(message)
+    })?;
+    Ok(format!("emulated: {}", model.name))
 }
 
 /// Runs the script once in a process of its own; takes its account and looks at what it left.

@@ -99,16 +99,7 @@ pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emul
         return Ok(None);
     };
     let plain = |message: String| (message, None);
-    let text = files::read_to_string(file).map_err(|error| {
-        let hint = "machine files lie in the folder machines/ of Forebay";
-        (error.to_string(), Some(hint.to_owned()))
-    })?;
-    let model = Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
-        (
-            error.to_string(),
-            Some("docs/pfs-model.md describes the file".into()),
-        )
-    })?;
+    let model = model(file)?;
     // The process id stays the same when a process starts itself anew.
     let numbers = process_numbers().map_err(|error| plain(error.to_string()))?;
     let ours = format!("{STATE_NAME}{}-{numbers}-", std::process::id());
@@ -134,6 +125,18 @@ pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emul
     let failure = start_anew(&library, &path).unwrap_or_else(|error| error);
     files::remove_file(&path).map_err(|error| plain(error.to_string()))?;
     Err(plain(failure.to_string()))
+}
+
+/// The parallel file system that a machine file describes.
+pub fn model(file: &Path) -> Result<Model, Failure> {
+    let text = files::read_to_string(file).map_err(|error| {
+        let hint = "machine files lie in the folder machines/ of Forebay";
+        (error.to_string(), Some(hint.to_owned()))
+    })?;
+    Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
+        let hint = "docs/pfs-model.md describes the file";
+        (error.to_string(), Some(hint.to_owned()))
+    })
 }
 
 /// Removes states of ours whose process was killed before it recorded its job, or after it had taken

@@ -144,7 +144,8 @@ impl PersistentError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Host(_) | Self::BadName { .. } => return None,
+            Self::Host(_) => return None,
+            Self::BadName { .. } => "choose another name, for example proj1",
             Self::Store(_) => "choose another store with --store DIR",
             Self::Unknown { names, .. } if names.is_empty() => {
                 "name the store it lies in with --store DIR, or make it: #BB create_persistent, or \
