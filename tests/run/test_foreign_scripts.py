@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import shutil
+import subprocess
 
 import pytest
 
@@ -131,6 +132,35 @@ def test_where_nobody_has_set_user_the_scripts_path_is_the_one_shown(anyone, bui
     done = run(job, "lsf-nvme.sh", "--map", f"/gpfs/alpine={job.pfs}")
     assert (done.returncode, ranks(done)) == (0, [4]), done.stderr
     assert is_right(next((job.pfs / "scratch").iterdir()))
+
+
+def test_what_the_readme_gives_a_continued_script_is_enough(job):
+    job.pfs = job.directory.parent / "pfs"
+    commands = (SCRIPTS / "README.md").read_text().split("```")[1].replace("DIR/", f"{job.pfs}/")
+    subprocess.run(["bash", "-e", "-c", commands], cwd=job.directory, check=True)
+    for script in ("slurm-continued.sh", "slurm-bare-continuation.sh"):
+        done = run(job, script, "--map", f"/lustre={job.pfs}")
+        assert done.returncode == 0, done.stderr
+        assert {path.name: path.read_text() for path in (job.pfs / "outputs").iterdir()} == {"0": "data\n", "1": "data\n"}
+        shutil.rmtree(job.pfs / "outputs")
+
+
+def test_what_comes_of_the_examples_is_nothing_for_git():
+    names = ["scripts/btio", "scripts/inputbt.data", "scripts/tmp_input", "scripts/btio.full.out", "scripts/my.x"]
+    names += ["slurm/results/host", "slurm/checkpoints/step-0001/rank0"]
+    for name in names:
+        assert subprocess.run(["git", "check-ignore", "-q", name], cwd=SCRIPTS.parent).returncode == 0, name
+
+
+def test_a_script_that_names_no_size_is_not_told_that_it_asked_for_one(job):
+    (job.directory / "job.sh").write_text("#!/bin/bash\n#BSUB -alloc_flags nvme\ndf /mnt/bb/$USER > /dev/null\n")
+    job.in_memory()
+    done = job.run("--json", "--strict-capacity")
+    assert done.returncode == 0 and "asks for" not in done.stderr, done.stderr
+    assert json.loads(done.stdout)["store"]["asked_bytes"] is None
+    assert "no size asked" in job.run("--dry-run").stdout
+    asked = json.loads(job.run("--dry-run", "--json", "--capacity", "3MiB").stdout)["store"]
+    assert (asked["asked_bytes"], asked["capacity_bytes"]) == (3 << 20, 3 << 20)
 
 
 def test_every_script_is_in_the_readme():
