@@ -227,8 +227,9 @@ impl Journal {
     /// If the journal cannot be read.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(Account {
-            counts: self.counts()?,
+            // First: what is counted after it has ended is not taken for left.
             is_running: self.is_running()?,
+            counts: self.counts()?,
             is_cancelled: self.is_cancelled()?,
             is_planned: self.is_planned()?,
             shortages: self.shortages()?,
