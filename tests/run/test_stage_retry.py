@@ -51,6 +51,20 @@ def test_a_directory_whose_file_was_purged_gets_its_time_again(job, tree, in_the
     assert seen(out)["deep"] == seen(tree)["deep"] and files_seen(out) == files_seen(tree)
 
 
+def test_a_file_in_the_place_of_a_directory_that_had_arrived_is_no_success(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "there" / "file").rmdir()
+    shutil.rmtree(out / "deep")
+    (out / "deep").write_text("in the way")
+    done = stage(job, "retry", in_the_way)
+    assert done.returncode == 123 and "not a directory" in done.stderr.lower(), done.stderr
+    (one,) = kept(job)
+    assert one["missing_files"] >= 1
+    (out / "deep").unlink()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    assert files_seen(out) == files_seen(tree)
+
+
 @pytest.fixture
 def user(build):
     """A job of an ordinary user."""

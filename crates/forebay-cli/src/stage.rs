@@ -371,6 +371,7 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
     if as_json {
         return Ok(json(&shown, 0));
     }
+    tell_notes(&shown);
     let text = match shown.state {
         "done" => format!("staging {id} was done already"),
         _ => format!(
@@ -428,6 +429,7 @@ fn forget(id: &str, as_json: bool) -> Result<i32, Refused> {
         return Ok(json(&shown, 0));
     }
     let (arrived, missing) = (shown.placed_files, shown.missing_files);
+    tell_notes(&shown);
     say(&format!(
         "staging {id} is forgotten: {arrived} files have arrived, {missing} have not"
     ));

@@ -44,7 +44,7 @@ pub use door::{Question, ask};
 pub use pattern::Patterns;
 pub use queue::DrainStatus;
 pub use report::Drained;
-pub(crate) use rules::plan_elsewhere;
+pub(crate) use rules::{not_in_burst_buffer, plan_elsewhere};
 pub(crate) use wish::check;
 pub use wish::{DrainTo, DrainWish, Spectral};
 

@@ -8,6 +8,7 @@ use forebay_host::{clock, machine};
 use forebay_mover::Journal;
 use serde::Serialize;
 
+use crate::drain::not_in_burst_buffer;
 use crate::persistent::{Roots, plans};
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
@@ -162,7 +163,7 @@ impl Order<'_> {
                 .collect::<Result<_, Error>>()?,
             stage_out: request.stage_out.iter().map(out_of).collect(),
             drain: self.drain.iter().map(planned_drain).collect(),
-            spectral: self.planned_spectral(),
+            spectral: self.planned_spectral()?,
             tasks: self.script.header.task_count(),
             time_limit_s: self.time_limit.map(|limit| limit.as_secs()),
             interpreter: self.script.interpreter.clone(),
@@ -196,17 +197,23 @@ impl Order<'_> {
     }
 
     /// Directories that nobody has asked for count if they can be told to lie in the burst buffer.
-    fn planned_spectral(&self) -> Option<PlannedSpectral> {
+    ///
+    /// # Errors
+    /// If they are asked for and do not: where the job's own will be, nobody knows before.
+    fn planned_spectral(&self) -> Result<Option<PlannedSpectral>, Error> {
         let local = self.node_local_path();
         let is_local = |persist: &Path| local.is_some_and(|local| persist.starts_with(local));
-        let directories = self.spectral.directories.clone();
-        let counts = |(persist, _): &(PathBuf, _)| self.spectral.wanted || is_local(persist);
-        let (persist_dir, pfs_dir) = directories.filter(counts).unzip();
-        let is_there = self.spectral.wanted || persist_dir.is_some();
-        is_there.then_some(PlannedSpectral {
+        let is_wanted = self.spectral.wanted;
+        let (persist_dir, pfs_dir) = match self.spectral.directories.clone() {
+            Some((persist, pfs)) if is_local(&persist) => (Some(persist), Some(pfs)),
+            Some((persist, _)) if is_wanted => return Err(not_in_burst_buffer(&persist)),
+            _ => (None, None),
+        };
+        let is_there = is_wanted || persist_dir.is_some();
+        Ok(is_there.then_some(PlannedSpectral {
             persist_dir,
             pfs_dir,
-        })
+        }))
     }
 }
 

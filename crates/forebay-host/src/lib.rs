@@ -40,6 +40,12 @@ impl Error {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Was it that the thing does not exist, or that something else stands in the place of a directory above it?
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.is_not_found() || self.source.kind() == io::ErrorKind::NotADirectory
+    }
+
     /// Was it that we may not?
     #[must_use]
     pub fn is_denied(&self) -> bool {

@@ -105,7 +105,7 @@ fn make_one(directory: &Directory) -> Result<bool, Reason> {
 }
 
 impl Journal {
-    /// Those that had arrived and are not there any more are to be made. False if it was stopped before all were
+    /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if it was stopped before all were
     /// looked at.
     pub(crate) fn forget_directories_that_are_gone(
         &self,
@@ -119,7 +119,7 @@ impl Journal {
             };
             last = end.id;
             let looked_at = found.iter().take_while(|_| !is_stopped());
-            let gone = looked_at.filter(|one| matches!(stands(one), Ok(false)));
+            let gone = looked_at.filter(|one| !matches!(stands(one), Ok(true)));
             let gone: Vec<_> = gone.map(|one| one.id).collect();
             self.directories_are(&gone, State::Planned)?;
             if is_stopped() {

@@ -17,6 +17,7 @@ use crate::journal::{Compared, State};
 use crate::large::Copying;
 use crate::looking::Stamp;
 use crate::options::{Options, Verify};
+use crate::parts::not_removed;
 use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
@@ -357,8 +358,7 @@ impl<'a> Run<'a> {
         let is_cut = self.is_stopped()
             && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
         if is_cut {
-            journal.remove_parts(&self.options.tag)?;
-            journal.put_down()?;
+            journal.put_down_without_parts(&self.options.tag)?;
         } else {
             // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
             self.finish_directories()?;
@@ -537,13 +537,7 @@ impl<'a> Run<'a> {
     /// Removes a file that did not become whole.
     pub(crate) fn take_away(&self, path: &Path) {
         match files::remove_file(path) {
-            Err(error) if !error.is_not_found() => {
-                let why = error.source.kind();
-                self.note(
-                    &format!("what was half done could not be removed: {why}"),
-                    path,
-                );
-            }
+            Err(error) if !error.is_absent() => self.note(&not_removed(&error), path),
             _ => {}
         }
     }

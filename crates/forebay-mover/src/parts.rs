@@ -1,13 +1,14 @@
 //! Files between their first and their last byte.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 
-use crate::engine::{Run, Stop};
+use crate::engine::Run;
 use crate::item::Item;
 use crate::journal::State;
-use crate::{Error, Journal, Options};
+use crate::{Error, Journal};
 
 /// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
 pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
@@ -27,30 +28,55 @@ impl Journal {
     /// # Errors
     /// If one cannot be removed, or the journal not be used.
     pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
-        let mut removed = 0;
-        for (id, target) in self.targets_in_hand()? {
-            match files::remove_file(&temporary(&target, tag, id)) {
-                Err(error) if error.is_not_found() => {}
-                done => {
-                    done?;
-                    removed += 1;
-                }
-            }
+        let (removed, mut failed) = self.remove_all_parts(tag)?;
+        match failed.pop() {
+            Some(error) => Err(error.into()),
+            None => Ok(removed),
         }
-        Ok(removed)
     }
 
-    /// Does what one who is asked to stop does at his end, for one who was killed: half files go, what was begun is
-    /// to be begun again, and directories get their modes if no file is left.
+    /// The same; those that cannot be removed keep no other one.
+    fn remove_all_parts(&self, tag: &str) -> Result<(usize, Vec<forebay_host::Error>), Error> {
+        let (mut removed, mut failed) = (0, Vec::new());
+        for (id, target) in self.targets_in_hand()? {
+            match files::remove_file(&temporary(&target, tag, id)) {
+                Ok(()) => removed += 1,
+                Err(error) if error.is_absent() => {}
+                Err(error) => failed.push(error),
+            }
+        }
+        Ok((removed, failed))
+    }
+
+    /// Takes away what one who was killed has left half done, and what was begun is to be begun again. Directories stay
+    /// as they are: whoever goes on finishes them. What cannot be removed is in [`Journal::notes`].
     ///
     /// # Errors
-    /// [`Error::InHand`] if another process carries it out; as [`Journal::remove_parts`].
+    /// [`Error::InHand`] if another process carries it out; if the journal cannot be written.
     pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
         let _running = self.take_in_hand()?;
-        let options = Options::of(tag);
-        let stop = Stop::of(&|| true, true);
-        Run::new(self, &options, &|_| {}, &stop).end().map(drop)
+        self.put_down_without_parts(tag)
     }
+
+    pub(crate) fn put_down_without_parts(&self, tag: &str) -> Result<(), Error> {
+        let mut notes = BTreeMap::new();
+        for error in self.remove_all_parts(tag)?.1 {
+            let text = not_removed(&error);
+            notes.entry(text).or_insert((0, error.path)).0 += 1;
+        }
+        for (text, (count, example)) in notes {
+            self.add_note(&text, count, &example)?;
+        }
+        self.put_down()
+    }
+}
+
+/// Of something that we have left half done.
+pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
+    format!(
+        "what was half done could not be removed: {}",
+        error.source.kind()
+    )
 }
 
 impl Run<'_> {

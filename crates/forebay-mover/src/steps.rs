@@ -96,7 +96,7 @@ impl Journal {
             let looked_at = items.iter().take_while(|_| !is_stopped());
             let is_gone = |item: &&Item| {
                 item.state == State::Placed
-                    && files::status_of_name(&item.target).is_err_and(|error| error.is_not_found())
+                    && files::status_of_name(&item.target).is_err_and(|error| error.is_absent())
             };
             let gone: Vec<i64> = looked_at.filter(is_gone).map(|item| item.id).collect();
             self.with(|connection| {

@@ -211,15 +211,43 @@ fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
 }
 
 #[test]
-fn directories_of_a_killed_staging_get_their_modes_if_no_file_is_left() {
+fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
     let place = Place::new(&["a"], 1);
     let journal = place.journal();
     journal.plan(&[place.tree()]).expect("planned");
     killed(&journal, &|did| did == Did::File);
     assert_eq!(mode(&place.path("out/a")), 0o700);
+    // Who takes away may not see the source, if it is in a job's view.
+    fs::rename(place.path("in"), place.path("away")).expect("renamed");
     journal.take_away_half_done("7").expect("taken away");
+    let counts = journal.counts().expect("counts");
+    assert!(journal.failures(9).expect("asked").is_empty() && !counts.is_complete());
+    fs::rename(place.path("away"), place.path("in")).expect("renamed");
+    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
     assert_eq!(mode(&place.path("out/a")), mode(&place.path("in/a")));
-    assert!(journal.counts().expect("counts").is_complete());
+}
+
+#[test]
+fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
+    let place = Place::new(&["a"], 2);
+    let journal = place.journal();
+    journal.plan(&[place.tree()]).expect("planned");
+    killed(&journal, &|did| matches!(did, Did::Bytes(_)));
+    let part = |id| place.path(&format!("out/a/.forebay-7-{id}.part"));
+    fs::remove_file(part(1)).ok();
+    fs::create_dir(part(1)).expect("made"); // which nobody removes as a file
+    fs::write(part(2), "half").expect("written");
+    journal.take_away_half_done("7").expect("taken away");
+    assert!(part(1).is_dir() && !part(2).exists());
+    let notes = journal.notes().expect("asked");
+    assert_eq!((notes.len(), notes[0].1), (1, 1), "{notes:?}");
+    assert!(
+        notes[0]
+            .0
+            .starts_with("what was half done could not be removed")
+            && notes[0].2 == part(1)
+    );
 }
 
 #[test]

@@ -146,13 +146,7 @@ impl Rules {
         let mut places =
             places.filter_map(|(seen, is)| Some(is.join(persist.strip_prefix(seen).ok()?)));
         let Some(directory) = places.next() else {
-            return Err(Error::Drain {
-                message: format!(
-                    "PERSIST_DIR={}: it is not in the burst buffer",
-                    persist.display()
-                ),
-                hint: "set it to a directory in /mnt/bb/$USER (#BSUB -alloc_flags spectral) or $DW_JOB_STRIPED",
-            });
+            return Err(not_in_burst_buffer(persist));
         };
         check_target(pfs)?;
         check_outside(&Allocation::found(self.allocation_root.clone(), false), pfs)?;
@@ -247,6 +241,16 @@ impl Rule {
     /// Does somebody read in a log what becomes of its files?
     pub(super) fn is_logged(&self) -> bool {
         self.persist.is_some()
+    }
+}
+
+pub(crate) fn not_in_burst_buffer(persist: &Path) -> Error {
+    Error::Drain {
+        message: format!(
+            "PERSIST_DIR={}: it is not in the burst buffer",
+            persist.display()
+        ),
+        hint: "set it to a directory in /mnt/bb/$USER (#BSUB -alloc_flags spectral) or $DW_JOB_STRIPED",
     }
 }
 
