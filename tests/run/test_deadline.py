@@ -165,7 +165,7 @@ def listed(account):
 def test_what_only_the_drain_takes_out_is_looked_after_too(job, late):
     """Also where the job's launcher, or its wait command, tells of it first."""
     pfs = job.directory / "pfs"
-    (pfs / "x" / "x").mkdir(parents=True)
+    (pfs / "x").mkdir(parents=True)
     told = f"export PERSIST_DIR=$DW_JOB_STRIPED PFS_DIR={shlex.quote(str(pfs))}; spectral_wait.py; exec sleep 300"
     job.script("echo x > ${DW_JOB_STRIPED}x; " + (told if late else "exec sleep 300"), DW)
     done = job.run(*SOON, *(["--spectral"] if late else ["--drain", f"*:to={pfs}"]))
@@ -173,7 +173,7 @@ def test_what_only_the_drain_takes_out_is_looked_after_too(job, late):
     assert (done.returncode, account["job_status"]) == (122, 124), done.stderr
     assert account["deadline"]["ended_job"] and "2 B in 1 files" in account["deadline"]["warnings"][-1]
     size, target, why = listed(account)["x"]
-    assert (size, target) == (2, str(pfs / "x" / "x")) and "a directory stands at its place" in why
+    assert (size, target) == (2, str(pfs / "x")) and "a directory stands at its place" in why
 
 
 def test_a_job_of_which_nothing_is_staged_out_troubles_no_scheduler(job):
