@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from job import INTERRUPT, KILL, PROFILES, finished
+from job import INTERRUPT, KILL, PROFILES, finished, until
+from killing import has_ended
 from mpijob import Mpi
 from views import reachable
 
@@ -127,9 +128,12 @@ def test_what_the_command_leaves_in_the_background_is_left_alone(job):
 
 
 def test_killed_it_leaves_a_record_that_clean_completes(job):
-    process = job.forebay_starts("profile", "--", "sh", "-c", "touch running; until [ -e go ]; do sleep 0.01; done")
+    hold = "echo $$ > made; mv made running; until [ -e go ]; do sleep 0.01; done"
+    process = job.forebay_starts("profile", "--", "sh", "-c", hold)
     job.stop_when(process, (job.directory / "running").exists, KILL)
     (job.directory / "go").touch()
+    program = (job.directory / "running").read_text().strip()
+    until(lambda: has_ended(program))  # or it would wait for ever in a directory that is gone
     assert (job.record()["state"], job.record()["killed"]) == ("running", False)
     assert job.command("clean").returncode == 0
     assert (job.record()["state"], job.record()["killed"]) == ("ended", True)
