@@ -105,8 +105,8 @@ fn make_one(directory: &Directory) -> Result<bool, Reason> {
 }
 
 impl Journal {
-    /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if it was stopped before all were
-    /// looked at.
+    /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if
+    /// it was stopped before all were looked at.
     pub(crate) fn forget_directories_that_are_gone(
         &self,
         is_stopped: &dyn Fn() -> bool,
