@@ -20,6 +20,11 @@ def tree(job):
     (source / "deep" / "empty").mkdir(parents=True)
     for number in range(12):  # as many as are synced together
         (source / "deep" / f"small {number}").write_bytes(bytes([number]) * 1000)
+    (source / "leaf").mkdir()
+    for number in range(9):  # as many as are renamed together, with their directory
+        (source / "leaf" / f"{number}").write_bytes(bytes([number]) * 1000)
+    (source / "leaf" / "to 1").symlink_to("1")
+    os.chmod(source / "leaf", 0o510)
     (source / "large").write_bytes(random.Random(SEED).randbytes(3 * PIECE + 17))
     os.link(source / "large", source / "deep" / "the same")
     (source / "dangling").symlink_to("nowhere")
@@ -66,8 +71,9 @@ def refused(done, *texts):
 
 
 def parts(job):
-    """Files under temporary names; os.walk minds no path that is too long."""
-    found = (pathlib.Path(directory, name) for directory, _, names in os.walk(job.directory) for name in names)
+    """Files and directories under temporary names; os.walk minds no path that is too long."""
+    walked = os.walk(job.directory)
+    found = (pathlib.Path(top, name) for top, directories, names in walked for name in directories + names)
     return [path for path in found if path.suffix == ".part"]
 
 
@@ -83,6 +89,7 @@ CALLS = [
     "fsync",
     "syncfs",
     "rename",
+    "renameat2",
     "link",
     "linkat",
     "symlink",
@@ -100,8 +107,9 @@ def arrived(job, tree, was_there=False):
 
 
 def files_seen(top):
-    """All but the directories."""
-    return {name: what for name, what in seen(top).items() if not stat.S_ISDIR(what[0]) and not name.endswith(".part")}
+    """All but the directories, and what is not at its place yet."""
+    found = ((name, what) for name, what in seen(top).items() if not stat.S_ISDIR(what[0]))
+    return {name: what for name, what in found if not any(word.endswith(".part") for word in name.split("/"))}
 
 
 def goes_on(job, tree, was_there=False):

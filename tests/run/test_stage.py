@@ -20,7 +20,7 @@ def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
     done = stage(job, "out", "in", "out", "--json")
     assert done.returncode == 0, done.stderr
     account = json.loads(done.stdout)
-    assert (account["state"], account["files"], account["missing_files"]) == ("done", 16, 0)
+    assert (account["state"], account["files"], account["missing_files"]) == ("done", 26, 0)
     assert seen(job.directory / "out") == seen(tree)
     before = {path: path.lstat().st_ino for path in (job.directory / "out").rglob("*")}
     assert stage(job, "out", "in", "out").returncode == 0
@@ -110,7 +110,7 @@ def test_in_the_background_it_can_be_waited_for(job, tree):
     id = started.stdout.strip()
     assert stage(job, "wait", id).returncode == 0
     (one,) = kept(job)
-    assert (one["id"], one["state"], one["placed_files"]) == (id, "done", 16)
+    assert (one["id"], one["state"], one["placed_files"]) == (id, "done", 26)
     assert seen(job.directory / "out") == seen(tree)
 
 

@@ -77,7 +77,7 @@ def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
 
 
-@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "link"])
+@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "link"])
 def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retry_goes_on(job, tree, call):
     before, out, stopped = seen(tree), job.directory / "out", 0
     for moment in moments(job):
@@ -104,7 +104,7 @@ def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retr
     assert stopped > 0
 
 
-@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "linkat"])
+@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "linkat"])
 def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job, tree, call):
     for number in steps(call):
         if not killed_at(job, call, number, "stage", "out", *CAREFUL, "in", "out", threads=True):
@@ -121,7 +121,7 @@ def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job
         forget(job)
 
 
-@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "link"])
+@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "link"])
 def test_of_two_stagings_at_once_one_is_held_at_any_step_and_no_file_is_half(job, tree, call):
     """The one that is held has read an older source; whoever comes last decides what stands there."""
     out, met = job.directory / "out", 0

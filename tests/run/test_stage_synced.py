@@ -15,20 +15,21 @@ from persistent import CREATE, STRIPED, USE, root
 from staged import PIECE, SEED, files_seen, forget, goes_on, kept, parts, seen, stage, traced_calls
 
 WORDS = ("--threads", "1", "--piece", str(PIECE))
-CALLS = "pwrite64,pread64,fsync,syncfs,rename"
+CALLS = "pwrite64,pread64,fsync,syncfs,rename,renameat2"
 # A call and the first file that it names.
-CALL = re.compile(r"^\d+ +(?P<call>\w+)\((?:\d+<(?P<file>[^>]*)>|\"(?P<path>[^\"]*)\")")
-SMALL = {"few": 3, "many": 20}
+CALL = re.compile(r"^\d+ +(?P<call>\w+)\((?:\d+<(?P<file>[^>]*)>|(?:AT_FDCWD[^\"]*)?\"(?P<path>[^\"]*)\")")
+SMALL = {"few": 3, "many": 20, "leaf": 20}
 
 
 @pytest.fixture
 def source(job, kind):
-    """So many small files, or one of four pieces."""
+    """So many small files, those of a leaf in a directory below, or one of four pieces."""
     directory = job.directory / "in"
-    directory.mkdir()
+    small = directory / "leaf" if kind == "leaf" else directory
+    small.mkdir(parents=True)
     draw = random.Random(SEED)
     for number in range(SMALL.get(kind, 0)):
-        (directory / f"small {number}").write_bytes(draw.randbytes(1000))
+        (small / f"small {number}").write_bytes(draw.randbytes(1000))
     if kind == "large":
         (directory / "large").write_bytes(draw.randbytes(3 * PIECE + 17))
     return directory
@@ -46,6 +47,8 @@ IN_ORDER = {
     "few": [*["pwrite64", "fsync"] * 3, *["rename"] * 3, "fsync", "syncfs"],
     # All written, one sync, all renamed, one sync; and one for the modes and times of directories.
     "many": [*["pwrite64"] * 20, "syncfs", *["rename"] * 20, "syncfs", "syncfs"],
+    # The same, and all have their names when their directory has its own.
+    "leaf": [*["pwrite64"] * 20, "syncfs", "renameat2", "syncfs", "syncfs"],
     "large": [*["pwrite64"] * 4, "fsync", "rename", "fsync", "syncfs"],
 }
 
@@ -67,7 +70,8 @@ def test_a_file_is_synced_before_it_has_its_name_and_the_name_after(job, source,
 def test_what_is_there_and_cannot_be_synced_has_not_arrived(job, source, kind):
     out = job.directory / "out"
     assert stage(job, "out", *WORDS, "in", "out").returncode == 0
-    before = {path: path.stat().st_ino for path in out.iterdir()}
+    inodes = lambda: {path: path.stat().st_ino for path in out.rglob("*") if path.is_file()}  # noqa: E731
+    before = inodes()
     where = [word for path in [out, *before] for word in ("-P", path)]
     fails = [*where, "-e", "inject=fsync,syncfs:error=EIO"]
     _, done = traced_calls(job, "fsync,syncfs", "stage", "out", *WORDS, "in", "out", strace=fails)
@@ -76,7 +80,7 @@ def test_what_is_there_and_cannot_be_synced_has_not_arrived(job, source, kind):
     assert (one["placed_files"], one["missing_files"]) == (0, len(before))
     assert all("Input/output error" in failure["reason"] for failure in one["failures"])
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert before == {path: path.stat().st_ino for path in out.iterdir()}, "nothing was made anew"
+    assert before == inodes(), "nothing was made anew"
 
 
 FAILING = [("few", "fsync", 4), ("few", "rename", 3), ("many", "syncfs", 2), ("many", "rename", 20)]
@@ -137,6 +141,32 @@ def assert_failed_alone(job, source, hits):
         assert (len(arrived), states) == (total - 1, {state: files for state, files in alone.items() if files})
 
 
+@pytest.mark.parametrize("kind", ["leaf"])
+@pytest.mark.parametrize("error", ["EINVAL", "EIO"])
+def test_a_directory_that_cannot_be_renamed_so_is_renamed_after_a_look_or_filled_file_by_file(job, source, error):
+    out = job.directory / "out"
+    fails = ["-e", f"inject=renameat2:error={error}"]
+    lines, done = traced_calls(job, CALLS, "stage", "out", *WORDS, "in", "out", strace=fails)
+    assert done.returncode == 0 and kept(job) == []
+    assert len([call for call, _ in below(out, lines) if call == "rename"]) == (1 if error == "EINVAL" else 20)
+    assert seen(out) == seen(source) and parts(job) == []
+
+
+@pytest.mark.parametrize("kind", ["leaf"])
+@pytest.mark.parametrize(("number", "failed", "is_there"), [(1, 22, False), (2, 20, True)])
+def test_a_directory_whose_files_cannot_be_synced_is_told_of_and_retry_brings_all(job, source, number, failed, is_there):
+    """The first syncs of the thread that has the files and of the one that has the directories, or the former's next."""
+    out = job.directory / "out"
+    fails = ["-e", f"inject=syncfs:error=EIO:when={number}"]
+    _, done = traced_calls(job, "syncfs", "stage", "out", *WORDS, "in", "out", strace=fails)
+    assert done.returncode == 123 and "Input/output error" in done.stderr
+    (one,) = kept(job)
+    assert one["failed"] == failed
+    assert files_seen(out) == (files_seen(source) if is_there else {}) and parts(job) == []
+    assert stage(job, "retry", one["id"]).returncode == 0
+    assert seen(out) == seen(source)
+
+
 @pytest.mark.parametrize("kind", ["many"])
 @pytest.mark.parametrize("call", ["fchmod", "utimensat", "syncfs"])
 def test_a_directory_that_cannot_be_finished_is_told_of_and_retry_finishes_it(job, source, call):
@@ -181,11 +211,19 @@ def test_killed_where_files_are_synced_one_by_one_it_ends_in_the_same_state(job,
     assert number > 3 and seen(job.directory / "out") == seen(source)
 
 
-def killed_between_its_sync_and_its_name(job, *options):
+# Where one is killed when some files are synced and have no names.
+NAMING = {"few": ("rename", 2), "many": ("rename", 2), "leaf": ("renameat2", 1)}
+
+
+def half_files(job):
+    return [file for part in parts(job) for file in (part.iterdir() if part.is_dir() else [part])]
+
+
+def killed_between_its_sync_and_its_name(job, kind, *options):
     """A staging that was killed so; its journal, and the half files, which get other contents and keep their times."""
-    assert killed_at(job, "rename", 2, "stage", "out", *WORDS, *options, "in", "out", threads=True)
+    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
     (one,) = kept(job)
-    left = parts(job)
+    left = half_files(job)
     assert left and dict(one["by_state"])["copied"] == 20
     for path in left:
         status = path.stat()
@@ -194,27 +232,27 @@ def killed_between_its_sync_and_its_name(job, *options):
     return one["id"]
 
 
-@pytest.mark.parametrize("kind", ["many"])
-def test_a_half_file_that_is_not_what_was_copied_is_copied_again(job, source):
-    id = killed_between_its_sync_and_its_name(job)
+@pytest.mark.parametrize("kind", ["many", "leaf"])
+def test_a_half_file_that_is_not_what_was_copied_is_copied_again(job, source, kind):
+    id = killed_between_its_sync_and_its_name(job, kind)
     assert stage(job, "retry", id).returncode == 0
     assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []
 
 
-@pytest.mark.parametrize("kind", ["many"])
-def test_without_checksums_half_files_of_another_start_of_the_machine_are_copied_again(job, source):
-    id = killed_between_its_sync_and_its_name(job, "--verify", "off")
+@pytest.mark.parametrize("kind", ["many", "leaf"])
+def test_without_checksums_half_files_of_another_start_of_the_machine_are_copied_again(job, source, kind):
+    id = killed_between_its_sync_and_its_name(job, kind, "--verify", "off")
     with sqlite3.connect(job.state / "stagings" / f"{id}.journal") as journal:
         journal.execute("UPDATE meta SET value = 'another ' || value WHERE name = 'pieces'")
     assert stage(job, "retry", id).returncode == 0
     assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []
 
 
-@pytest.mark.parametrize("kind", ["few", "many"])
+@pytest.mark.parametrize("kind", NAMING)
 def test_a_half_file_that_is_what_was_copied_is_not_copied_again(job, source, kind):
-    total = SMALL[kind]
-    killed = killed_at(job, "rename", 2, "stage", "out", *WORDS, "in", "out", threads=True)
-    assert killed and len(parts(job)) == total - 1
+    named = NAMING[kind][1] - 1
+    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
+    assert len(half_files(job)) == SMALL[kind] - named
     (one,) = kept(job)
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"])
     assert done.returncode == 0

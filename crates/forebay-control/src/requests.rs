@@ -316,7 +316,11 @@ pub(crate) fn remove_parts(open: Vec<Open>, tag: &str) -> Result<(), Error> {
             for (name, kind) in found {
                 let text = name.to_string_lossy();
                 if text.starts_with(&begin) && text.ends_with(".part") {
-                    files::remove_file(&directory.join(&name))?;
+                    let part = directory.join(&name);
+                    match kind {
+                        Kind::Directory => files::remove_tree(&part)?,
+                        _ => files::remove_file(&part)?,
+                    }
                 } else if kind == Kind::Directory && request.is_directory {
                     directories.push(directory.join(&name));
                 }

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{CWD, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::{Result, on};
@@ -330,6 +330,21 @@ fn open_to_owner(directory: &Path) -> Result<()> {
 /// As `rename(2)`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     on(fs::rename(from, to), "rename to", to)
+}
+
+/// Renames to a name that nothing has. A file system that cannot tell (NFS, Lustre) is asked before, so a file or empty
+/// directory that gets the name in between is replaced there.
+///
+/// # Errors
+/// As `renameat2(2)` with `RENAME_NOREPLACE`.
+pub fn rename_anew(from: &Path, to: &Path) -> Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match status_of_name(to) {
+            Err(error) if error.is_not_found() => rename(from, to),
+            found => found.and_then(|_| on(Err(Errno::EXIST), "rename to", to)),
+        },
+        renamed => on(renamed, "rename to", to),
+    }
 }
 
 /// The path with all links resolved.

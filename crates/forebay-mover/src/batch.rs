@@ -13,14 +13,14 @@ use crate::content::{Ends, RETRIES, differs, is_sparse};
 use crate::engine::{Did, Run};
 use crate::item::{Item, LINK, Reason, is_same, is_untouched, modified_ns, standing};
 use crate::journal::State;
+use crate::leaves::{Filled, arrived};
 use crate::missing::leads_back;
 use crate::options::{Placing, Verify};
-use crate::parts::temporary;
 use crate::steps::Step;
 
 /// Fewer files than this are synced one by one: what others have written on that file system need not be
 /// waited for.
-const TOGETHER: usize = 9;
+pub(crate) const TOGETHER: usize = 9;
 
 /// Mode of a file that nobody else may look into while it is written.
 pub(crate) const OURS_ALONE: u32 = 0o600;
@@ -113,7 +113,18 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn batch(&self, items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn batch(&self, mut items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
+        let mut filled = self.begin_leaves(&mut items)?;
+        self.move_together(items, &mut filled, block)?;
+        self.end_leaves(&mut filled)
+    }
+
+    fn move_together(
+        &self,
+        items: Vec<Item>,
+        filled: &mut [Filled],
+        block: &mut [u8],
+    ) -> Result<(), Error> {
         let mut syncing = Syncing::of(self.options.syncs(), items.len());
         let mut written = Vec::with_capacity(items.len());
         for item in items {
@@ -144,13 +155,20 @@ impl Run<'_> {
             self.journal
                 .done(&steps(&written, State::Verified, false))?;
         }
-        self.place(written, &syncing)
+        self.place_leaves(filled)?;
+        self.place(written, &arrived(filled), &syncing)
     }
 
-    fn place(&self, written: Vec<Written>, syncing: &Syncing) -> Result<(), Error> {
+    fn place(
+        &self,
+        written: Vec<Written>,
+        arrived: &BTreeSet<i64>,
+        syncing: &Syncing,
+    ) -> Result<(), Error> {
         let mut placed = Vec::with_capacity(written.len());
         for one in written {
-            let renamed = match &one.temporary {
+            let has_arrived = arrived.contains(&one.item.directory);
+            let renamed = match one.temporary.as_ref().filter(|_| !has_arrived) {
                 Some(temporary) => self.put_in_place(temporary, &one.item.target),
                 None => Ok(()),
             };
@@ -285,7 +303,7 @@ impl Run<'_> {
             (self.on)(Did::Passed(status.size_bytes));
             return Ok((None, None, status.size_bytes));
         }
-        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        let temporary = item.part(&self.options.tag);
         // What was copied to be read again, and was not yet, has no checksum here: it is copied again.
         let far_enough = match self.options.verify {
             Verify::End => State::Verified,
@@ -476,7 +494,7 @@ impl Run<'_> {
             self.drop_part(item);
             return Ok(None);
         }
-        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        let temporary = item.part(&self.options.tag);
         match files::make_link(&leads_to, &temporary) {
             Err(error) if error.is_not_found() => {
                 files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
@@ -491,6 +509,9 @@ impl Run<'_> {
         let status = files::status_of_name(&item.source)?;
         if let Some((owner, group)) = self.owner.given(&status)
             && files::set_owner_of_name(&temporary, owner, group).is_err()
+            && !self
+                .owner
+                .is_kept(&status, &files::status_of_name(&temporary)?)
         {
             self.note("the owner could not be kept", &item.source);
         }

@@ -1,6 +1,6 @@
 //! Directories: made before what is in them, finished after it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use forebay_host::files::{self, Kind, Status};
@@ -8,19 +8,24 @@ use forebay_host::files::{self, Kind, Status};
 use crate::engine::{Run, Stop};
 use crate::item::Reason;
 use crate::journal::State;
+use crate::leaves::Leaf;
 use crate::steps::Directory;
 use crate::{Error, Journal};
 
-const ROWS: usize = 4096;
+pub(crate) const ROWS: usize = 4096;
 /// Mode of a directory that is filled, or what its own lacks of it.
-const FILLED: u32 = 0o700;
+pub(crate) const FILLED: u32 = 0o700;
 
-/// Makes the directories that are missing, open to us alone while they are filled. Returns those that
-/// nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
+/// Makes the directories that are missing, open to us alone while they are filled; but for these leaves, which whoever
+/// fills them makes. Returns those that nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
 ///
 /// # Errors
 /// If the journal cannot be used.
-pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error> {
+pub(crate) fn make(
+    journal: &Journal,
+    stop: &Stop,
+    leaves: &BTreeMap<i64, Leaf>,
+) -> Result<HashSet<i64>, Error> {
     let mut fresh = HashSet::new();
     let mut last = 0;
     loop {
@@ -34,7 +39,7 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
             if stop.is_asked() {
                 break;
             }
-            match stands(&directory) {
+            match stands(&directory.target) {
                 Ok(false) => missing.push(directory),
                 Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
                 Ok(true) => there.push(directory.id),
@@ -52,7 +57,11 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
             }
         }
         for directory in missing {
-            match make_one(&directory) {
+            if leaves.contains_key(&directory.id) {
+                fresh.insert(directory.id);
+                continue;
+            }
+            match make_one(&directory.target) {
                 Ok(true) => drop(fresh.insert(directory.id)),
                 Ok(false) => {}
                 Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
@@ -62,8 +71,8 @@ pub(crate) fn make(journal: &Journal, stop: &Stop) -> Result<HashSet<i64>, Error
 }
 
 /// Is it there? If something else is, that is a failure.
-fn stands(directory: &Directory) -> Result<bool, Reason> {
-    match files::status(&directory.target) {
+fn stands(target: &Path) -> Result<bool, Reason> {
+    match files::status(target) {
         Ok(status) if status.kind == Kind::Directory => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
         Ok(_) => Err(Reason {
@@ -87,8 +96,7 @@ fn open_again(target: &Path) -> Result<(), Reason> {
 }
 
 /// Was it made now, and by us?
-fn make_one(directory: &Directory) -> Result<bool, Reason> {
-    let target = &directory.target;
+pub(crate) fn make_one(target: &Path) -> Result<bool, Reason> {
     let made = match files::make_directory(target, FILLED) {
         Err(error) if error.is_not_found() => {
             if let Some(parent) = target.parent() {
@@ -99,7 +107,7 @@ fn make_one(directory: &Directory) -> Result<bool, Reason> {
         made => made,
     };
     match made {
-        Err(error) if error.already_exists() => stands(directory).map(|_| false),
+        Err(error) if error.already_exists() => stands(target).map(|_| false),
         made => Ok(made.map(|()| true)?),
     }
 }
@@ -119,7 +127,7 @@ impl Journal {
             };
             last = end.id;
             let looked_at = found.iter().take_while(|_| !is_stopped());
-            let gone = looked_at.filter(|one| !matches!(stands(one), Ok(true)));
+            let gone = looked_at.filter(|one| !matches!(stands(&one.target), Ok(true)));
             let gone: Vec<_> = gone.map(|one| one.id).collect();
             self.directories_are(&gone, State::Planned)?;
             if is_stopped() {

@@ -1,6 +1,7 @@
 //! The copy engine: workers that take small files by the batch, and large ones by the piece.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,6 +16,7 @@ use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
+use crate::leaves::{Leaf, fitting};
 use crate::looking::Stamp;
 use crate::options::{Options, Verify};
 use crate::parts::not_removed;
@@ -173,6 +175,8 @@ pub(crate) struct Run<'a> {
     pub(crate) owner: Owner,
     /// Directories that were made now: nothing stands in them.
     pub(crate) fresh: HashSet<i64>,
+    /// Those of them that are filled under another name.
+    pub(crate) leaves: BTreeMap<i64, Leaf>,
     pub(crate) striping: Striping,
     batch_files: u64,
     queue: Mutex<Queue>,
@@ -210,6 +214,9 @@ pub fn carry_out(
     );
     journal.keep_pieces_of(&cut)?;
     let compared = journal.take_compared();
+    if compared.is_none() {
+        journal.take_leaves_apart(&options.tag)?;
+    }
     let stop = Stop::of(cancelled, journal.is_cancelled()?);
     let (until, ended) = channel::<()>();
     std::thread::scope(|scope| {
@@ -245,11 +252,12 @@ fn move_all(
     options: &Options,
     on: On,
     stop: &Stop,
-    compared: Option<Compared>,
+    mut compared: Option<Compared>,
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
     let mut run = Run::new(journal, options, on, stop);
     // Before directories are made in those that were looked into, or anew for those that are gone.
+    let leaves = compared.as_mut().map(|seen| take(&mut seen.leaves));
     run.place_what_is_there(compared)?;
     // Before anything else changes, so that it need not be counted again.
     let counts = journal.counts()?;
@@ -258,7 +266,10 @@ fn move_all(
     }
     let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
-    run.fresh = directories::make(journal, stop)?;
+    let leaves = leaves.unwrap_or_default();
+    run.leaves = fitting(leaves, options, run.batch_files, BATCH_BYTES_MAX);
+    run.fresh = directories::make(journal, stop, &run.leaves)?;
+    run.leaves.retain(|id, _| run.fresh.contains(id));
     std::thread::scope(|scope| {
         let start = |_: &usize| {
             let builder = Builder::new();
@@ -287,6 +298,7 @@ impl<'a> Run<'a> {
             rate: options.bytes_per_s_max.map(Rate::new),
             owner: Owner::of_ours(),
             fresh: HashSet::new(),
+            leaves: BTreeMap::new(),
             batch_files: BATCH_FILES_MIN,
             striping: Striping::default(),
             queue: Mutex::default(),
@@ -460,14 +472,20 @@ impl<'a> Run<'a> {
             true => self.options.piece_bytes.min(BATCH_BYTES_MAX),
             false => self.options.piece_bytes,
         };
-        let items = self.journal.items_after(queue.last, limit)?;
+        let mut items = self.journal.items_after(queue.last, limit)?;
         queue.is_exhausted = items.len() < limit;
+        self.add_rest_of_leaf(&mut items)?;
         let mut small = Vec::new();
         let mut small_bytes = 0;
         let mut begun = Vec::new();
         for item in items {
             let is_large = item.size_bytes > most_in_batch;
-            if !is_large && small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX {
+            let is_begun = self.leaves.contains_key(&item.directory)
+                && small
+                    .last()
+                    .is_some_and(|last: &Item| last.directory == item.directory);
+            let is_full = small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX;
+            if !is_large && is_full && !is_begun {
                 queue.is_exhausted = false;
                 break;
             }

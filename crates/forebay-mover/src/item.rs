@@ -1,11 +1,12 @@
 //! One file or link on its way, and what can be said of its failure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use forebay_host::files::{self, Kind, Status};
 
 use crate::journal::State;
-use crate::parts::is_part;
+use crate::parts::{is_part, temporary};
 
 /// Kinds of entries in the journal.
 pub(crate) const FILE: i64 = 0;
@@ -28,6 +29,18 @@ pub(crate) struct Item {
     pub(crate) checksum: Option<u64>,
     /// The directory is no tree's: its source was named itself, and links to it are followed.
     pub(crate) is_named: bool,
+    /// Its directory, while that is filled under another name.
+    pub(crate) filled: Option<Arc<Path>>,
+}
+
+impl Item {
+    /// Where it is written before it stands at its place.
+    pub(crate) fn part(&self, tag: &str) -> PathBuf {
+        match (&self.filled, self.target.file_name()) {
+            (Some(filled), Some(name)) => filled.join(name),
+            _ => temporary(&self.target, tag, self.id),
+        }
+    }
 }
 
 /// Time of modification in nanoseconds since 1970; only whether two are the same matters.
@@ -140,8 +153,9 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
 
 /// A temporary name says nothing to whoever reads it.
 fn gone(path: &Path) -> String {
-    match path.parent() {
-        Some(target) if is_part(path) => {
+    let part = path.ancestors().find(|path| is_part(path));
+    match part.and_then(Path::parent) {
+        Some(target) => {
             format!("{}, or what was in it, has vanished", target.display())
         }
         _ => format!("{} has vanished", path.display()),

@@ -2,7 +2,8 @@
 //!
 //! Each file is a small state machine in the journal. Whatever ends the process, the next one goes on
 //! where it was: every step can be done twice. A file appears under its name only when it is whole: it is
-//! written beside its place under a temporary name, given its attributes, synced if asked, and renamed.
+//! written beside its place under a temporary name, given its attributes, synced if asked, and renamed; new
+//! directories of few small files are, as a whole.
 //! What stood there before is replaced in that one step. A file that fails does not stop the others; it is
 //! listed.
 
@@ -18,6 +19,7 @@ mod hard_links;
 mod item;
 mod journal;
 mod large;
+mod leaves;
 mod left_out;
 mod looking;
 mod missing;

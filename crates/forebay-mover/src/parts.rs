@@ -45,6 +45,16 @@ impl Journal {
                 Err(error) => failed.push(error),
             }
         }
+        self.each_filled(tag, &mut |_, filled| {
+            match files::kinds_in(filled).and_then(|inside| {
+                files::remove_tree(filled)?;
+                Ok(inside.len())
+            }) {
+                Ok(files) => removed += files,
+                Err(error) => failed.push(error),
+            }
+            Ok(())
+        })?;
         Ok((removed, failed))
     }
 
@@ -85,7 +95,7 @@ impl Run<'_> {
         if item.state == State::Planned {
             return; // it was not begun
         }
-        let part = temporary(&item.target, &self.options.tag, item.id);
+        let part = item.part(&self.options.tag);
         if files::status_of_name(&part).is_ok() {
             self.take_away(&part);
         }

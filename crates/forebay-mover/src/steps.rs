@@ -65,6 +65,7 @@ fn item(row: &Row) -> rusqlite::Result<Item> {
         is_named: !row.get::<_, bool>(9)?,
         modified_ns: row.get(10)?,
         checksum: row.get::<_, Option<i64>>(11)?.map(i64::cast_unsigned),
+        filled: None,
     })
 }
 
@@ -196,6 +197,18 @@ impl Journal {
             let rows = statement.query_map([], |row| {
                 Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?)))
             })?;
+            rows.collect()
+        })
+    }
+
+    /// Files of one directory that may have a temporary name: number and name.
+    pub(crate) fn names_in_hand(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, name FROM entry WHERE place = (SELECT place FROM directory WHERE id = ?1) \
+                 AND directory = ?1 AND state BETWEEN 1 AND 3",
+            )?;
+            let rows = statement.query_map([directory], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
             rows.collect()
         })
     }

@@ -1,0 +1,260 @@
+//! A new directory of few small files is filled under another name, and appears as a whole.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, What, carry_out};
+
+const FILES: usize = 20;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    /// Directories below a source, with so many files in each of them.
+    fn new(directories: &[(&str, usize)]) -> Self {
+        let place = Self(tempfile::tempdir().expect("tempdir"));
+        for (directory, files) in directories {
+            let directory = place.path("in").join(directory);
+            fs::create_dir_all(&directory).expect("mkdir");
+            for number in 0..*files {
+                fs::write(directory.join(number.to_string()), "content").expect("write");
+            }
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn planned(&self, transfers: &[(&str, &str)]) -> Journal {
+        let transfers: Vec<_> = transfers
+            .iter()
+            .map(|(source, target)| Transfer {
+                what: What::Directory,
+                source: self.path(source),
+                target: self.path(target),
+            })
+            .collect();
+        let journal = Journal::open(&self.path("journal")).expect("journal");
+        journal.plan(&transfers).expect("planned");
+        journal
+    }
+
+    fn moved(&self, on: &(dyn Fn(Did) + Sync)) -> Moved {
+        carry_out(
+            &self.planned(&[("in", "out")]),
+            &Options::of("7"),
+            on,
+            &|| false,
+        )
+        .expect("carried out")
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let found = fs::read_dir(directory).expect("listed");
+    let mut names: Vec<_> = found
+        .map(|one| one.expect("entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn is_aside(name: &str) -> bool {
+    name.starts_with(".forebay-7-") && name.ends_with(".dir.part")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("there").permissions().mode() & 0o7777
+}
+
+#[test]
+fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
+    // More than go in one batch, so that batches end in the midst of directories.
+    let directories = ["a", "b", "c", "d", "e", "f"];
+    let place = Place::new(&directories.map(|name| (name, FILES)));
+    symlink("0", place.path("in/a/to 0")).expect("linked");
+    fs::set_permissions(place.path("in/a"), fs::Permissions::from_mode(0o1715)).expect("chmod");
+    let asides = AtomicU64::new(0);
+    let on = |did| {
+        if !matches!(did, Did::Bytes(_)) {
+            return;
+        }
+        for name in names(&place.path("out")) {
+            let inside = place.path("out").join(&name);
+            if is_aside(&name) {
+                asides.fetch_add(1, Ordering::Relaxed);
+                // Another thread may give it its name while we look.
+                let aside = fs::metadata(inside).map(|found| found.permissions().mode());
+                assert!(
+                    aside.is_ok_and(|mode| mode & 0o777 == 0o700)
+                        || !place.path("out").join(&name).exists()
+                );
+            } else {
+                assert!(names(&inside).len() >= FILES, "{name} is half");
+            }
+        }
+    };
+    let moved = place.moved(&on);
+    assert!(asides.into_inner() > 0);
+    assert!(
+        moved.counts.is_complete() && moved.files == 121,
+        "{moved:?}"
+    );
+    assert_eq!(names(&place.path("out")), directories);
+    assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
+    assert_eq!(mode(&place.path("out/a")), 0o1715);
+}
+
+#[test]
+fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_they_are() {
+    let place = Place::new(&[("few", 8), ("many", 33), ("deep", 9), ("deep/below", 0)]);
+    fs::create_dir(place.path("in/linked")).expect("mkdir");
+    for number in 0..9 {
+        let name = place.path(&format!("in/linked/{number}"));
+        fs::write(name, "content").expect("write");
+    }
+    fs::hard_link(place.path("in/linked/0"), place.path("in/linked/again")).expect("linked");
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            let names = names(&place.path("out"));
+            assert_eq!(names, ["deep", "few", "linked", "many"]);
+        }
+    };
+    let moved = place.moved(&on);
+    assert!(moved.counts.is_complete() && moved.files == 60, "{moved:?}");
+}
+
+#[test]
+fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
+    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            once.call_once(|| {
+                fs::create_dir(place.path("out/a")).expect("made");
+                fs::write(place.path("out/a/other"), "precious").expect("written");
+                fs::write(place.path("out/a/3"), "older").expect("written");
+            });
+        }
+    };
+    let moved = place.moved(&on);
+    assert!(moved.counts.is_complete() && moved.failures.is_empty());
+    assert_eq!(names(&place.path("out")), ["a"]);
+    assert_eq!(names(&place.path("out/a")).len(), FILES + 1);
+    let read = |name| fs::read_to_string(place.path(name)).expect("read");
+    assert_eq!(
+        (read("out/a/other"), read("out/a/3")),
+        ("precious".into(), "content".into())
+    );
+}
+
+#[test]
+fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
+    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            once.call_once(|| fs::write(place.path("out/a"), "precious").expect("written"));
+        }
+    };
+    let moved = place.moved(&on);
+    assert_eq!(moved.failures.len(), FILES + 1, "{:?}", moved.failures);
+    assert_eq!(names(&place.path("out")), ["a"]);
+    let kept = fs::read_to_string(place.path("out/a")).expect("read");
+    assert_eq!(kept, "precious");
+    fs::remove_file(place.path("out/a")).expect("removed");
+    let journal = Journal::open(&place.path("journal")).expect("journal");
+    journal.retry(&|_| true).expect("ready");
+    let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(names(&place.path("out/a")).len(), FILES);
+}
+
+#[test]
+fn one_whose_files_have_all_failed_arrives_empty() {
+    let (place, once) = (Place::new(&[("a", FILES), ("b", FILES)]), Once::new());
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            once.call_once(|| {
+                for name in names(&place.path("in/b")) {
+                    fs::remove_file(place.path("in/b").join(name)).expect("removed");
+                }
+            });
+        }
+    };
+    let one = Options {
+        workers: 1,
+        ..Options::of("7")
+    };
+    let moved =
+        carry_out(&place.planned(&[("in", "out")]), &one, &on, &|| false).expect("carried out");
+    assert!(!moved.failures.is_empty() && moved.files + moved.failures.len() as u64 == 40);
+    assert_eq!(names(&place.path("out")), ["a", "b"]);
+}
+
+#[test]
+fn two_sources_for_one_directory_both_arrive() {
+    let place = Place::new(&[("in/a", FILES), ("other/a", 0)]);
+    for number in 0..FILES {
+        let name = place.path(&format!("in/other/a/more {number}"));
+        fs::write(name, "content").expect("written");
+    }
+    let journal = place.planned(&[("in/in", "out"), ("in/other", "out")]);
+    let moved = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(
+        moved.counts.is_complete() && moved.failures.is_empty(),
+        "{moved:?}"
+    );
+    assert_eq!(names(&place.path("out")), ["a"]);
+    assert_eq!(names(&place.path("out/a")).len(), 2 * FILES);
+}
+
+/// As a process would be killed when half of its files are copied.
+fn killed(place: &Place) -> Journal {
+    let journal = place.planned(&[("in", "out")]);
+    let copied = AtomicU64::new(0);
+    let on = |did| {
+        let is_copied = matches!(did, Did::Bytes(_));
+        assert!(
+            !is_copied || copied.fetch_add(1, Ordering::Relaxed) < 10,
+            "killed"
+        );
+    };
+    let one = Options {
+        workers: 1,
+        ..Options::of("7")
+    };
+    let run = AssertUnwindSafe(|| carry_out(&journal, &one, &on, &|| false));
+    catch_unwind(run).expect_err("it was to end half way");
+    assert!(names(&place.path("out")).iter().any(|name| is_aside(name)));
+    journal
+}
+
+#[test]
+fn whoever_goes_on_after_a_kill_leaves_nothing_of_it() {
+    let place = Place::new(&[("a", FILES)]);
+    let journal = killed(&place);
+    let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(names(&place.path("out")), ["a"]);
+    assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
+}
+
+#[test]
+fn what_a_killed_staging_has_left_of_it_is_taken_away() {
+    let place = Place::new(&[("a", FILES)]);
+    let journal = killed(&place);
+    assert_eq!(journal.remove_parts("another").expect("looked"), 0);
+    journal.take_away_half_done("7").expect("taken away");
+    assert!(names(&place.path("out")).is_empty());
+    let counts = journal.counts().expect("counts");
+    assert_eq!(counts.of(State::Planned).files, FILES as u64);
+    let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
+}
