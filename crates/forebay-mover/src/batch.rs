@@ -26,8 +26,8 @@ pub(crate) const TOGETHER: usize = 9;
 pub(crate) const OURS_ALONE: u32 = 0o600;
 
 /// A file that is whole, but may not stand under its name yet.
-struct Written {
-    item: Item,
+pub(crate) struct Written {
+    pub(crate) item: Item,
     /// None: it does.
     temporary: Option<PathBuf>,
     checksum: Option<u64>,
@@ -155,7 +155,7 @@ impl Run<'_> {
             self.journal
                 .done(&steps(&written, State::Verified, false))?;
         }
-        self.place_leaves(filled)?;
+        self.place_leaves(filled, &written)?;
         self.place(written, &arrived(filled), &syncing)
     }
 
@@ -167,7 +167,7 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let mut placed = Vec::with_capacity(written.len());
         for one in written {
-            let has_arrived = arrived.contains(&one.item.directory);
+            let has_arrived = one.item.filled.is_some() && arrived.contains(&one.item.directory);
             let renamed = match one.temporary.as_ref().filter(|_| !has_arrived) {
                 Some(temporary) => self.put_in_place(temporary, &one.item.target),
                 None => Ok(()),
@@ -296,7 +296,7 @@ impl Run<'_> {
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
-        let is_fresh = self.fresh.contains(&item.directory);
+        let is_fresh = self.is_fresh(item);
         if !is_fresh && self.is_there(item, &source, &status, block)? {
             syncing.there(item)?;
             self.drop_part(item);
@@ -328,6 +328,7 @@ impl Run<'_> {
         let is_direct = made.is_some();
         let target = match made {
             Some(target) => target,
+            None if item.filled.is_some() => files::make_file(&temporary, mode)?,
             None => self.make_part(&temporary, mode)?,
         };
         let path = if is_direct { &item.target } else { &temporary };
@@ -428,7 +429,7 @@ impl Run<'_> {
     /// Its size, if names alone tell that it is at its place already: a tree that is staged again is mostly
     /// such files.
     fn is_there_unopened(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<u64>, Reason> {
-        if self.options.checksum || self.fresh.contains(&item.directory) {
+        if self.options.checksum || self.is_fresh(item) {
             return Ok(None);
         }
         let Some(standing) = standing(&item.target)? else {
@@ -495,8 +496,9 @@ impl Run<'_> {
             return Ok(None);
         }
         let temporary = item.part(&self.options.tag);
+        let status = files::status_of_name(&item.source)?; // before there is anything that would stay
         match files::make_link(&leads_to, &temporary) {
-            Err(error) if error.is_not_found() => {
+            Err(error) if error.is_not_found() && item.filled.is_none() => {
                 files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
                 files::make_link(&leads_to, &temporary)?;
             }
@@ -506,7 +508,6 @@ impl Run<'_> {
             }
             made => made?,
         }
-        let status = files::status_of_name(&item.source)?;
         if let Some((owner, group)) = self.owner.given(&status)
             && files::set_owner_of_name(&temporary, owner, group).is_err()
             && !self

@@ -8,11 +8,10 @@ use forebay_host::files::{self, Kind, Status};
 use crate::engine::{Run, Stop};
 use crate::item::Reason;
 use crate::journal::State;
-use crate::leaves::Leaf;
 use crate::steps::Directory;
 use crate::{Error, Journal};
 
-pub(crate) const ROWS: usize = 4096;
+const ROWS: usize = 4096;
 /// Mode of a directory that is filled, or what its own lacks of it.
 pub(crate) const FILLED: u32 = 0o700;
 
@@ -24,7 +23,7 @@ pub(crate) const FILLED: u32 = 0o700;
 pub(crate) fn make(
     journal: &Journal,
     stop: &Stop,
-    leaves: &BTreeMap<i64, Leaf>,
+    leaves: &BTreeMap<i64, u64>,
 ) -> Result<HashSet<i64>, Error> {
     let mut fresh = HashSet::new();
     let mut last = 0;
@@ -87,7 +86,7 @@ fn stands(target: &Path) -> Result<bool, Reason> {
 }
 
 /// One that we have made may have a mode by now under which we can put nothing into it.
-fn open_again(target: &Path) -> Result<(), Reason> {
+pub(crate) fn open_again(target: &Path) -> Result<(), Reason> {
     let Status { kind, mode, .. } = files::status_of_name(target)?; // what a link leads to is not ours
     if kind == Kind::Directory && mode & FILLED != FILLED {
         files::set_mode(target, mode | FILLED)?;

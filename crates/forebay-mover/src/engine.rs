@@ -1,7 +1,6 @@
 //! The copy engine: workers that take small files by the batch, and large ones by the piece.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,9 +15,9 @@ use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
-use crate::leaves::{Leaf, fitting};
+use crate::leaves::Leaf;
 use crate::looking::Stamp;
-use crate::options::{Options, Verify};
+use crate::options::{Options, Placing, Verify};
 use crate::parts::not_removed;
 use crate::rate::Rate;
 use crate::steps::Step;
@@ -173,10 +172,12 @@ pub(crate) struct Run<'a> {
     stop: &'a Stop<'a>,
     pub(crate) rate: Option<Rate>,
     pub(crate) owner: Owner,
-    /// Directories that were made now: nothing stands in them.
+    /// Directories that were not there: nothing stands in them, once they are made.
     pub(crate) fresh: HashSet<i64>,
-    /// Those of them that are filled under another name.
-    pub(crate) leaves: BTreeMap<i64, Leaf>,
+    /// Those of them that are filled under another name, and how many files go into each.
+    pub(crate) leaves: BTreeMap<i64, u64>,
+    /// As far as we know.
+    pub(crate) may_rename_leaves: AtomicBool,
     pub(crate) striping: Striping,
     batch_files: u64,
     queue: Mutex<Queue>,
@@ -252,12 +253,11 @@ fn move_all(
     options: &Options,
     on: On,
     stop: &Stop,
-    mut compared: Option<Compared>,
+    compared: Option<Compared>,
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
     let mut run = Run::new(journal, options, on, stop);
     // Before directories are made in those that were looked into, or anew for those that are gone.
-    let leaves = compared.as_mut().map(|seen| take(&mut seen.leaves));
     run.place_what_is_there(compared)?;
     // Before anything else changes, so that it need not be counted again.
     let counts = journal.counts()?;
@@ -266,8 +266,10 @@ fn move_all(
     }
     let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
-    let leaves = leaves.unwrap_or_default();
-    run.leaves = fitting(leaves, options, run.batch_files, BATCH_BYTES_MAX);
+    if options.placing == Placing::Renamed && counts.open().files > 0 {
+        let most = Leaf::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
+        run.leaves = journal.leaves(&most)?;
+    }
     run.fresh = directories::make(journal, stop, &run.leaves)?;
     run.leaves.retain(|id, _| run.fresh.contains(id));
     std::thread::scope(|scope| {
@@ -299,6 +301,7 @@ impl<'a> Run<'a> {
             owner: Owner::of_ours(),
             fresh: HashSet::new(),
             leaves: BTreeMap::new(),
+            may_rename_leaves: AtomicBool::new(true),
             batch_files: BATCH_FILES_MIN,
             striping: Striping::default(),
             queue: Mutex::default(),

@@ -7,6 +7,7 @@ use crate::batch::Syncing;
 use crate::engine::Run;
 use crate::item::Reason;
 use crate::journal::State;
+use crate::parts::temporary;
 use crate::steps::{HardLink, Step};
 
 const ROWS: usize = 2048;
@@ -72,7 +73,7 @@ impl Run<'_> {
             self.drop_part(item);
             return Ok(true);
         }
-        let temporary = item.part(&self.options.tag);
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut made = files::make_hard_link(&link.first, &temporary);
         if made
             .as_ref()

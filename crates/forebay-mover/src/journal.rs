@@ -16,7 +16,6 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, params};
 
 use crate::counts::Counted;
 use crate::hand::LOCK_END;
-use crate::leaves::Leaf;
 use crate::looking::Stamp;
 use crate::shortage::Shortage;
 use crate::{Counts, Error, Failure, Planned};
@@ -98,8 +97,6 @@ pub(crate) struct Compared {
     pub(crate) file_systems: BTreeMap<u64, PathBuf>,
     /// How each directory was before it was looked into, by its number.
     pub(crate) directories: BTreeMap<i64, Stamp>,
-    /// Those that can be filled under another name, by their number.
-    pub(crate) leaves: BTreeMap<i64, Leaf>,
 }
 
 /// A journal that is open.
@@ -370,12 +367,6 @@ impl Journal {
             let file_system = compared.file_systems.entry(stamp.device);
             file_system.or_insert_with(target);
             compared.directories.entry(directory).or_insert(stamp);
-        }
-    }
-
-    pub(crate) fn has_leaves(&self, leaves: Vec<(i64, Leaf)>) {
-        if let Some(compared) = &mut *self.comparing() {
-            compared.leaves.extend(leaves);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::engine::{Did, Run, Task};
 use crate::item::{Item, Reason, is_untouched};
 use crate::journal::State;
 use crate::options::Verify;
+use crate::parts::temporary;
 use crate::steps::Step;
 
 /// A file between its first and its last byte.
@@ -149,7 +150,7 @@ impl Run<'_> {
             (self.on)(Did::Passed(status.size_bytes));
             return Ok(None);
         }
-        let temporary = item.part(&self.options.tag);
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut checksums: BTreeMap<_, _> =
             self.journal.pieces(item.id, &status)?.into_iter().collect();
         let left = (!checksums.is_empty()).then(|| open_part(&temporary).ok());

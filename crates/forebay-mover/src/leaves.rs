@@ -4,38 +4,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use forebay_host::files::{self, Kind, Status};
+use forebay_host::files::{self, Kind};
+use rusqlite::{Connection, params};
 
-use crate::batch::TOGETHER;
-use crate::directories::{FILLED, ROWS, make_one};
+use crate::batch::{TOGETHER, Written};
+use crate::directories::{FILLED, make_one, open_again};
 use crate::engine::Run;
 use crate::item::Item;
-use crate::options::{Options, Placing};
+use crate::journal::path_at;
 use crate::parts::{not_removed, temporary};
-use crate::steps::Directory;
+use crate::planning::bytes;
 use crate::{Error, Journal};
 
-/// What is in such a directory: as many files and links, all of them bytes, and the largest.
+/// As in `limits.h`, with the zero at the end; and the longest name.
+const PATH_MAX: usize = 4096;
+const NAME_MAX: usize = 255;
+
+/// What of a directory is to be moved.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Leaf {
     pub(crate) files: u64,
-    bytes: u64,
-    largest_bytes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) largest_bytes: u64,
+    /// How often the journal comes to it, by the numbers of its entries.
+    times: u64,
 }
 
 impl Leaf {
-    /// With one more in it. None: then it cannot be filled under another name.
-    pub(crate) fn with(mut self, status: &Status) -> Option<Self> {
-        match status.kind {
-            Kind::Other => return Some(self), // it is refused
-            Kind::File if status.links > 1 => return None,
-            _ => {}
+    pub(crate) fn most(files: u64, bytes: u64, largest_bytes: u64) -> Self {
+        Self {
+            files,
+            bytes,
+            largest_bytes,
+            times: 1,
         }
-        self.files += 1;
-        self.bytes = self.bytes.saturating_add(status.size_bytes);
-        self.largest_bytes = self.largest_bytes.max(status.size_bytes);
-        Some(self)
     }
 
     /// Does it all go in one batch, and is it worth it?
@@ -43,26 +47,8 @@ impl Leaf {
         (TOGETHER as u64..=most.files).contains(&self.files)
             && self.bytes <= most.bytes
             && self.largest_bytes <= most.largest_bytes
+            && self.times == most.times
     }
-}
-
-/// Those that one batch takes as a whole.
-pub(crate) fn fitting(
-    mut leaves: BTreeMap<i64, Leaf>,
-    options: &Options,
-    most_files: u64,
-    most_bytes: u64,
-) -> BTreeMap<i64, Leaf> {
-    if options.placing == Placing::Direct {
-        return BTreeMap::new(); // nothing has another name there
-    }
-    let most = Leaf {
-        files: most_files,
-        bytes: most_bytes,
-        largest_bytes: options.piece_bytes,
-    };
-    leaves.retain(|_, leaf| leaf.fits(&most));
-    leaves
 }
 
 /// The name under which the directory with this number is filled on its way to `target`.
@@ -80,6 +66,12 @@ pub(crate) struct Filled {
 }
 
 impl Run<'_> {
+    /// Nothing stood in the directory of this when it was made for it.
+    pub(crate) fn is_fresh(&self, item: &Item) -> bool {
+        let is_made = item.filled.is_some() || !self.leaves.contains_key(&item.directory);
+        is_made && self.fresh.contains(&item.directory)
+    }
+
     /// Makes those of the directories of these that are filled under another name, or, where that does not go, under
     /// their own.
     ///
@@ -94,7 +86,9 @@ impl Run<'_> {
             };
             let target = first.target.parent().unwrap_or(Path::new("/")).to_owned();
             let aside = aside(&target, &self.options.tag, first.directory);
-            if files::make_directory(&aside, FILLED).is_err() {
+            let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
+            let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
+            if !is_short || !may_rename || files::make_directory(&aside, FILLED).is_err() {
                 self.make_leaf(first.directory, &target)?;
                 continue;
             }
@@ -112,19 +106,41 @@ impl Run<'_> {
         Ok(filled)
     }
 
-    /// Gives those their names that have them not yet: their files need none any more. Where something has that name by
-    /// now, each file goes into it by itself.
+    /// Gives those their names in which there is what was written and nothing else: their files need none any more.
+    /// Otherwise, and where something has that name by now, each file goes there by itself, so that it is told of if it
+    /// has vanished.
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn place_leaves(&self, filled: &mut [Filled]) -> Result<(), Error> {
-        for one in filled.iter_mut().filter(|one| !one.has_arrived) {
-            match files::rename_anew(&one.aside, &one.target) {
-                Ok(()) => one.has_arrived = true,
-                Err(_) => self.make_leaf(one.directory, &one.target)?,
+    pub(crate) fn place_leaves(
+        &self,
+        filled: &mut [Filled],
+        written: &[Written],
+    ) -> Result<(), Error> {
+        let mut whole = BTreeMap::new();
+        for item in written.iter().map(|one| &one.item) {
+            *whole.entry(item.directory).or_insert(0) += usize::from(item.filled.is_some());
+        }
+        for one in filled {
+            let written = whole.get(&one.directory).copied().unwrap_or(0);
+            if files::names_in(&one.aside).is_ok_and(|names| names.len() == written) {
+                self.place_leaf(one);
+            }
+            if !one.has_arrived {
+                self.make_leaf(one.directory, &one.target)?;
             }
         }
         Ok(())
+    }
+
+    fn place_leaf(&self, one: &mut Filled) {
+        match files::rename_directory_anew(&one.aside, &one.target) {
+            Ok(()) => one.has_arrived = true,
+            Err(error) if error.is_denied() => {
+                self.may_rename_leaves.store(false, Ordering::Relaxed);
+            }
+            Err(_) => {} // each of its files says why, if it still does not go
+        }
     }
 
     /// Under its own name.
@@ -135,16 +151,24 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing of these stays behind, unless we were stopped: then whoever stops us takes it away.
+    /// Nothing of these stays behind; but if we were stopped, whoever stops us takes away what is in them.
     ///
     /// # Errors
     /// If the journal cannot be written.
     pub(crate) fn end_leaves(&self, filled: &mut [Filled]) -> Result<(), Error> {
-        if !self.is_stopped() {
-            self.place_leaves(filled)?; // those of which all has failed
-        }
-        for one in filled.iter().filter(|one| !one.has_arrived) {
-            match files::remove_empty(&one.aside) {
+        for one in filled.iter_mut().filter(|one| !one.has_arrived) {
+            let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
+            if self.is_stopped() && !is_empty {
+                continue;
+            }
+            if is_empty {
+                self.place_leaf(one);
+            }
+            if one.has_arrived {
+                continue;
+            }
+            self.make_leaf(one.directory, &one.target)?;
+            match files::remove_tree(&one.aside) {
                 Err(error) if !error.is_absent() => self.note(&not_removed(&error), &one.aside),
                 _ => {}
             }
@@ -153,22 +177,21 @@ impl Run<'_> {
     }
 
     /// Of a directory that is filled under another name all that is in it goes into one batch.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
     pub(crate) fn add_rest_of_leaf(&self, items: &mut Vec<Item>) -> Result<(), Error> {
-        let Some(last) = items.last() else {
+        let Some((id, directory)) = items.last().map(|last| (last.id, last.directory)) else {
             return Ok(());
         };
-        let (id, directory) = (last.id, last.directory);
-        let Some(leaf) = self.leaves.get(&directory) else {
+        let Some(files) = self.leaves.get(&directory) else {
             return Ok(());
         };
-        let is_of_it = |item: &&Item| item.directory == directory;
-        let taken = items.iter().rev().take_while(is_of_it).count();
-        let left = usize::try_from(leaf.files).unwrap_or(usize::MAX) - taken;
+        let is_of_it = |item: &Item| item.directory == directory;
+        let taken = items.iter().rev().take_while(|item| is_of_it(item)).count();
+        let left = usize::try_from(*files).map_or(0, |files| files.saturating_sub(taken));
         let rest = self.journal.items_after(id, left)?;
-        items.extend(
-            rest.into_iter()
-                .take_while(|item| item.directory == directory),
-        );
+        items.extend(rest.into_iter().take_while(is_of_it));
         Ok(())
     }
 }
@@ -180,47 +203,92 @@ pub(crate) fn arrived(filled: &[Filled]) -> BTreeSet<i64> {
 }
 
 impl Journal {
-    /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
-    /// with it.
-    pub(crate) fn take_leaves_apart(&self, tag: &str) -> Result<(), Error> {
-        self.each_filled(tag, &mut |directory, filled| {
-            let made = make_one(&directory.target).is_ok(); // if not, whoever goes on is told why
-            for (id, name) in self.names_in_hand(directory.id)? {
-                let target = directory.target.join(&name);
-                let part = temporary(&target, tag, id);
-                if made
-                    && let Err(error) = files::rename(&filled.join(&name), &part)
-                    && !error.is_absent()
-                {
-                    self.add_note(&not_removed(&error), 1, &part)?;
+    /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
+    /// place or one below it, and none is the one that was named itself, beside which nothing is to appear.
+    pub(crate) fn leaves(&self, most: &Leaf) -> Result<BTreeMap<i64, u64>, Error> {
+        self.with(|connection| {
+            let mut fitting = in_directories(connection)?;
+            fitting.retain(|_, leaf| leaf.fits(most));
+            let mut leaves = BTreeMap::new();
+            let mut select = connection.prepare(
+                "SELECT d.id, p.path FROM directory d JOIN place p ON p.id = d.place WHERE d.is_of_tree AND d.state < 2 \
+                 AND d.place NOT IN (SELECT place FROM directory GROUP BY place HAVING count(*) > 1)",
+            )?;
+            let mut look = connection.prepare(
+                "SELECT EXISTS (SELECT 1 FROM place WHERE path = ?1) \
+                 AND NOT EXISTS (SELECT 1 FROM place WHERE path > ?2 AND path < ?3)",
+            )?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                let Some(leaf) = fitting.get(&row.get(0)?) else {
+                    continue;
+                };
+                let place = path_at(row, 1)?;
+                let Some(parent) = place.parent() else {
+                    continue;
+                };
+                // What is below it begins with its path and a slash; '0' comes right after that.
+                let [from, to] = [b"/", b"0"].map(|end| [bytes(&place), end].concat());
+                if look.query_row(params![bytes(parent), from, to], |row| row.get(0))? {
+                    leaves.insert(row.get(0)?, leaf.files);
                 }
             }
-            match files::remove_tree(filled) {
-                Err(error) => self.add_note(&not_removed(&error), 1, filled),
-                Ok(()) => Ok(()),
-            }
+            Ok(leaves)
         })
     }
 
-    /// Directories that a killed staging was filling under another name, and that name.
-    pub(crate) fn each_filled(
-        &self,
-        tag: &str,
-        act: &mut dyn FnMut(&Directory, &Path) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut last = i64::MAX;
-        loop {
-            let found = self.directories_made_before(last, ROWS)?;
-            let Some(end) = found.last() else {
-                return Ok(());
-            };
-            last = end.id;
-            for directory in &found {
-                let aside = aside(&directory.target, tag, directory.id);
-                if files::status_of_name(&aside).is_ok() {
-                    act(directory, &aside)?;
+    /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
+    /// with it, or is copied again.
+    pub(crate) fn take_leaves_apart(&self, tag: &str) -> Result<(), Error> {
+        for (directory, target, filled) in self.filled(tag)? {
+            let made = make_one(&target).and_then(|_| open_again(&target));
+            if made.is_ok() {
+                for (id, name) in self.names_in_hand(directory)? {
+                    let part = temporary(&target.join(&name), tag, id);
+                    files::rename(&filled.join(&name), &part).ok();
                 }
             }
+            if let Err(error) = files::remove_tree(&filled) {
+                self.add_note(&not_removed(&error), 1, &filled)?;
+            }
         }
+        Ok(())
     }
+
+    /// Directories that a killed staging was filling under another name: number, target, and that name.
+    pub(crate) fn filled(&self, tag: &str) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
+        let begun: Vec<(i64, PathBuf)> = self.with(|connection| {
+            let mut select = connection.prepare(
+                "SELECT id, target FROM directory WHERE is_made AND state IN (1, 5) \
+                 AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))",
+            )?;
+            let rows = select.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
+            rows.collect()
+        })?;
+        let aside = |(id, target): (i64, PathBuf)| {
+            let aside = aside(&target, tag, id);
+            let is_there = files::status_of_name(&aside).is_ok_and(|it| it.kind == Kind::Directory);
+            is_there.then_some((id, target, aside))
+        };
+        Ok(begun.into_iter().filter_map(aside).collect())
+    }
+}
+
+/// What is to be moved, by the numbers of the directories that it is in.
+fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Leaf>> {
+    let mut found: BTreeMap<i64, Leaf> = BTreeMap::new();
+    let mut last = None;
+    let mut select = connection.prepare(
+        "SELECT directory, size_bytes FROM entry WHERE state < 4 AND link_of IS NULL ORDER BY id",
+    )?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let (directory, size_bytes) = (row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned());
+        let leaf = found.entry(directory).or_default();
+        leaf.files += 1;
+        leaf.bytes = leaf.bytes.saturating_add(size_bytes);
+        leaf.largest_bytes = leaf.largest_bytes.max(size_bytes);
+        leaf.times += u64::from(last.replace(directory) != Some(directory));
+    }
+    Ok(found)
 }

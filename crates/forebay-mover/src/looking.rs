@@ -10,7 +10,6 @@ use forebay_host::files::{self, Directory, Kind, Status};
 
 use crate::engine::Owner;
 use crate::item::{is_same, remedy};
-use crate::leaves::Leaf;
 use crate::{Failure, Transfer};
 
 /// Rows of one portion, which is written down in one transaction.
@@ -37,13 +36,6 @@ pub(crate) enum Row {
         status: Status,
         /// It stands at its target already, unchanged.
         is_there: bool,
-    },
-    /// All entries of a directory below the one that was named were found: no directory is among them, and no file with
-    /// several names.
-    Leaf {
-        /// Its number among those of this transfer.
-        directory: usize,
-        leaf: Leaf,
     },
     Refusal(Failure),
 }
@@ -127,38 +119,26 @@ impl Looking<'_> {
             Ok(opened) => opened,
             Err(error) => return self.refuse(&one.source, &error),
         };
-        let directory = self.directories - 1;
-        // The one that was named itself is not to appear beside itself under another name.
-        let mut leaf = (directory > 0).then(Leaf::default);
         for name in names {
             self.go_on()?;
             match opened.status_of_name(&name) {
                 _ if self.is_left_out(one, &name) => {}
-                Ok(status) if status.kind == Kind::Directory => {
-                    leaf = None;
-                    ahead.push(Ahead {
-                        source: one.source.join(&name),
-                        target: one.target.join(&name),
-                    });
-                }
+                Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
+                    source: one.source.join(&name),
+                    target: one.target.join(&name),
+                }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
-                Ok(status) => {
-                    leaf = leaf.and_then(|leaf| leaf.with(&status));
-                    self.push(Row::Entry {
-                        directory,
-                        name,
-                        source_name: None,
-                        status,
-                        is_there: false,
-                    })?;
-                }
+                Ok(status) => self.push(Row::Entry {
+                    directory: self.directories - 1,
+                    name,
+                    source_name: None,
+                    status,
+                    is_there: false,
+                })?,
                 Err(error) => self.refuse(&one.source.join(&name), &error)?,
             }
         }
-        match leaf {
-            Some(leaf) => self.push(Row::Leaf { directory, leaf }),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Each thing that is looked at may take long: a portion of them would be too much for whoever stops it.
@@ -232,7 +212,7 @@ pub(crate) fn compare(
                     let there = standing.as_ref();
                     *is_there = there.is_some_and(|there| there.holds(name, status, owner));
                 }
-                Row::Leaf { .. } | Row::Refusal(_) => {}
+                Row::Refusal(_) => {}
             }
         }
         if give.send(rows).is_err() {

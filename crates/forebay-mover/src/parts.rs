@@ -45,16 +45,13 @@ impl Journal {
                 Err(error) => failed.push(error),
             }
         }
-        self.each_filled(tag, &mut |_, filled| {
-            match files::kinds_in(filled).and_then(|inside| {
-                files::remove_tree(filled)?;
-                Ok(inside.len())
-            }) {
-                Ok(files) => removed += files,
+        for (_, _, filled) in self.filled(tag)? {
+            let inside = files::names_in(&filled).map_or(0, |names| names.len());
+            match files::remove_tree(&filled) {
+                Ok(()) => removed += inside,
                 Err(error) => failed.push(error),
             }
-            Ok(())
-        })?;
+        }
         Ok((removed, failed))
     }
 

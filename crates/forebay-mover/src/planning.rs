@@ -372,7 +372,6 @@ impl Writing<'_> {
         }
         let (generation, written) = (self.generation, &mut self.written);
         let mut there = Vec::new();
-        let mut leaves = Vec::new();
         self.journal.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
@@ -387,13 +386,11 @@ impl Writing<'_> {
                     Row::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;
                     }
-                    Row::Leaf { directory, leaf } => leaves.push((written[*directory].0, *leaf)),
                     Row::Refusal(failure) => refuse(&change, failure, false)?,
                 }
             }
             change.commit()
         })?;
-        self.journal.has_leaves(leaves);
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }
