@@ -29,7 +29,7 @@ pub(crate) const OURS_ALONE: u32 = 0o600;
 pub(crate) struct Written {
     pub(crate) item: Item,
     /// None: it does.
-    temporary: Option<PathBuf>,
+    pub(crate) temporary: Option<PathBuf>,
     checksum: Option<u64>,
     size_bytes: u64,
     was_there: bool,
@@ -119,7 +119,8 @@ impl Run<'_> {
         self.end_leaves(&mut filled)
     }
 
-    fn move_together(
+    /// Moves these, those of them that are to be filled so into directories that are.
+    pub(crate) fn move_together(
         &self,
         items: Vec<Item>,
         filled: &mut [Filled],

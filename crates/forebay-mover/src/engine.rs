@@ -15,7 +15,7 @@ use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
 use crate::large::Copying;
-use crate::leaves::Leaf;
+use crate::leaves::{IN_HAND, Leaf};
 use crate::looking::Stamp;
 use crate::options::{Options, Placing, Verify};
 use crate::parts::not_removed;
@@ -373,7 +373,7 @@ impl<'a> Run<'a> {
         let is_cut = self.is_stopped()
             && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
         if is_cut {
-            journal.put_down_without_parts(&self.options.tag)?;
+            journal.put_down_without_parts(&self.options.tag, IN_HAND)?;
         } else {
             // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
             self.finish_directories()?;

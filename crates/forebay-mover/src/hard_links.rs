@@ -5,7 +5,7 @@ use forebay_host::files;
 use crate::Error;
 use crate::batch::Syncing;
 use crate::engine::Run;
-use crate::item::Reason;
+use crate::item::{Item, Reason};
 use crate::journal::State;
 use crate::parts::temporary;
 use crate::steps::{HardLink, Step};
@@ -32,8 +32,7 @@ impl Run<'_> {
                 }
                 match self.make_hard_link(&link) {
                     Ok(true) => made.push(link.item),
-                    // It becomes a file of its own.
-                    Ok(false) => self.batch(vec![link.item], block)?,
+                    Ok(false) => self.make_file_of_its_own(link.item, block)?,
                     Err(reason) => self.has_failed(&link.item, reason)?,
                 }
             }
@@ -44,15 +43,15 @@ impl Run<'_> {
                 }
                 continue;
             }
-            let step = |id| Step {
-                id,
-                state: State::Placed,
-                checksum: None,
-            };
-            let steps: Vec<_> = made.iter().map(|item| step(item.id)).collect();
+            let steps: Vec<_> = made.iter().map(|item| step(item, State::Placed)).collect();
             self.journal.done(&steps)?;
             made.iter().for_each(|_| self.has_arrived(0, false));
         }
+    }
+
+    fn make_file_of_its_own(&self, item: Item, block: &mut [u8]) -> Result<(), Error> {
+        self.journal.done(&[step(&item, State::Copying)])?;
+        self.move_together(vec![item], &mut [], block)
     }
 
     /// Was it made? Where the target's file system makes none, the answer is no.
@@ -91,5 +90,13 @@ impl Run<'_> {
             return Ok(false);
         }
         self.put_in_place(&temporary, &item.target).map(|()| true)
+    }
+}
+
+fn step(item: &Item, state: State) -> Step {
+    Step {
+        id: item.id,
+        state,
+        checksum: None,
     }
 }

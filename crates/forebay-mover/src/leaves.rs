@@ -2,12 +2,13 @@
 //! becomes its own when all that is in it is whole. That is one rename for all of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::batch::{TOGETHER, Written};
 use crate::directories::{FILLED, make_one, open_again};
@@ -57,6 +58,17 @@ fn aside(target: &Path, tag: &str, directory: i64) -> PathBuf {
     parent.join(format!(".forebay-{tag}-{directory}.dir.part"))
 }
 
+/// One of that name is our own, from a staging that was killed.
+fn make_aside(aside: &Path) -> forebay_host::Result<()> {
+    match files::make_directory(aside, FILLED) {
+        Err(error) if error.already_exists() => {
+            files::remove_tree(aside)?;
+            files::make_directory(aside, FILLED)
+        }
+        made => made,
+    }
+}
+
 /// One that is being filled.
 pub(crate) struct Filled {
     directory: i64,
@@ -88,7 +100,7 @@ impl Run<'_> {
             let aside = aside(&target, &self.options.tag, first.directory);
             let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
-            if !is_short || !may_rename || files::make_directory(&aside, FILLED).is_err() {
+            if !is_short || !may_rename || make_aside(&aside).is_err() {
                 self.make_leaf(first.directory, &target)?;
                 continue;
             }
@@ -117,13 +129,15 @@ impl Run<'_> {
         filled: &mut [Filled],
         written: &[Written],
     ) -> Result<(), Error> {
-        let mut whole = BTreeMap::new();
-        for item in written.iter().map(|one| &one.item) {
-            *whole.entry(item.directory).or_insert(0) += usize::from(item.filled.is_some());
+        let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for one in written.iter().filter(|one| one.item.filled.is_some()) {
+            let name = one.temporary.as_ref().and_then(|path| path.file_name());
+            names.entry(one.item.directory).or_default().extend(name);
         }
         for one in filled {
-            let written = whole.get(&one.directory).copied().unwrap_or(0);
-            if files::names_in(&one.aside).is_ok_and(|names| names.len() == written) {
+            let written = names.remove(&one.directory).unwrap_or_default();
+            let found = files::names_in(&one.aside);
+            if found.is_ok_and(|found| found.iter().map(OsString::as_os_str).eq(written)) {
                 self.place_leaf(one);
             }
             if !one.has_arrived {
@@ -143,10 +157,10 @@ impl Run<'_> {
         }
     }
 
-    /// Under its own name.
+    /// Under its own name. Another staging may have made and closed it.
     fn make_leaf(&self, directory: i64, target: &Path) -> Result<(), Error> {
-        match make_one(target) {
-            Ok(_) => Ok(()),
+        match make_one(target).and_then(|_| open_again(target)) {
+            Ok(()) => Ok(()),
             Err(reason) => self.journal.directory_has_failed(directory, &reason),
         }
     }
@@ -206,30 +220,33 @@ impl Journal {
     /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
     /// place or one below it, and none is the one that was named itself, beside which nothing is to appear.
     pub(crate) fn leaves(&self, most: &Leaf) -> Result<BTreeMap<i64, u64>, Error> {
+        let named: BTreeSet<PathBuf> = self
+            .transfers("")?
+            .iter()
+            .map(|transfer| transfer.target.components().collect())
+            .collect();
         self.with(|connection| {
             let mut fitting = in_directories(connection)?;
             fitting.retain(|_, leaf| leaf.fits(most));
             let mut leaves = BTreeMap::new();
             let mut select = connection.prepare(
-                "SELECT d.id, p.path FROM directory d JOIN place p ON p.id = d.place WHERE d.is_of_tree AND d.state < 2 \
+                "SELECT d.id, p.path, d.target FROM directory d JOIN place p ON p.id = d.place WHERE d.is_of_tree AND d.state < 2 \
                  AND d.place NOT IN (SELECT place FROM directory GROUP BY place HAVING count(*) > 1)",
             )?;
-            let mut look = connection.prepare(
-                "SELECT EXISTS (SELECT 1 FROM place WHERE path = ?1) \
-                 AND NOT EXISTS (SELECT 1 FROM place WHERE path > ?2 AND path < ?3)",
-            )?;
+            let mut look = connection
+                .prepare("SELECT NOT EXISTS (SELECT 1 FROM place WHERE path > ? AND path < ?)")?;
             let mut rows = select.query([])?;
             while let Some(row) = rows.next()? {
                 let Some(leaf) = fitting.get(&row.get(0)?) else {
                     continue;
                 };
-                let place = path_at(row, 1)?;
-                let Some(parent) = place.parent() else {
+                if named.contains(&path_at(row, 2)?) {
                     continue;
-                };
+                }
+                let place = path_at(row, 1)?;
                 // What is below it begins with its path and a slash; '0' comes right after that.
                 let [from, to] = [b"/", b"0"].map(|end| [bytes(&place), end].concat());
-                if look.query_row(params![bytes(parent), from, to], |row| row.get(0))? {
+                if look.query_row([from, to], |row| row.get(0))? {
                     leaves.insert(row.get(0)?, leaf.files);
                 }
             }
@@ -240,7 +257,7 @@ impl Journal {
     /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
     /// with it, or is copied again.
     pub(crate) fn take_leaves_apart(&self, tag: &str) -> Result<(), Error> {
-        for (directory, target, filled) in self.filled(tag)? {
+        for (directory, target, filled) in self.filled(tag, UNFINISHED)? {
             let made = make_one(&target).and_then(|_| open_again(&target));
             if made.is_ok() {
                 for (id, name) in self.names_in_hand(directory)? {
@@ -255,13 +272,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Directories that a killed staging was filling under another name: number, target, and that name.
-    pub(crate) fn filled(&self, tag: &str) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
+    /// Directories that a staging was filling under another name, among these: number, target, and that name.
+    pub(crate) fn filled(
+        &self,
+        tag: &str,
+        among: &str,
+    ) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
         let begun: Vec<(i64, PathBuf)> = self.with(|connection| {
-            let mut select = connection.prepare(
-                "SELECT id, target FROM directory WHERE is_made AND state IN (1, 5) \
-                 AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))",
-            )?;
+            let query = format!("SELECT id, target FROM directory WHERE is_of_tree AND {among}");
+            let mut select = connection.prepare(&query)?;
             let rows = select.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
             rows.collect()
         })?;
@@ -273,6 +292,12 @@ impl Journal {
         Ok(begun.into_iter().filter_map(aside).collect())
     }
 }
+
+/// Directories in which a killed staging may have left something, whatever its journal knows of it; and those in which
+/// one that is stopped has left it, which is asked while somebody waits.
+pub(crate) const UNFINISHED: &str = "state <> 4";
+pub(crate) const IN_HAND: &str =
+    "state IN (1, 5) AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))";
 
 /// What is to be moved, by the numbers of the directories that it is in.
 fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Leaf>> {

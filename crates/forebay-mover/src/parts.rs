@@ -8,6 +8,7 @@ use forebay_host::files;
 use crate::engine::Run;
 use crate::item::Item;
 use crate::journal::State;
+use crate::leaves::UNFINISHED;
 use crate::{Error, Journal};
 
 /// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
@@ -28,7 +29,7 @@ impl Journal {
     /// # Errors
     /// If one cannot be removed, or the journal not be used.
     pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
-        let (removed, mut failed) = self.remove_all_parts(tag)?;
+        let (removed, mut failed) = self.remove_all_parts(tag, UNFINISHED)?;
         match failed.pop() {
             Some(error) => Err(error.into()),
             None => Ok(removed),
@@ -36,7 +37,11 @@ impl Journal {
     }
 
     /// The same; those that cannot be removed keep no other one.
-    fn remove_all_parts(&self, tag: &str) -> Result<(usize, Vec<forebay_host::Error>), Error> {
+    fn remove_all_parts(
+        &self,
+        tag: &str,
+        directories: &str,
+    ) -> Result<(usize, Vec<forebay_host::Error>), Error> {
         let (mut removed, mut failed) = (0, Vec::new());
         for (id, target) in self.targets_in_hand()? {
             match files::remove_file(&temporary(&target, tag, id)) {
@@ -45,7 +50,7 @@ impl Journal {
                 Err(error) => failed.push(error),
             }
         }
-        for (_, _, filled) in self.filled(tag)? {
+        for (_, _, filled) in self.filled(tag, directories)? {
             let inside = files::names_in(&filled).map_or(0, |names| names.len());
             match files::remove_tree(&filled) {
                 Ok(()) => removed += inside,
@@ -62,12 +67,12 @@ impl Journal {
     /// [`Error::InHand`] if another process carries it out; if the journal cannot be written.
     pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
         let _running = self.take_in_hand()?;
-        self.put_down_without_parts(tag)
+        self.put_down_without_parts(tag, UNFINISHED)
     }
 
-    pub(crate) fn put_down_without_parts(&self, tag: &str) -> Result<(), Error> {
+    pub(crate) fn put_down_without_parts(&self, tag: &str, directories: &str) -> Result<(), Error> {
         let mut notes = BTreeMap::new();
-        for error in self.remove_all_parts(tag)?.1 {
+        for error in self.remove_all_parts(tag, directories)?.1 {
             let text = not_removed(&error);
             notes.entry(text).or_insert((0, error.path)).0 += 1;
         }

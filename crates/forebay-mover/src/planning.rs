@@ -225,7 +225,7 @@ impl Journal {
     }
 
     /// What was asked for.
-    fn transfers(&self, which: &str) -> Result<Vec<Transfer>, Error> {
+    pub(crate) fn transfers(&self, which: &str) -> Result<Vec<Transfer>, Error> {
         self.with(|connection| {
             let query = format!("SELECT what, source, target FROM transfer {which} ORDER BY id");
             let mut statement = connection.prepare(&query)?;

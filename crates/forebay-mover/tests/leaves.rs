@@ -9,6 +9,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, What, carry_out};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 const FILES: usize = 20;
 
@@ -358,4 +359,85 @@ fn a_path_that_is_long_enough_already_gets_no_longer() {
         moved.counts.is_complete() && moved.files == FILES as u64,
         "{moved:?}"
     );
+}
+
+/// From here on this thread and those that it starts obey modes, also root's.
+fn obey_modes() {
+    let mut ours = capabilities(None).expect("told");
+    ours.effective
+        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, ours).expect("given up");
+}
+
+#[test]
+fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
+    obey_modes();
+    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let closed = fs::Permissions::from_mode(0o555);
+    fs::set_permissions(place.path("in/a"), closed.clone()).expect("chmod");
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            once.call_once(|| {
+                fs::create_dir(place.path("out/a")).expect("made");
+                fs::write(place.path("out/a/0"), "content").expect("written");
+                fs::set_permissions(place.path("out/a"), closed.clone()).expect("chmod");
+            });
+        }
+    };
+    let moved = place.moved(&on);
+    assert!(moved.counts.is_complete(), "{:?}", moved.failures);
+    assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
+    assert_eq!(mode(&place.path("out/a")), 0o555);
+}
+
+/// As after a power cut that took away the journal's last steps and left the directory.
+#[test]
+fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
+    let place = Place::new(&[("a", FILES)]);
+    let journal = killed(&place);
+    let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
+    let set = "UPDATE entry SET state = 0; UPDATE directory SET state = 0, is_made = 0";
+    sqlite.execute_batch(set).expect("set");
+    let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(names(&place.path("out")), ["a"]);
+    assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
+    // Killed when its files were placed one by one, and before it was removed and the directory finished.
+    fs::create_dir(place.path("out/.forebay-7-2.dir.part")).expect("made");
+    let set = "UPDATE directory SET state = 1, is_made = 1 WHERE id = 2";
+    sqlite.execute_batch(set).expect("set");
+    let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
+    assert!(done.counts.is_complete());
+    assert_eq!(names(&place.path("out")), ["a"]);
+}
+
+#[test]
+fn beside_a_directory_that_was_named_nothing_appears() {
+    let place = Place::new(&[("a", FILES), ("one", 1)]);
+    let journal = place.planned(&[("in/one", "out/one"), ("in/a", "out/a")]);
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) {
+            assert_eq!(names(&place.path("out")), ["a", "one"]);
+        }
+    };
+    let moved = carry_out(&journal, &Options::of("7"), &on, &|| false).expect("carried out");
+    assert!(moved.counts.is_complete() && moved.files == 21, "{moved:?}");
+}
+
+/// One file is purged while another that should not be there is: as many names as were written.
+#[test]
+fn as_many_names_as_were_written_are_not_enough() {
+    let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
+    let on = |did| {
+        if matches!(did, Did::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
+            let out = place.path("out");
+            let aside = names(&out).into_iter().find(|name| is_aside(name));
+            let aside = out.join(aside.expect("it is filled"));
+            fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
+        }
+    };
+    let moved = place.moved(&on);
+    assert_eq!((moved.failures.len(), moved.files as usize), (1, FILES - 1));
+    assert_eq!(names(&place.path("out")), ["a"]);
+    assert_eq!(names(&place.path("out/a")).len(), FILES - 1);
 }
