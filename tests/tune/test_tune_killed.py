@@ -51,8 +51,9 @@ def test_a_tuner_that_goes_on_leaves_the_second_place_its_share(tuned):
 
 
 def waiting_after(phase: str) -> str:
-    """A job's line: it hangs in each run that begins once the study has one of this phase."""
-    return f"grep -q '\"phase\":\"{phase}\"' \"$(dirname \"$PWD\")/study.jsonl\" && sleep 300"
+    """A job's line: it hangs in each run that begins once the study has one of this phase that nothing has disturbed."""
+    study = '"$(dirname "$PWD")/study.jsonl"'
+    return f"grep '\"phase\":\"{phase}\"' {study} | grep -qv '\"status\":\"contaminated\"' && sleep 300"
 
 
 @pytest.mark.parametrize("phase", ["default", "probe", "final"])
@@ -64,7 +65,7 @@ def test_ctrl_c_in_any_phase(tuned, phase):
     def begun():
         if phase == "default":
             return (tuned.study_directory / "runs" / "0001" / "output.txt").exists()
-        return any(run.phase == phase for run in tuned.runs())
+        return any(run.phase == phase and run.status != "contaminated" for run in tuned.runs())
 
     until(begun, process)
     process.send_signal(INTERRUPT)
