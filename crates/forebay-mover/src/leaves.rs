@@ -262,7 +262,7 @@ impl Journal {
             if made.is_ok() {
                 for (id, name) in self.names_in_hand(directory)? {
                     let part = temporary(&target.join(&name), tag, id);
-                    files::rename(&filled.join(&name), &part).ok();
+                    files::rename(&filled.join(&name), &part).ok(); // if it does not go, it is copied again
                 }
             }
             if let Err(error) = files::remove_tree(&filled) {

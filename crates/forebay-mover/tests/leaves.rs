@@ -47,6 +47,13 @@ impl Place {
         journal
     }
 
+    /// The one that is being filled.
+    fn aside(&self) -> PathBuf {
+        let out = self.path("out");
+        let aside = names(&out).into_iter().find(|name| is_aside(name));
+        out.join(aside.expect("one is filled"))
+    }
+
     fn moved(&self, on: &(dyn Fn(Did) + Sync)) -> Moved {
         carry_out(
             &self.planned(&[("in", "out")]),
@@ -269,9 +276,7 @@ fn what_vanishes_while_it_is_filled_has_not_arrived() {
         let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
         let on = |did| {
             if matches!(did, Did::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-                let out = place.path("out");
-                let aside = names(&out).into_iter().find(|name| is_aside(name));
-                let aside = out.join(aside.expect("it is filled"));
+                let aside = place.aside();
                 let first = names(&aside).remove(0);
                 match whole {
                     true => fs::remove_dir_all(&aside).expect("purged"),
@@ -430,9 +435,7 @@ fn as_many_names_as_were_written_are_not_enough() {
     let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
     let on = |did| {
         if matches!(did, Did::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-            let out = place.path("out");
-            let aside = names(&out).into_iter().find(|name| is_aside(name));
-            let aside = out.join(aside.expect("it is filled"));
+            let aside = place.aside();
             fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
         }
     };
