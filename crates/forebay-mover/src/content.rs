@@ -67,10 +67,8 @@ impl Run<'_> {
     ) -> Result<(), Reason> {
         let item = ends.item;
         checksum.update(&data.start.to_le_bytes());
-        let most = self
-            .rate
-            .as_ref()
-            .map_or(block.len(), |rate| rate.block_bytes().min(block.len()));
+        let limit = self.bandwidth_limit.as_ref();
+        let most = limit.map_or(block.len(), |limit| limit.block_bytes().min(block.len()));
         let mut at = data.start;
         while at < data.end {
             self.check_stopped()?;
@@ -82,8 +80,8 @@ impl Run<'_> {
             if read == 0 {
                 return Err(Reason::changed("it became shorter while it was copied"));
             }
-            if let Some(rate) = &self.rate {
-                rate.wait(read, || self.is_stopped());
+            if let Some(limit) = limit {
+                limit.wait(read as u64, || self.is_stopped());
             }
             if self.options.verify != Verify::Off {
                 checksum.update(&block[..read]);

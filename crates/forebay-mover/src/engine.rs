@@ -11,6 +11,7 @@ use std::time::Duration;
 use forebay_host::files::{self, DIRECT_BYTES, Status};
 use forebay_host::machine;
 
+use crate::bandwidth_limit::BandwidthLimit;
 use crate::content::BLOCK_BYTES;
 use crate::item::{Item, Reason};
 use crate::journal::{Compared, State};
@@ -19,7 +20,6 @@ use crate::leaves::{IN_HAND, Leaf};
 use crate::looking::Stamp;
 use crate::options::{Options, Placing, Verify};
 use crate::parts::not_removed;
-use crate::rate::Rate;
 use crate::steps::Step;
 use crate::striping::Striping;
 use crate::{Counts, Error, Failure, Journal, Number, Shortage, directories};
@@ -170,7 +170,7 @@ pub(crate) struct Run<'a> {
     pub(crate) options: &'a Options,
     pub(crate) on: On<'a>,
     stop: &'a Stop<'a>,
-    pub(crate) rate: Option<Rate>,
+    pub(crate) bandwidth_limit: Option<BandwidthLimit>,
     pub(crate) owner: Owner,
     /// Directories that were not there: nothing stands in them, once they are made.
     pub(crate) fresh: HashSet<i64>,
@@ -297,7 +297,7 @@ impl<'a> Run<'a> {
             options,
             on,
             stop,
-            rate: options.bytes_per_s_max.map(Rate::new),
+            bandwidth_limit: options.bytes_per_s_max.map(BandwidthLimit::new),
             owner: Owner::of_ours(),
             fresh: HashSet::new(),
             leaves: BTreeMap::new(),

@@ -8,6 +8,7 @@
 //! listed.
 
 mod attributes;
+mod bandwidth_limit;
 mod batch;
 mod content;
 mod counts;
@@ -28,11 +29,11 @@ mod pace;
 mod parts;
 mod places;
 mod planning;
-mod rate;
 mod shortage;
 mod steps;
 mod striping;
 
+pub use bandwidth_limit::BandwidthLimit;
 pub use counts::{Counts, Number};
 pub use engine::{Did, Moved, carry_out};
 pub use error::Error;
@@ -41,6 +42,7 @@ pub use journal::{Account, Journal, State};
 pub use missing::Missing;
 pub use options::{Options, PIECE_BYTES, Placing, Verify};
 pub use pace::Pace;
+pub use parts::remove_parts_in;
 pub use planning::Planned;
 pub use shortage::Shortage;
 

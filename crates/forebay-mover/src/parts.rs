@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_host::files::{self, Kind};
 
 use crate::engine::Run;
 use crate::item::Item;
@@ -17,9 +17,43 @@ pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
     directory.join(format!(".forebay-{tag}-{id}.part"))
 }
 
+const PREFIX: &str = ".forebay-";
+
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    name.starts_with(b".forebay-") && name.ends_with(b".part")
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(b".part")
+}
+
+/// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
+/// or the begin of one. With `is_deep`, also in the directories below it. Returns false if `directory` cannot be listed.
+///
+/// # Errors
+/// If a partial file cannot be removed.
+pub fn remove_parts_in(
+    directory: &Path,
+    prefix: &str,
+    is_deep: bool,
+) -> Result<bool, forebay_host::Error> {
+    let prefix = format!("{PREFIX}{prefix}");
+    let mut directories = vec![directory.to_owned()];
+    let mut is_listed = true;
+    while let Some(one) = directories.pop() {
+        let Ok(found) = files::kinds_in(&one) else {
+            is_listed &= one != directory;
+            continue;
+        };
+        for (name, kind) in found {
+            let path = one.join(&name);
+            let is_part = name.as_encoded_bytes().starts_with(prefix.as_bytes()) && is_part(&path);
+            match kind {
+                Kind::Directory if is_part => files::remove_tree(&path)?,
+                _ if is_part => files::remove_file(&path)?,
+                Kind::Directory if is_deep => directories.push(path),
+                _ => {}
+            }
+        }
+    }
+    Ok(is_listed)
 }
 
 impl Journal {
@@ -101,5 +135,33 @@ impl Run<'_> {
         if files::status_of_name(&part).is_ok() {
             self.take_away(&part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remove_parts_in_removes_only_names_with_the_prefix() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        files::make_directories(&at("below/.forebay-7-2.dir.part"), 0o700).expect("made");
+        let names = [
+            ".forebay-7-1.part",
+            ".forebay-8-1.part",
+            "below/.forebay-7-3.part",
+            "file.part",
+        ];
+        for name in names {
+            files::make_file(&at(name), 0o600).expect("made");
+        }
+        let remaining = || names.map(|name| files::status(&at(name)).is_ok());
+        assert!(remove_parts_in(scratch.path(), "7-", false).expect("removed"));
+        assert_eq!(remaining(), [false, true, true, true]);
+        assert!(remove_parts_in(scratch.path(), "7-", true).expect("removed"));
+        assert_eq!(remaining(), [false, true, false, true]);
+        assert_eq!(files::names_in(&at("below")).expect("listed").len(), 0);
+        assert!(!remove_parts_in(&at("absent"), "7-", true).expect("removed"));
     }
 }
