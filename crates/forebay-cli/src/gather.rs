@@ -119,7 +119,7 @@ fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
     }
     let (mut held, mut unknown) = (Held::new(), Held::new());
     for recorded in records.found {
-        let host = &recorded.record.host;
+        let host = &recorded.record.runner.host;
         if !wanted.is_empty() && !wanted.contains(host) {
             continue;
         }
@@ -136,7 +136,7 @@ fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
             _ => continue,
         };
         let record = recorded.record;
-        into.entry(record.host).or_default().push(record.id);
+        into.entry(record.runner.host).or_default().push(record.id);
     }
     Ok((held, unknown))
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use forebay_control::{Direction, Staged, StoreUsed, Watcher};
+use forebay_control::{
+    AllocationProgress, Direction, Messages, Staged, StagingProgress, StoreUsed, Watcher,
+};
 use forebay_host::process::Leftovers;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
@@ -92,6 +94,36 @@ impl Watcher for Progress {
         self.record.set(directory.to_owned()).ok(); // a job has one
     }
 
+    fn running(&self, id: &str) {
+        say(&format!("job {id} starts"));
+    }
+
+    fn ended(&self, id: &str, status: i32, seconds: f64) {
+        say(&format!(
+            "job {id} ended with status {status} after {seconds:.2} s"
+        ));
+    }
+
+    fn leftovers(&self, leftovers: &Leftovers) {
+        let number = leftovers.found;
+        warn(&format!(
+            "processes the job left behind, ended before stage-out: {number}"
+        ));
+        if !leftovers.remaining.is_empty() {
+            let pids: Vec<_> = leftovers
+                .remaining
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            warn(&format!(
+                "these could not be ended and may still write: {}",
+                pids.join(" ")
+            ));
+        }
+    }
+}
+
+impl AllocationProgress for Progress {
     fn allocated(&self, used: &StoreUsed) {
         let kind = if used.in_memory {
             ": lost if this machine goes down"
@@ -110,7 +142,9 @@ impl Watcher for Progress {
             ));
         }
     }
+}
 
+impl StagingProgress for Progress {
     fn staging(&self, direction: Direction, files: u64, bytes: u64) {
         let template = "forebay: {msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         self.with_bar(|bar| {
@@ -151,35 +185,9 @@ impl Watcher for Progress {
             name(direction)
         ));
     }
+}
 
-    fn running(&self, id: &str) {
-        say(&format!("job {id} starts"));
-    }
-
-    fn ended(&self, id: &str, status: i32, seconds: f64) {
-        say(&format!(
-            "job {id} ended with status {status} after {seconds:.2} s"
-        ));
-    }
-
-    fn leftovers(&self, leftovers: &Leftovers) {
-        let number = leftovers.found;
-        warn(&format!(
-            "processes the job left behind, ended before stage-out: {number}"
-        ));
-        if !leftovers.remaining.is_empty() {
-            let pids: Vec<_> = leftovers
-                .remaining
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            warn(&format!(
-                "these could not be ended and may still write: {}",
-                pids.join(" ")
-            ));
-        }
-    }
-
+impl Messages for Progress {
     fn note(&self, text: &str) {
         say(text);
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, Watcher};
+use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};

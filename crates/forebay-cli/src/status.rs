@@ -146,7 +146,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
     Ok(Shown {
         job_id: record.id.clone(),
         script: record.script.clone(),
-        host: record.host.clone(),
+        host: record.runner.host.clone(),
         began_unix_s: record.began_unix_s,
         state,
         phase: record.phase,
@@ -174,7 +174,7 @@ fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
 }
 
 fn table(shown: &[Shown]) -> String {
-    let now = u64::try_from(clock::unix_milliseconds() / 1000).unwrap_or(0);
+    let now = clock::unix_s();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["job", "script", "began", "state", "used", "where"]);

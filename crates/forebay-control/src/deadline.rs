@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::drain::Drain;
 use crate::execution::JOB_GRACE;
 use crate::staging::StageOut;
-use crate::{Staged, Watcher};
+use crate::{Messages, Staged};
 
 use end::End;
 use policy::{Action, Said, Situation, Terms, decide};
@@ -92,7 +92,7 @@ pub(crate) struct Guard<'a> {
     /// As it was when the job began.
     stage_out: StageOut<'a>,
     drain: Option<&'a Drain<'a>>,
-    watcher: &'a dyn Watcher,
+    watcher: &'a dyn Messages,
     wishes: &'a DeadlineWishes,
     stage_in: Option<Staged>,
     /// Stage-out writes no more than this.
@@ -123,7 +123,7 @@ impl<'a> Guard<'a> {
         drain: Option<&'a Drain<'a>>,
         stage_in: Option<&Staged>,
         bytes_per_s_max: Option<u64>,
-        watcher: &'a dyn Watcher,
+        watcher: &'a dyn Messages,
     ) -> Option<Self> {
         let given = wishes.end_after;
         let given = given.map(|after| end::after(after.as_secs_f64(), "--deadline"));
@@ -480,7 +480,7 @@ impl Duty {
 }
 
 /// None also if it was not to go on.
-fn known_end(watcher: &dyn Watcher, go_on: &dyn Fn() -> bool) -> Option<End> {
+fn known_end(watcher: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<End> {
     if let Some(end) = end::in_environment() {
         return Some(end);
     }

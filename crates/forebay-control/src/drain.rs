@@ -32,7 +32,7 @@ use crate::job_directory::JobDirectory;
 use crate::placement::Space;
 use crate::record::Recorded;
 use crate::running::Life;
-use crate::{Error, Watcher};
+use crate::{Error, Messages};
 use copying::{Coarse, Copying, finish_directories};
 use into::{DrainedInto, tag};
 use queue::{Copied, Item, Queue};
@@ -56,7 +56,7 @@ const WORKERS: usize = 4;
 
 /// What is drained of one job.
 pub(crate) struct Drain<'a> {
-    watcher: &'a dyn Watcher,
+    watcher: &'a dyn Messages,
     /// The script's stage_out lines.
     stages: &'a [Stage],
     /// Directories of the namespaces.

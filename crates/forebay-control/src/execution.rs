@@ -15,7 +15,6 @@ use crate::deadline::Guard;
 use crate::events::{Beside, Handled};
 use crate::launcher::is_launcher;
 use crate::order::Output;
-use crate::placement::namespace_directory;
 use crate::profile::{Profile, Recording};
 use crate::record::Prepared;
 use crate::running::{Life, Running};
@@ -328,7 +327,7 @@ impl Running<'_> {
             return BTreeMap::new();
         };
         let named = job.access.iter().map(|mode| {
-            let root = space.allocation.namespace(namespace_directory(*mode));
+            let root = space.allocation.namespace(mode.directory());
             (job.variable(*mode), environment::with_slash(&root))
         });
         named.collect()

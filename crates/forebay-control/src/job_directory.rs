@@ -122,10 +122,7 @@ fn write_anew(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         files::make_directories(parent, 0o700)?;
     }
-    match files::remove_file(path) {
-        Err(error) if !error.is_not_found() => return Err(error),
-        _ => {}
-    }
+    files::remove_if_present(path)?;
     let mut file = files::make_file(path, 0o700)?;
     let written = std::io::Write::write_all(&mut file, text.as_bytes());
     files::named(written, "write", path).map(|()| path.to_owned())

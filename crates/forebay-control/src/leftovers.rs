@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{self, Caught, Identity};
+use forebay_host::process::{self, Caught, Identity, Liveness};
 use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
@@ -14,7 +14,7 @@ use crate::profile::complete_killed;
 use crate::record::{Phase, Place, Record, Recorded, Records};
 use crate::requests::{open_in, remove_parts};
 use crate::staging::{StageOut, Staging};
-use crate::{Direction, Error, RUN_VARIABLE, Staged, StagingWish, Watcher};
+use crate::{Direction, Error, RUN_VARIABLE, Staged, StagingProgress, StagingWish};
 
 /// Time processes have between SIGTERM and SIGKILL, and then to be gone.
 const GRACE: Duration = Duration::from_secs(10);
@@ -56,17 +56,12 @@ impl Recorded {
     /// If /proc cannot be read.
     pub fn state(&self) -> Result<State, Error> {
         let record = &self.record;
-        let same_boot = record.boot_id == machine::boot_id()?;
-        let same_numbers = record.pid_namespace == machine::pid_namespace()?;
-        // A machine may get another name, or a container a name of its own.
-        let here =
-            (same_boot && same_numbers) || (!same_boot && record.host == machine::hostname());
-        if !here {
-            return Ok(State::Elsewhere);
+        match record.runner.liveness()? {
+            Liveness::Unknown => return Ok(State::Elsewhere),
+            Liveness::Alive => return Ok(State::Running),
+            Liveness::Gone => {}
         }
-        if same_boot && record.process.is_alive() {
-            return Ok(State::Running);
-        }
+        let same_boot = record.runner.is_of_this_boot()?;
         match &record.place {
             // A job that ends well takes its record away last.
             Some(_) | None if files::status(self.path()).is_err() => return Ok(State::Running),
@@ -105,9 +100,9 @@ impl Recorded {
     fn processes(&self) -> Result<Vec<i32>, Error> {
         let record = &self.record;
         // What is older than the run is none of its processes; after a restart everything is younger.
-        let same_boot = record.boot_id == machine::boot_id()?;
+        let same_boot = record.runner.is_of_this_boot()?;
         let since = if same_boot {
-            record.process
+            record.runner.process
         } else {
             Identity::default()
         };
@@ -187,7 +182,7 @@ impl Recorded {
         mut self,
         how: Cleaning,
         caught: Caught,
-        watcher: &dyn Watcher,
+        watcher: &dyn StagingProgress,
     ) -> Result<Option<Staged>, Error> {
         let lock = match self.lock() {
             // It has ended by itself meanwhile.
@@ -205,7 +200,7 @@ impl Recorded {
                 self.remove()?; // what it names is not ours to judge
                 return Ok(None);
             }
-            State::Elsewhere => return Err(Error::Elsewhere(self.record.host)),
+            State::Elsewhere => return Err(Error::Elsewhere(self.record.runner.host)),
             State::Unreachable if !how.discard => {
                 let place = self.record.place.map(|place| place.root);
                 return Err(Error::Unreachable(place.unwrap_or_default()));
@@ -301,7 +296,7 @@ impl Recorded {
         is_inside: bool,
         how: StagingWish,
         caught: Caught,
-        watcher: &dyn Watcher,
+        watcher: &dyn StagingProgress,
     ) -> Result<Staged, Error> {
         if self.record.keeper.is_some() && !is_inside {
             // The destinations may be paths that only the view showed.
@@ -339,7 +334,7 @@ impl Recorded {
     }
 
     /// Removes what is half done elsewhere than in the job's allocation.
-    fn remove_half_done(&self, also_out: bool, watcher: &dyn Watcher) {
+    fn remove_half_done(&self, also_out: bool, watcher: &dyn StagingProgress) {
         if self.record.phase == Phase::Preparing {
             // What it staged into a persistent allocation would stay there half done.
             if let Err(error) = self.stage_in_half_done() {
@@ -356,7 +351,7 @@ impl Recorded {
 
     /// Removes files that are half staged out. From outside of the view: the job may be discarded
     /// because its view cannot be entered any more.
-    fn half_done(&self, watcher: &dyn Watcher) -> Result<(), Error> {
+    fn half_done(&self, watcher: &dyn StagingProgress) -> Result<(), Error> {
         if let Some(journal) = self.begun_out()? {
             journal.remove_parts(&self.record.id)?;
         }

@@ -41,25 +41,28 @@ pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
 pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
+pub use forebay_directive::Direction;
+pub use forebay_host::messages::Messages;
+pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
 pub use header::{Header, Scheduler, parse_time};
 pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use launcher::Flavour;
 pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::{run, series};
-pub use order::{Direction, Order, Output, Watcher};
+pub use order::{Order, Output, Watcher};
 pub use outcome::{Outcome, Staged, StoreUsed};
 pub use persistent::{
     Destroyed, Listing, Missing, NewPersistent, PersistentAction, PersistentError, PersistentPlan,
     PersistentUsed, Places, Use, UseState, Uses, written_time,
 };
-pub use placement::{Chosen, MOUNTED_BELOW, Map, Wishes};
+pub use placement::{AllocationProgress, Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
 };
-pub use record::{Phase, Place, Record, Recorded, Records, records, state_directories};
+pub use record::{Phase, Place, Record, Recorded, Records, records};
 pub use requests::Requested;
 pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};
-pub use staging::{StagingWish, expanded_out};
+pub use staging::{StagingProgress, StagingWish, expanded_out};

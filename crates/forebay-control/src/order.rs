@@ -12,7 +12,9 @@ use crate::deadline::DeadlineWishes;
 use crate::drain;
 use crate::placement::Wishes;
 use crate::profile::Recording;
-use crate::{DrainWish, Error, JobScript, Spectral, Staged, StagingWish, StoreUsed};
+use crate::{
+    AllocationProgress, DrainWish, Error, JobScript, Spectral, StagingProgress, StagingWish,
+};
 
 /// Where such a script finds it, with the user's name behind.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
@@ -64,39 +66,16 @@ pub enum Output<'a> {
     Both(&'a Path),
 }
 
-/// Into the burst buffer or out of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Before the job.
-    In,
-    /// After the job.
-    Out,
-}
-
-/// Told of what happens, as it happens.
-pub trait Watcher: Sync {
+/// Hears what happens in the life of a job, as it happens.
+pub trait Watcher: AllocationProgress + StagingProgress {
     /// A record of its I/O was begun there.
     fn recorded(&self, directory: &Path);
-    /// The allocation was made.
-    fn allocated(&self, used: &StoreUsed);
-    /// Staging begins: so many files and bytes.
-    fn staging(&self, direction: Direction, files: u64, bytes: u64);
-    /// So many bytes more were copied. Called by several threads.
-    fn moved(&self, bytes: u64);
-    /// Staging has ended.
-    fn staged(&self, direction: Direction, staged: &Staged);
     /// The script is started.
     fn running(&self, id: &str);
     /// The script has ended: its status as a shell shows it, and seconds.
     fn ended(&self, id: &str, status: i32, seconds: f64);
     /// Processes that the script had left behind were ended, as far as they could be.
     fn leftovers(&self, leftovers: &Leftovers);
-    /// Something that is not as it might be, and no harm.
-    fn note(&self, text: &str);
-    /// Something the user should know.
-    fn warning(&self, text: &str);
-    /// Why something was decided as it was.
-    fn explain(&self, text: &str);
 }
 
 impl Order<'_> {

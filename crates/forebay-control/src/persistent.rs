@@ -17,7 +17,7 @@ use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted}
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
-use crate::Watcher;
+use forebay_host::messages::Messages;
 use withdrawn::Withdrawn;
 
 pub use error::{PersistentError, written_time};
@@ -220,7 +220,7 @@ impl Places<'_> {
     ///
     /// # Errors
     /// If it cannot be made; nothing is left behind then.
-    pub fn create(&self, new: &NewPersistent, watcher: &dyn Watcher) -> Result<Persistent> {
+    pub fn create(&self, new: &NewPersistent, watcher: &dyn Messages) -> Result<Persistent> {
         let (store, in_memory, grant) = self.check_new(new)?;
         sweep(&store, None)?;
         let group = new.group.map(group_number).transpose()?;
@@ -232,7 +232,7 @@ impl Places<'_> {
                 new.name
             ));
         }
-        let now_s = now_s();
+        let now_s = clock::unix_s();
         let wanted = Wanted {
             about: About {
                 name: new.name.to_owned(),
@@ -399,8 +399,4 @@ fn path_of(directory: &Path) -> Result<PathBuf> {
 fn group_number(group: &str) -> Result<u32> {
     let found = sharing::group_id(group)?;
     found.ok_or_else(|| PersistentError::NoGroup(group.to_owned()))
-}
-
-fn now_s() -> u64 {
-    u64::try_from(clock::unix_milliseconds() / 1000).unwrap_or(u64::MAX)
 }

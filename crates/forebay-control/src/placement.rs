@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
+use forebay_host::messages::Messages;
 use forebay_host::namespace::{self, Keeper, Mount};
 use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::job_directory::JobDirectory;
 use crate::record::{Place, Recorded, promised_bytes};
-use crate::{Error, StoreUsed, Watcher};
+use crate::{Error, StoreUsed};
 
 /// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
 /// from outside, and no job that clears its directory for temporary files comes near it.
@@ -19,6 +20,12 @@ pub const MOUNTED_BELOW: &str = "/mnt/forebay";
 
 /// What a Summit node had in local NVMe: wanted at most where a script asks for "the" local storage.
 const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
+
+/// Receives messages, and hears of the allocation.
+pub trait AllocationProgress: Messages {
+    /// The allocation was made.
+    fn allocated(&self, used: &StoreUsed);
+}
 
 /// What the user and the site say about where allocations lie.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +102,7 @@ impl Wishes<'_> {
     /// # Errors
     /// If the store cannot be used, has no room beside the application, or has less than was asked and
     /// that is not to be.
-    pub fn choose(&self, asked: &JobDw, watcher: &dyn Watcher) -> Result<Chosen, Error> {
+    pub fn choose(&self, asked: &JobDw, watcher: &dyn AllocationProgress) -> Result<Chosen, Error> {
         let (store, reason) = Store::choose(self.store, self.site_store)?;
         let why = match reason {
             Reason::Named => "named with --store".to_owned(),
@@ -116,7 +123,7 @@ impl Wishes<'_> {
         asked: &JobDw,
         store: &Store,
         why: &str,
-        watcher: &dyn Watcher,
+        watcher: &dyn AllocationProgress,
     ) -> Result<Chosen, Error> {
         if *store == (Store::Memory { huge: true }) {
             return Err(Error::NoView(why.to_owned()));
@@ -128,7 +135,12 @@ impl Wishes<'_> {
         self.grant(asked, Store::directory(Path::new(SHARED_MEMORY))?, watcher)
     }
 
-    fn grant(&self, asked: &JobDw, store: Store, watcher: &dyn Watcher) -> Result<Chosen, Error> {
+    fn grant(
+        &self,
+        asked: &JobDw,
+        store: Store,
+        watcher: &dyn AllocationProgress,
+    ) -> Result<Chosen, Error> {
         let asked_bytes = self.capacity_bytes.or(asked.capacity_bytes);
         let promised_bytes = if store.in_memory() {
             promised_bytes()?
@@ -183,7 +195,7 @@ impl Space {
     /// Directories of all namespaces.
     pub(crate) fn roots(&self, request: &Request) -> Vec<PathBuf> {
         let modes = request.job.iter().flat_map(|job| &job.access);
-        let root = |mode: &AccessMode| self.allocation.namespace(namespace_directory(*mode));
+        let root = |mode: &AccessMode| self.allocation.namespace(mode.directory());
         modes.map(root).collect()
     }
 }
@@ -192,7 +204,7 @@ impl Space {
 pub(crate) struct Placing<'a> {
     pub(crate) wishes: &'a Wishes<'a>,
     pub(crate) directory: &'a JobDirectory,
-    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) watcher: &'a dyn AllocationProgress,
     /// The allocation asked for.
     pub(crate) asked: Option<&'a JobDw>,
     /// Where the job wants to see the private namespace too.
@@ -209,11 +221,7 @@ impl Placing<'_> {
             let space = None;
             return Ok(Placement { keeper, space });
         };
-        let namespaces: Vec<_> = asked
-            .access
-            .iter()
-            .map(|m| namespace_directory(*m))
-            .collect();
+        let namespaces: Vec<_> = asked.access.iter().map(|m| m.directory()).collect();
         let chosen = self.wishes.choose(asked, self.watcher)?;
         if let Store::Directory { path, .. } = &chosen.store {
             return self.in_directory(path, chosen.used.clone(), &namespaces, record);
@@ -306,7 +314,7 @@ impl Placing<'_> {
 
     /// What the job sees under other paths.
     fn shown(&self, allocation: Option<&Path>) -> Vec<Mount> {
-        let private = namespace_directory(AccessMode::Private);
+        let private = AccessMode::Private.directory();
         let local = self.node_local.iter().zip(allocation);
         let local = local.map(|(at, root)| Mount::Directory {
             at: at.clone(),
@@ -382,13 +390,5 @@ impl Placing<'_> {
             }
         }
         Ok(Some(keeper))
-    }
-}
-
-/// Directory of a namespace within the allocation.
-pub(crate) fn namespace_directory(mode: AccessMode) -> &'static str {
-    match mode {
-        AccessMode::Striped => "striped",
-        AccessMode::Private => "private",
     }
 }

@@ -14,11 +14,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, files, machine, state};
 use serde::Serialize;
 
 use crate::launcher::Flavour;
-use crate::record::{PROFILES, Recorded, made_state_directories, state_directories};
+use crate::record::{PROFILES, Recorded};
 use crate::series::Run;
 use crate::{Error, JobScript, Order, Outcome, Watcher};
 
@@ -137,7 +137,7 @@ impl Profile {
 
     fn make_anywhere(job: impl Fn(&str) -> Result<JobFile, Error>) -> Result<Self, Error> {
         let mut refused = None;
-        for directory in made_state_directories() {
+        for directory in state::create_directories() {
             let made = directory.map_err(Error::from);
             match made.and_then(|made| Self::make_in(&made.join(PROFILES), &job)) {
                 Ok(profile) => return Ok(profile),
@@ -322,7 +322,7 @@ fn usable(library: &Path) -> Result<&Path, String> {
 /// # Errors
 /// If the current directory was removed, and it is needed.
 pub fn state_directory() -> Result<PathBuf, Error> {
-    let directories = state_directories();
+    let directories = state::directories();
     let newest = |directory: &&PathBuf| retention::ids(&directory.join(PROFILES)).pop();
     let found = directories.iter().rev().max_by_key(newest);
     let found = found.cloned().unwrap_or_default();

@@ -1,17 +1,15 @@
 //! What is written down about a job as long as it holds anything, so that whatever becomes of the
 //! process that runs it, the next one knows what is left and what was still to be done.
 //!
-//! One file of JSON for each job, in the user's state directory: `$FOREBAY_STATE`, else
-//! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification); where
-//! that cannot be written, in the directory for temporary files.
+//! One file of JSON for each job, in the user's state directory (`forebay_host::state`).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_directive::Stage;
-use forebay_host::process::{self, Identity};
-use forebay_host::{clock, files, machine};
+use forebay_host::process::{self, Identity, ProcessRef};
+use forebay_host::{clock, files, machine, state};
 use forebay_mover::Journal;
 use serde::{Deserialize, Serialize};
 
@@ -65,14 +63,9 @@ pub struct Record {
     pub script: String,
     /// When it began, in seconds since 1970.
     pub began_unix_s: u64,
-    /// The machine it runs on.
-    pub host: String,
-    /// Which start of that machine.
-    pub boot_id: String,
-    /// The namespace in which its process numbers count.
-    pub pid_namespace: String,
     /// The process that runs it.
-    pub process: Identity,
+    #[serde(flatten)]
+    pub runner: ProcessRef,
     /// Holds the view in which the allocation lies.
     pub keeper: Option<Identity>,
     /// The user wants the allocation to stay.
@@ -125,15 +118,11 @@ impl Prepared {
 impl Record {
     /// The record of a job that begins now in this process.
     pub(crate) fn new(id: &str, script: &Path, job_directory: &Path) -> Result<Self, Error> {
-        let seconds = clock::unix_milliseconds() / 1000;
         Ok(Self {
             id: id.to_owned(),
             script: script.to_string_lossy().into_owned(),
-            began_unix_s: u64::try_from(seconds).unwrap_or(u64::MAX),
-            host: machine::hostname(),
-            boot_id: machine::boot_id()?,
-            pid_namespace: machine::pid_namespace()?,
-            process: Identity::ours()?,
+            began_unix_s: clock::unix_s(),
+            runner: ProcessRef::ours()?,
             keeper: None,
             keep: false,
             phase: Phase::Preparing,
@@ -152,7 +141,7 @@ impl Record {
     /// lie, if there is to be one.
     pub(crate) fn keep(self, is_profiled: bool) -> Result<Recorded, Error> {
         let mut refused = None;
-        for directory in made_state_directories() {
+        for directory in state::create_directories() {
             match directory.and_then(|directory| self.clone().keep_in(&directory, is_profiled)) {
                 Ok(recorded) => return Ok(recorded),
                 Err(error) => refused = refused.or(Some(error)),
@@ -164,7 +153,10 @@ impl Record {
     fn keep_in(mut self, directory: &Path, is_profiled: bool) -> forebay_host::Result<Recorded> {
         // Jobs of other machines and of other temporary directories may have begun in the same
         // millisecond, and their records may lie in the same home.
-        let name = format!("{}-{}@{}.json", self.id, self.process.pid, self.host);
+        let name = format!(
+            "{}-{}@{}.json",
+            self.id, self.runner.process.pid, self.runner.host
+        );
         let path = directory.join(name);
         self.profile = is_profiled.then(|| directory.join(PROFILES).join(&self.id));
         let recorded = Recorded { record: self, path };
@@ -227,7 +219,7 @@ impl Recorded {
     /// The same, but on disk it is so only once a process begins that is given the result.
     pub(crate) fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
         change(&mut self.record);
-        let text = self.text()?;
+        let text = files::to_json(&self.path, &self.record)?;
         let here = machine::current_directory()?; // the script may work elsewhere
         let prepared = Prepared {
             fresh: here.join(self.fresh()),
@@ -264,9 +256,7 @@ impl Recorded {
 
     /// Reads it again. Was it changed?
     pub(crate) fn reread(&mut self) -> Result<bool, Error> {
-        let text = files::read_to_string(&self.path)?;
-        let record = serde_json::from_str(&text).map_err(std::io::Error::other);
-        let record: Record = files::named(record, "understand", &self.path)?;
+        let record: Record = files::read_json(&self.path)?;
         let changed = record != self.record;
         self.record = record;
         Ok(changed)
@@ -278,10 +268,7 @@ impl Recorded {
         self.remove_not_safe_list()?;
         self.remove_drained_into()?;
         // There is one if we were killed while we wrote it.
-        match files::remove_file(&self.fresh()) {
-            Err(error) if !error.is_not_found() => return Err(error.into()),
-            _ => {}
-        }
+        files::remove_if_present(&self.fresh())?;
         Ok(files::remove_file(&self.path)?)
     }
 
@@ -297,12 +284,7 @@ impl Recorded {
 
     /// Whoever reads it sees it whole, before or after.
     fn write(&self) -> forebay_host::Result<()> {
-        files::write_whole(&self.path, &self.fresh(), &self.text()?)
-    }
-
-    fn text(&self) -> forebay_host::Result<Vec<u8>> {
-        let text = serde_json::to_vec_pretty(&self.record).map_err(std::io::Error::other);
-        files::named(text, "write down", &self.path)
+        files::write_json(&self.path, &self.fresh(), &self.record)
     }
 }
 
@@ -327,7 +309,7 @@ pub struct Records {
 /// If a state directory cannot be listed.
 pub fn records() -> Result<Records, Error> {
     let mut records = Records::default();
-    for directory in state_directories() {
+    for directory in state::directories() {
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() => continue,
             // Nothing of ours can be in it.
@@ -373,46 +355,6 @@ pub(crate) fn promised_bytes() -> Result<u64, Error> {
         Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
     });
     Ok(promised.sum())
-}
-
-/// Where records may lie, the first choice first, whether it is there or not.
-#[must_use]
-pub fn state_directories() -> Vec<PathBuf> {
-    let absolute = |name: &str| {
-        let path = std::env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let own = absolute("FOREBAY_STATE")
-        .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
-        .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
-    let all = own.into_iter().chain([in_temporary()]);
-    all.filter(|directory| !is_anothers(directory)).collect()
-}
-
-/// The same, made if they are not there; or why not.
-pub(crate) fn made_state_directories() -> impl Iterator<Item = forebay_host::Result<PathBuf>> {
-    let directories = state_directories().into_iter();
-    let made = directories.map(|directory| {
-        files::make_directories(&directory, 0o700)?;
-        Ok(directory)
-    });
-    // Another one may have been faster.
-    made.filter(|made| {
-        made.as_ref()
-            .map_or(true, |directory| !is_anothers(directory))
-    })
-}
-
-fn in_temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()))
-}
-
-/// Where everybody may write, another one may have made the directory: what stands in his records would
-/// be removed as leftovers.
-fn is_anothers(directory: &Path) -> bool {
-    directory == in_temporary()
-        && files::status_of_name(directory).is_ok()
-        && !files::is_ours_alone(directory)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::pace::Pace;
 use crate::persistent::{Askable, Roots};
-use crate::placement::{Space, namespace_directory};
+use crate::placement::Space;
 use crate::staging::StagingWish;
 use crate::{Direction, Error};
 use book::{Book, Copy, Ended, Errno, Task};
@@ -109,9 +109,7 @@ impl Requests {
             return Ok(None);
         }
         let allocation = space.allocation.root();
-        let root = space
-            .allocation
-            .namespace(namespace_directory(AccessMode::Striped));
+        let root = space.allocation.namespace(AccessMode::Striped.directory());
         let socket = allocation.join(SOCKET_NAME);
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {

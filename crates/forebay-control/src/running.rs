@@ -9,12 +9,13 @@ use forebay_mover::Journal;
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
+use crate::Direction;
 use crate::deadline::Guard;
 use crate::drain::Drain;
 use crate::execution::{Executed, Execution, Program};
 use crate::job_directory::JobDirectory;
 use crate::journals::STAGE_IN;
-use crate::order::{Direction, Order, Watcher};
+use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
 use crate::persistent::{Persistents, Roots};
 use crate::placement::Space;
@@ -384,7 +385,7 @@ impl Running<'_> {
             Some(stage) => Err(Error::StageOutInside {
                 script: life.order.script.path.clone(),
                 place: stage.place,
-                command: stage.command(forebay_directive::Direction::Out),
+                command: stage.command(Direction::Out),
                 destination: stage.pfs_path.clone(),
             }),
             None => Ok(()),

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{self as directive, Stage, StageKind};
+use forebay_directive::{self as directive, Direction, Stage, StageKind};
 use forebay_host::clock;
 use forebay_host::files::{self, Kind};
+use forebay_host::messages::Messages;
 use forebay_host::process::Stops;
 use forebay_mover::{
     Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
@@ -18,7 +19,7 @@ use crate::persistent::Roots;
 use crate::placement::Map;
 use crate::record::Recorded;
 use crate::requests::{are_open_in, plan_requests};
-use crate::{Direction, Error, Staged, Watcher};
+use crate::{Error, Staged};
 
 /// What the user wants of a job's own staging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +49,23 @@ impl StagingWish {
     }
 }
 
+/// Receives messages, and hears how a staging goes.
+pub trait StagingProgress: Messages {
+    /// Staging begins: so many files and bytes.
+    fn staging(&self, direction: Direction, files: u64, bytes: u64);
+    /// So many bytes more were copied. Called by several threads.
+    fn moved(&self, bytes: u64);
+    /// Staging has ended.
+    fn staged(&self, direction: Direction, staged: &Staged);
+}
+
 /// One staging.
 pub(crate) struct Staging<'a> {
     pub(crate) direction: Direction,
     /// Id of the job.
     pub(crate) tag: &'a str,
     pub(crate) stops: Stops,
-    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) watcher: &'a dyn StagingProgress,
     /// Into allocations that were made for this job alone.
     pub(crate) into_fresh: bool,
     pub(crate) how: StagingWish,
@@ -122,10 +133,10 @@ pub(crate) fn plan_in(
         let refused = |message: String| Error::StageInSource {
             script: script.to_owned(),
             place: asked.place,
-            command: asked.command(directive::Direction::In),
+            command: asked.command(Direction::In),
             message,
         };
-        for stage in expanded(asked, directive::Direction::In, maps).map_err(refused)? {
+        for stage in expanded(asked, Direction::In, maps).map_err(refused)? {
             let target = roots.path(&stage).map_err(refused)?;
             let source = Map::behind(maps, Path::new(&stage.pfs_path));
             let added = journal.add_only(&transfer(&stage, source, target), on_planned, is_wanted);
@@ -200,7 +211,7 @@ impl StageOut<'_> {
         journal.leave_nothing_out()?;
         journal.go_on()?; // whoever cancelled the last try did not mean this one
         for asked in self.stages {
-            let stages = match expanded(asked, directive::Direction::Out, &[]) {
+            let stages = match expanded(asked, Direction::Out, &[]) {
                 Ok(stages) => stages,
                 Err(reason) => {
                     journal.refuse(&Failure::new(PathBuf::from(&asked.pfs_path), reason))?;
@@ -265,14 +276,10 @@ pub(crate) fn lies_in(allocation: &Allocation, target: &Path) -> bool {
 /// # Errors
 /// What is wrong with the list.
 pub fn expanded_out(stage: &Stage) -> Result<Vec<Stage>, String> {
-    expanded(stage, directive::Direction::Out, &[])
+    expanded(stage, Direction::Out, &[])
 }
 
-fn expanded(
-    stage: &Stage,
-    direction: directive::Direction,
-    maps: &[Map],
-) -> Result<Vec<Stage>, String> {
+fn expanded(stage: &Stage, direction: Direction, maps: &[Map]) -> Result<Vec<Stage>, String> {
     if stage.kind != StageKind::List {
         return Ok(vec![stage.clone()]);
     }

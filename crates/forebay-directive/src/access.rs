@@ -22,6 +22,15 @@ impl AccessMode {
             Self::Private => "DW_JOB_PRIVATE",
         }
     }
+
+    /// Name of the namespace's directory within the allocation.
+    #[must_use]
+    pub fn directory(self) -> &'static str {
+        match self {
+            Self::Striped => "striped",
+            Self::Private => "private",
+        }
+    }
 }
 
 /// The modes that a value names, and what is to be said of it.

@@ -26,7 +26,13 @@ pub fn unix_milliseconds() -> u128 {
         .map_or(0, |since| since.as_millis())
 }
 
-/// Seconds since 1970-01-01 UTC, as [`unix_milliseconds`].
+/// Whole seconds since 1970-01-01 UTC, as [`unix_milliseconds`].
+#[must_use]
+pub fn unix_s() -> u64 {
+    u64::try_from(unix_milliseconds() / 1000).unwrap_or(u64::MAX)
+}
+
+/// Seconds since 1970-01-01 UTC with their fraction, as [`unix_milliseconds`].
 #[must_use]
 pub fn unix_seconds() -> f64 {
     SystemTime::now()

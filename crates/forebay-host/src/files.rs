@@ -4,6 +4,7 @@ mod attributes;
 mod content;
 mod direct;
 mod directory;
+mod json;
 
 pub use attributes::{
     ExtendedAttribute, extended_attributes, remove_extended_attribute, set_extended_attribute,
@@ -15,6 +16,7 @@ pub use content::{
 };
 pub use direct::{DIRECT_BYTES, Direct};
 pub use directory::Directory;
+pub use json::{read_json, to_json, write_json};
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -253,6 +255,17 @@ pub fn is_ours_alone(directory: &Path) -> bool {
 /// As `unlink(2)`.
 pub fn remove_file(path: &Path) -> Result<()> {
     on(fs::remove_file(path), "remove", path)
+}
+
+/// The same, where it need not exist.
+///
+/// # Errors
+/// As `unlink(2)`.
+pub fn remove_if_present(path: &Path) -> Result<()> {
+    match remove_file(path) {
+        Err(error) if error.is_not_found() => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes a directory, unless something is in it.

@@ -10,6 +10,7 @@ pub mod files;
 pub mod lustre;
 pub mod machine;
 pub mod memory;
+pub mod messages;
 pub mod mounts;
 pub mod namespace;
 pub mod priority;
@@ -17,6 +18,7 @@ pub mod probe;
 pub mod process;
 pub mod sharing;
 pub mod socket;
+pub mod state;
 
 use std::io;
 use std::path::{Path, PathBuf};

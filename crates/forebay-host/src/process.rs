@@ -9,6 +9,7 @@ mod ended;
 mod first_act;
 mod group;
 mod origin;
+mod reference;
 mod stops;
 mod table;
 
@@ -31,6 +32,7 @@ pub use answer::answer_of;
 pub use ended::Ended;
 pub use first_act::renames_first;
 pub use group::{Group, GroupNumber};
+pub use reference::{Liveness, ProcessRef};
 pub use stops::{Bell, Stops};
 pub(crate) use table::KEEPER;
 pub use table::{Identity, at_work_in, end, in_view_of, with_variable};

@@ -276,13 +276,13 @@ impl Persistent {
     /// Has its time come?
     #[must_use]
     pub fn is_expired(&self) -> bool {
-        let now = clock::unix_milliseconds() / 1000;
+        let now = clock::unix_s();
         let expires = self
             .about
             .as_ref()
             .ok()
             .and_then(|about| about.expires_unix_s);
-        expires.is_some_and(|expires| u128::from(expires) <= now)
+        expires.is_some_and(|expires| expires <= now)
     }
 
     /// Bytes that are in it; none if we may not look.
@@ -388,10 +388,8 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
         // Without it he could not remove what is in the directories that others make.
         sharing::share_with_owner(&namespace, machine::user_id(), wanted.mode)?;
     }
-    let text = serde_json::to_vec_pretty(&wanted.about).map_err(std::io::Error::other);
     let record = root.join(RECORD);
-    let text = files::named(text, "write down", &record)?;
-    files::write_whole(&record, &root.join("allocation.fresh"), &text)?;
+    files::write_json(&record, &root.join("allocation.fresh"), &wanted.about)?;
     files::set_mode(&record, 0o644)?;
     files::set_mode(root, 0o755)?;
     for path in [record.as_path(), root] {

@@ -22,7 +22,7 @@ pub fn with_id(id: &str) -> Result<Option<Recorded>, Refused> {
 pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
     let id = &job.record.id;
     if job.state()? == State::Elsewhere {
-        let message = format!("the staging of job {id} is on {}", job.record.host);
+        let message = format!("the staging of job {id} is on {}", job.record.runner.host);
         return Err(Refused(message, Some("ask there".to_owned())));
     }
     let Some((direction, journal)) = job.staging()? else {

@@ -82,16 +82,13 @@ impl Recorded {
     pub(crate) fn remove_not_safe_list(&self) -> forebay_host::Result<()> {
         let list = self.not_safe_list();
         for path in [fresh(&list), list] {
-            match files::remove_file(&path) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            files::remove_if_present(&path)?;
         }
         Ok(())
     }
 
     fn head(&self) -> Vec<u8> {
-        let (id, host) = (&self.record.id, &self.record.host);
+        let (id, host) = (&self.record.id, &self.record.runner.host);
         format!(
             "# Not safe: in the allocation of job {id} on {host} only. Stage them out there: forebay clean {id}\n\
              # bytes, where it lies, where it is to go, why it is not there; - where that is not known; \\xNN stands\n\

@@ -14,7 +14,7 @@ use super::into::DrainedInto;
 use super::locked;
 use super::queue::{Copied, Item, Made};
 use super::speed::{Speed, TELLING_BYTES};
-use crate::Watcher;
+use forebay_host::messages::Messages;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.
@@ -94,7 +94,7 @@ impl Coarse {
 /// How it is copied.
 pub(super) struct Copying<'a> {
     /// Where directories are written down before something is copied into them; and whom to tell if not.
-    pub(super) into: (&'a DrainedInto, &'a dyn Watcher),
+    pub(super) into: (&'a DrainedInto, &'a dyn Messages),
     /// What arrived with other times than its own.
     pub(super) coarse: &'a Mutex<Vec<Coarse>>,
     /// Held while directories are made: who finds one there may rely on its name.

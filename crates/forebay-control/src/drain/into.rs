@@ -95,9 +95,6 @@ impl Recorded {
     }
 
     pub(crate) fn remove_drained_into(&self) -> forebay_host::Result<()> {
-        match files::remove_file(&self.drained_into()) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        files::remove_if_present(&self.drained_into())
     }
 }

@@ -14,10 +14,10 @@ use super::copying::{Way, way_to, ways_of_stages};
 use super::pattern::Patterns;
 use super::queue::Item;
 use super::wish::{DrainTo, check_target, namespace, target_refused};
-use crate::placement::{Space, namespace_directory};
+use crate::placement::Space;
 use crate::running::Life;
 use crate::staging::lies_in;
-use crate::{Error, Watcher};
+use crate::{Error, Messages};
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
@@ -69,8 +69,8 @@ impl Rules {
     pub(super) fn of(life: &Life, space: &Space) -> Result<Self, Error> {
         let allocation = &space.allocation;
         let order = life.order;
-        let root = allocation.namespace(namespace_directory(namespace(&life.request)));
-        let private = allocation.namespace(namespace_directory(AccessMode::Private));
+        let root = allocation.namespace(namespace(&life.request).directory());
+        let private = allocation.namespace(AccessMode::Private.directory());
         let local = order.node_local_path().map(|at| (at, private));
         let own = allocation.root().to_owned();
         let mut rules = Self {
@@ -109,7 +109,7 @@ impl Rules {
         self.rules.is_empty() && !self.awaits_spectral
     }
 
-    pub(super) fn explain(&self, watcher: &dyn Watcher) {
+    pub(super) fn explain(&self, watcher: &dyn Messages) {
         for rule in &self.rules {
             let rate = rule
                 .rate_bytes_per_s
@@ -307,7 +307,7 @@ pub(crate) fn plan_elsewhere(
     allocation: &Allocation,
     on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
-    let striped = allocation.namespace(namespace_directory(AccessMode::Striped));
+    let striped = allocation.namespace(AccessMode::Striped.directory());
     for DrainTo {
         directory,
         patterns,

@@ -1,6 +1,6 @@
 //! What can go wrong with persistent allocations, with its remedy.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use forebay_host::sharing;
@@ -267,10 +267,4 @@ pub fn written_time(unix_s: u64) -> String {
     const LAST_S: u64 = 253_402_300_799;
     let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_S));
     humantime::format_rfc3339_seconds(time).to_string()
-}
-
-/// What cannot be understood, in the terms of the machine.
-pub(super) fn understood<T>(parsed: serde_json::Result<T>, path: &Path) -> forebay_host::Result<T> {
-    let parsed = parsed.map_err(std::io::Error::other);
-    forebay_host::files::named(parsed, "understand", path)
 }

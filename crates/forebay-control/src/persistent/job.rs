@@ -17,10 +17,9 @@ use super::made::Made;
 use super::uses::Use;
 use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
-use crate::placement::namespace_directory;
 use crate::record::{PersistentUse, Record, Recorded};
 use crate::running::Life;
-use crate::{Error, Order, Watcher, environment};
+use crate::{Error, Messages, Order, environment};
 
 /// What a job does with a persistent allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -102,7 +101,7 @@ impl Roots {
 }
 
 fn striped(allocation: &Allocation) -> PathBuf {
-    allocation.namespace(namespace_directory(AccessMode::Striped))
+    allocation.namespace(AccessMode::Striped.directory())
 }
 
 /// The persistent allocations of a job that runs.
@@ -125,7 +124,7 @@ struct Attached {
 
 impl Attached {
     /// Nothing limits its size, so going beyond it is at least said.
-    fn check_capacity(&self, watcher: &dyn Watcher) {
+    fn check_capacity(&self, watcher: &dyn Messages) {
         let about = self.persistent.about.as_ref().ok();
         let capacity = about.map(|about| about.capacity_bytes);
         let Some((used, capacity)) = self.persistent.used_bytes().zip(capacity) else {
@@ -279,7 +278,7 @@ impl Persistents {
     pub(crate) fn let_go(
         mut self,
         recorded: &mut Recorded,
-        watcher: &dyn Watcher,
+        watcher: &dyn Messages,
         processes: Option<&[i32]>,
     ) {
         if let Some(removal) = self.destroyed.take() {
@@ -396,10 +395,7 @@ pub(crate) fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
 /// Takes away what says that a job uses its persistent allocations.
 pub(crate) fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     for one in &record.persistent {
-        match files::remove_file(&one.file) {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => {}
-        }
+        files::remove_if_present(&one.file)?;
     }
     Ok(())
 }

@@ -5,11 +5,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::Persistent;
 
 use super::Missing;
-use crate::record::{made_state_directories, state_directories};
 
 const LINKS: &str = "persistent";
 
@@ -34,7 +33,7 @@ impl Known {
 /// All links, in the order in which they were made.
 pub(super) fn all() -> forebay_host::Result<Vec<Known>> {
     let mut all = Vec::new();
-    for directory in state_directories() {
+    for directory in state::directories() {
         let directory = directory.join(LINKS);
         let names: Vec<OsString> = match files::names_in(&directory) {
             Err(error) if error.is_not_found() || error.is_denied() => continue,
@@ -77,7 +76,7 @@ pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
 /// Writes down where one lies.
 pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
     let mut refused = None;
-    for directory in made_state_directories() {
+    for directory in state::create_directories() {
         let linked = directory.and_then(|directory| {
             let directory = directory.join(LINKS);
             files::make_directories(&directory, 0o700)?;
@@ -97,10 +96,7 @@ pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
 pub(super) fn forget(root: &Path) -> forebay_host::Result<()> {
     let is_it = |known: &Known| known.root == root && known.other_host().is_none();
     for known in all()?.into_iter().filter(is_it) {
-        match files::remove_file(&known.link) {
-            Err(error) if error.is_not_found() => {}
-            removed => removed?,
-        }
+        files::remove_if_present(&known.link)?;
     }
     Ok(())
 }

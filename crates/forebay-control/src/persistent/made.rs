@@ -4,7 +4,7 @@ use forebay_host::files;
 use forebay_store::persistent::Persistent;
 
 use super::Places;
-use crate::Watcher;
+use forebay_host::messages::Messages;
 
 /// One that the job made.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Made {
     }
 
     /// Takes it away, since the job was not started.
-    pub(super) fn undo(&self, is_ours_alone: bool, watcher: &dyn Watcher) {
+    pub(super) fn undo(&self, is_ours_alone: bool, watcher: &dyn Messages) {
         let name = &self.persistent.name;
         if !is_ours_alone {
             return watcher.warning(&format!(

@@ -3,13 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_host::process::{self, Identity};
+use forebay_host::process::{self, Identity, Liveness, ProcessRef};
 use forebay_host::{files, machine};
 use forebay_store::persistent::Persistent;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use super::error::understood;
 use crate::RUN_VARIABLE;
 use crate::record::Record;
 
@@ -26,8 +25,9 @@ pub struct Use {
     pub user: String,
     /// When it began, in seconds since 1970.
     pub began_unix_s: u64,
-    /// The machine it runs on.
-    pub host: String,
+    /// The process that runs it.
+    #[serde(flatten)]
+    pub runner: ProcessRef,
     /// Something is to be staged out of it.
     pub stages_out: bool,
     /// A program asked for that: what it asked for stands in the job's own allocation alone.
@@ -36,9 +36,6 @@ pub struct Use {
     /// Processes that could not be ended: another user's, whose environment does not tell us of what job.
     #[serde(default)]
     remaining: Vec<Identity>,
-    boot_id: String,
-    pid_namespace: String,
-    process: Identity,
     job_directory: PathBuf,
 }
 
@@ -67,8 +64,8 @@ pub struct Uses {
 impl std::fmt::Display for Use {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "job {} ({}, {}", self.run_id, self.script, self.user)?;
-        if self.host != machine::hostname() {
-            write!(f, ", on {}", self.host)?;
+        if self.runner.host != machine::hostname() {
+            write!(f, ", on {}", self.runner.host)?;
         }
         f.write_str(")")
     }
@@ -82,13 +79,10 @@ impl Use {
             script: record.script.clone(),
             user: machine::user_name(),
             began_unix_s: record.began_unix_s,
-            host: record.host.clone(),
+            runner: record.runner.clone(),
             stages_out,
             is_asked: false,
             remaining: Vec::new(),
-            boot_id: record.boot_id.clone(),
-            pid_namespace: record.pid_namespace.clone(),
-            process: record.process,
             job_directory: record.job_directory.clone(),
         }
     }
@@ -97,26 +91,19 @@ impl Use {
     pub(super) fn file(record: &Record, uses: &Path) -> PathBuf {
         uses.join(format!(
             "{}-{}@{}.json",
-            record.id, record.process.pid, record.host
+            record.id, record.runner.process.pid, record.runner.host
         ))
     }
 
     /// Writes it down.
     pub(super) fn write(&self, file: &Path) -> forebay_host::Result<()> {
-        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
-        let text = files::named(text, "write down", file)?;
-        files::write_whole(file, &file.with_extension("fresh"), &text)?;
+        files::write_json(file, &file.with_extension("fresh"), self)?;
         files::set_mode(file, 0o644) // the allocation's owner reads it
-    }
-
-    fn read(file: &Path) -> forebay_host::Result<Self> {
-        let text = files::read_to_string(file)?;
-        understood(serde_json::from_str(&text), file)
     }
 
     /// Changes what is written down: something is to be staged out of it.
     pub(super) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
-        let mut written = Self::read(file)?;
+        let mut written = files::read_json::<Self>(file)?;
         written.stages_out = true;
         written.is_asked = true;
         written.write(file)
@@ -124,7 +111,7 @@ impl Use {
 
     /// Changes what is written down: these processes go on.
     pub(super) fn remains(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
-        let mut written = Self::read(file)?;
+        let mut written = files::read_json::<Self>(file)?;
         let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // or it has ended since
         written.remaining = alive.collect();
         written.write(file)
@@ -138,7 +125,7 @@ impl Use {
 
     /// The use in this file, unless that is gone.
     pub(super) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
-        match Self::read(file) {
+        match files::read_json::<Self>(file) {
             Err(error) if error.is_not_found() => Ok(None),
             read => read.map(Some),
         }
@@ -150,24 +137,15 @@ impl Use {
     }
 
     fn state(&self) -> forebay_host::Result<UseState> {
-        let same_boot = self.boot_id == machine::boot_id()?;
-        let same_numbers = self.pid_namespace == machine::pid_namespace()?;
-        if !same_boot {
-            let here = self.host == machine::hostname();
-            return Ok(if here {
-                UseState::Left
-            } else {
-                UseState::Elsewhere
-            });
-        }
-        if !same_numbers {
-            return Ok(UseState::Elsewhere);
-        }
-        if self.process.is_alive() {
-            return Ok(UseState::Running);
+        match self.runner.liveness()? {
+            Liveness::Alive => return Ok(UseState::Running),
+            Liveness::Unknown => return Ok(UseState::Elsewhere),
+            // Nothing that ran before the machine was started is alive.
+            Liveness::Gone if !self.runner.is_of_this_boot()? => return Ok(UseState::Left),
+            Liveness::Gone => {}
         }
         let run = self.job_directory.as_os_str();
-        let mut processes = match process::with_variable(RUN_VARIABLE, run, self.process) {
+        let mut processes = match process::with_variable(RUN_VARIABLE, run, self.runner.process) {
             Err(error) if error.is_denied() => return Ok(UseState::Elsewhere),
             processes => processes?,
         };

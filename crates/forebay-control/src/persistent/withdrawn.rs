@@ -10,7 +10,7 @@ use forebay_host::sharing::Held;
 use forebay_store::persistent::Persistent;
 
 use super::{Result, destroyable, known};
-use crate::Watcher;
+use forebay_host::messages::Messages;
 
 /// An allocation without its name, had alone as long as this lives: nobody sweeps it away.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Withdrawn {
         Ok(files::remove_tree(&self.is_at)?)
     }
 
-    fn put_back(&self, watcher: &dyn Watcher) {
+    fn put_back(&self, watcher: &dyn Messages) {
         let name = &self.persistent.name;
         match self.persistent.restore(&self.is_at) {
             Ok(root) if root == self.persistent.root() => {}
@@ -58,7 +58,7 @@ impl Withdrawn {
 }
 
 /// Gives them all back.
-pub(super) fn put_back(all: &[Withdrawn], watcher: &dyn Watcher) {
+pub(super) fn put_back(all: &[Withdrawn], watcher: &dyn Messages) {
     all.iter().for_each(|one| one.put_back(watcher));
 }
 
@@ -86,7 +86,7 @@ impl Removal {
     }
 
     /// Waits for it.
-    pub(super) fn end(self, watcher: &dyn Watcher) {
+    pub(super) fn end(self, watcher: &dyn Messages) {
         let refused = match self.thread.map(JoinHandle::join) {
             Some(Ok(refused)) => refused,
             Some(Err(panic)) => std::panic::resume_unwind(panic),

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use forebay_host::files;
+use forebay_host::{files, state};
 use serde::Deserialize;
 
 use super::{job_file, retention};
-use crate::record::{PROFILES, state_directories};
+use crate::record::PROFILES;
 
 /// Records that are looked at.
 const LOOKS: usize = 20;
@@ -31,7 +31,7 @@ struct Moved {
 /// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
 /// are left out.
 pub(crate) fn earlier_stage_outs() -> impl Iterator<Item = (u64, f64)> {
-    let all = state_directories().into_iter().flat_map(|directory| {
+    let all = state::directories().into_iter().flat_map(|directory| {
         let profiles = directory.join(PROFILES);
         let newest = retention::ids(&profiles).into_iter().rev().take(LOOKS);
         newest.filter_map(move |id| stage_out(&profiles.join(id.to_string())))

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use forebay_host::process::Identity;
-use forebay_host::{clock, files, machine};
+use forebay_host::process::{Identity, Liveness, ProcessRef};
+use forebay_host::{clock, files, machine, state};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::retention;
-use crate::record::{PROFILES, Records, state_directories};
+use crate::record::{PROFILES, Records};
 use crate::series::{Run, What};
 use crate::{Error, JobScript, Order, environment};
 
@@ -135,8 +135,7 @@ impl JobFile {
     }
 
     fn new(kind: Kind, id: &str, name: String) -> Result<Self, Error> {
-        let ours = Identity::ours()?;
-        let host = machine::hostname();
+        let ours = ProcessRef::ours()?;
         Ok(Self {
             forebay_job: FORMAT,
             kind,
@@ -147,7 +146,7 @@ impl JobFile {
             command: Vec::new(),
             directory: text(machine::current_directory()?),
             user: machine::user_name(),
-            host: host.clone(),
+            host: ours.host.clone(),
             nodes: None,
             tasks: None,
             processors: machine::processors(),
@@ -156,11 +155,11 @@ impl JobFile {
             state: State::Running,
             killed: false,
             process: Process {
-                pid: ours.pid,
-                start_ticks: ours.started_ticks,
-                boot_id: machine::boot_id()?,
-                host,
-                pid_namespace: machine::pid_namespace()?,
+                pid: ours.process.pid,
+                start_ticks: ours.process.started_ticks,
+                boot_id: ours.boot_id,
+                host: ours.host,
+                pid_namespace: ours.pid_namespace,
             },
             environment: variables(),
             library: None,
@@ -199,20 +198,15 @@ pub(super) fn lies_in(directory: &Path) -> bool {
 }
 
 fn write(directory: &Path, job: &impl Serialize) -> Result<(), Error> {
-    let path = directory.join(NAME);
-    let content = serde_json::to_vec_pretty(job).map_err(std::io::Error::other);
-    let content = files::named(content, "write down", &path)?;
-    Ok(files::write_whole(&path, &directory.join(FRESH), &content)?)
+    Ok(files::write_json(
+        &directory.join(NAME),
+        &directory.join(FRESH),
+        job,
+    )?)
 }
 
 fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
-    let path = directory.join(NAME);
-    let job = serde_json::from_str(&files::read_to_string(&path)?);
-    Ok(files::named(
-        job.map_err(std::io::Error::other),
-        "understand",
-        &path,
-    )?)
+    Ok(files::read_json(&directory.join(NAME))?)
 }
 
 impl Standing {
@@ -222,17 +216,20 @@ impl Standing {
         if self.state == State::Ended {
             return Ok(false);
         }
-        let same_boot = process.boot_id == machine::boot_id()?;
-        if same_boot && process.pid_namespace == machine::pid_namespace()? {
-            let identity = Identity {
+        let runner = ProcessRef {
+            host: process.host.clone(),
+            boot_id: process.boot_id.clone(),
+            pid_namespace: process.pid_namespace.clone(),
+            process: Identity {
                 pid: process.pid,
                 started_ticks: process.start_ticks,
-            };
-            return Ok(identity.is_alive());
-        }
-        // Another container's, or another machine's; this one's before it was started anew is over.
-        let unseen = same_boot || process.host != machine::hostname();
-        Ok(unseen && now_unix_s() - self.started_unix_s < UNSEEN_S_MAX)
+            },
+        };
+        Ok(match runner.liveness()? {
+            Liveness::Alive => true,
+            Liveness::Gone => false,
+            Liveness::Unknown => now_unix_s() - self.started_unix_s < UNSEEN_S_MAX,
+        })
     }
 }
 
@@ -270,7 +267,7 @@ fn remove_if_empty(directory: &Path) -> Result<(), Error> {
 /// # Errors
 /// If one cannot be written, or /proc cannot be read.
 pub fn complete_abandoned(records: &Records) -> Result<(), Error> {
-    for state_directory in state_directories() {
+    for state_directory in state::directories() {
         let profiles = state_directory.join(PROFILES);
         for id in retention::ids(&profiles) {
             let directory = profiles.join(id.to_string());

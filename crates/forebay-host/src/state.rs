@@ -1,0 +1,49 @@
+//! The state directories: where records of a user's jobs are kept between processes.
+//!
+//! `$FOREBAY_STATE`, else `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory
+//! Specification); where that cannot be written, a directory among the temporary files. Never another user's.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Result, files, machine};
+
+/// Where records may be, the first choice first, whether it exists or not.
+#[must_use]
+pub fn directories() -> Vec<PathBuf> {
+    let absolute = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let own = absolute("FOREBAY_STATE")
+        .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
+        .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
+    let all = own.into_iter().chain([in_temporary()]);
+    all.filter(|directory| !owned_by_other(directory)).collect()
+}
+
+/// The same, created if needed; or why not.
+pub fn create_directories() -> impl Iterator<Item = Result<PathBuf>> {
+    let directories = directories().into_iter();
+    let created = directories.map(|directory| {
+        files::make_directories(&directory, 0o700)?;
+        Ok(directory)
+    });
+    // Another user may have been faster.
+    created.filter(|created| {
+        created
+            .as_ref()
+            .map_or(true, |directory| !owned_by_other(directory))
+    })
+}
+
+fn in_temporary() -> PathBuf {
+    std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()))
+}
+
+/// Where everybody may write, another user may have made the directory: what his records name would be
+/// removed as leftovers.
+fn owned_by_other(directory: &Path) -> bool {
+    directory == in_temporary()
+        && files::status_of_name(directory).is_ok()
+        && !files::is_ours_alone(directory)
+}
