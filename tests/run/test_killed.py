@@ -215,3 +215,16 @@ def test_a_state_whose_process_was_killed_before_its_job_was_recorded_is_taken_a
         assert not left.exists()
     finally:
         left.unlink(missing_ok=True)
+
+
+def test_clean_keeps_emulation_states_of_another_state_directory(job, slow):
+    job.script("true", DW)
+    pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
+    (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
+    try:
+        time.sleep(UNRECORDED_S)
+        other = job.directory.parent / "other state"
+        assert job.command("clean", FOREBAY_STATE=str(other)).returncode == 0
+        assert left.exists()
+    finally:
+        left.unlink(missing_ok=True)

@@ -6,7 +6,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::{MOUNTED_BELOW, Map, Recorded, Records, Wishes, was_never_recorded};
+use forebay_control::{
+    MOUNTED_BELOW, Map, Recorded, Records, Wishes, state_directories, was_never_recorded,
+};
 use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
@@ -16,8 +18,9 @@ use serde::Serialize;
 use crate::arguments::EmulationArguments;
 use crate::libraries;
 
-/// A state is named so, with the process, its PID namespace and the time in milliseconds behind: process
-/// numbers mean nothing to a container that shares /dev/shm.
+/// A state's name continues with the process id, its PID namespace, the state directory and the time in
+/// milliseconds: process ids mean nothing to a container that shares /dev/shm, and the records of one
+/// state directory mean nothing to the jobs of another.
 const STATE_NAME: &str = "forebay-pfs-";
 const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
 
@@ -100,9 +103,9 @@ pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emul
     };
     let plain = |message: String| (message, None);
     let model = model(file)?;
-    // The process id stays the same when a process starts itself anew.
-    let numbers = process_numbers().map_err(|error| plain(error.to_string()))?;
-    let ours = format!("{STATE_NAME}{}-{numbers}-", std::process::id());
+    // The process id stays the same across exec.
+    let scope = scope().map_err(|error| plain(error.to_string()))?;
+    let ours = format!("{STATE_NAME}{}-{scope}-", std::process::id());
     let given = std::env::var_os(STATE_ENV).map(PathBuf::from);
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&ours);
     if let Some(path) = given.filter(is_ours) {
@@ -139,24 +142,26 @@ pub fn model(file: &Path) -> Result<Model, Failure> {
     })
 }
 
-/// Removes states of ours whose process was killed before it recorded its job, or after it had taken
-/// the record away. A state that a record names goes with its job.
+/// Removes states of this user and this state directory whose process was killed before it recorded its
+/// job, or after it had removed the record. A state that a record names is removed with its job.
 ///
 /// # Errors
 /// If one cannot be removed.
 pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
     let directory = Path::new(SHARED_MEMORY);
-    let numbers = process_numbers()?;
+    let scope = scope()?;
     for name in files::names_in(directory).unwrap_or_default() {
         let path = directory.join(&name);
         let named = name.to_str().and_then(|name| name.strip_prefix(STATE_NAME));
-        let mut parts = named.unwrap_or_default().split('-');
-        let (Some(pid), Some(of), Some(made)) = (parts.next(), parts.next(), parts.next()) else {
+        let Some((pid, rest)) = named.and_then(|name| name.split_once('-')) else {
             continue;
         };
-        if of != numbers {
+        let made = rest
+            .strip_prefix(&scope)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let Some(made) = made else {
             continue;
-        }
+        };
         let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
         let job = |job: &Recorded| job.record.emulation.as_ref() == Some(&path);
         let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
@@ -167,10 +172,13 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
     Ok(())
 }
 
-/// The number of the PID namespace that our process id counts in.
-fn process_numbers() -> forebay_host::Result<String> {
-    let name = machine::pid_namespace()?;
-    Ok(name.chars().filter(char::is_ascii_digit).collect())
+/// The PID namespace that our process id counts in, and a hash of our state directory's path.
+fn scope() -> forebay_host::Result<String> {
+    let namespace = machine::pid_namespace()?;
+    let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    let directory = state_directories().into_iter().next().unwrap_or_default();
+    let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
+    Ok(format!("{namespace}-{}", &hash[..8]))
 }
 
 fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
