@@ -2,7 +2,7 @@
 
 use forebay_control::{
     Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, complete_abandoned, records,
-    remove_unrecorded,
+    recovery, remove_unrecorded,
 };
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
@@ -99,7 +99,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
 /// Has it left something that is to be cleaned without being named?
 fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
-    Ok(match recorded.state()? {
+    Ok(match recovery::state(recorded)? {
         State::Lost => true,
         State::Left { .. } if recorded.is_only_the_users() && !discard => {
             say(&format!(
@@ -155,8 +155,9 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
     let missing = begun.flatten().map(|(account, _)| account.counts.missing());
     let missing = missing.filter(|missing| missing.files > 0);
-    let caught = Caught::listen().map_err(Error::from);
-    let cleaned = caught.and_then(|caught| recorded.clean(how, caught, &Progress::default()));
+    let caught = Caught::listen().map_err(recovery::Error::from);
+    let cleaned =
+        caught.and_then(|caught| recovery::clean(recorded, how, caught, &Progress::default()));
     let (staged, error) = match &cleaned {
         Ok(staged) => (staged.as_ref(), None),
         Err(error) => (None, Some(error)),

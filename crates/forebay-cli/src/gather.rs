@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_control::{
-    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, state_directories,
+    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, recovery, state_directories,
 };
 use forebay_host::machine;
 use forebay_host::process::command;
@@ -123,7 +123,7 @@ fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
         if !wanted.is_empty() && !wanted.contains(host) {
             continue;
         }
-        let state = recorded.state()?;
+        let state = recovery::state(&recorded)?;
         let left = match &state {
             State::Left { .. } | State::Elsewhere => {
                 recorded.is_undrained() && !recorded.is_only_the_users()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
+use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress, recovery};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};
@@ -46,8 +46,8 @@ impl From<forebay_host::Error> for Refused {
     }
 }
 
-impl From<forebay_control::Error> for Refused {
-    fn from(error: forebay_control::Error) -> Self {
+impl From<recovery::Error> for Refused {
+    fn from(error: recovery::Error) -> Self {
         Self(error.to_string(), error.hint())
     }
 }

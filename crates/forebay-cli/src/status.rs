@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{Failure, Phase, Recorded, Shortage, State, records};
+use forebay_control::{Failure, Phase, Recorded, Shortage, State, records, recovery};
 use forebay_host::clock;
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
@@ -57,16 +57,18 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         warn(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()
     });
-    let shown = records().and_then(|records| {
-        for (path, reason) in &records.unreadable {
-            warn(&format!("cannot read {}: {reason}", path.display()));
-        }
-        records
-            .found
-            .iter()
-            .map(show)
-            .collect::<Result<Vec<_>, _>>()
-    });
+    let shown = records()
+        .map_err(recovery::Error::from)
+        .and_then(|records| {
+            for (path, reason) in &records.unreadable {
+                warn(&format!("cannot read {}: {reason}", path.display()));
+            }
+            records
+                .found
+                .iter()
+                .map(show)
+                .collect::<Result<Vec<_>, _>>()
+        });
     let shown = match shown {
         Ok(shown) => shown,
         Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
@@ -114,9 +116,9 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     code
 }
 
-fn show(recorded: &Recorded) -> Result<Shown, forebay_control::Error> {
+fn show(recorded: &Recorded) -> Result<Shown, recovery::Error> {
     let record = &recorded.record;
-    let (state, processes) = match recorded.state()? {
+    let (state, processes) = match recovery::state(recorded)? {
         State::Running => ("running", Vec::new()),
         State::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
             ("kept", processes)
@@ -223,7 +225,7 @@ pub fn warn_of_leftovers() {
         let record = &recorded.record;
         let (id, script) = (&record.id, &record.script);
         let kept_on_purpose = record.phase == Phase::Kept && !recorded.is_undrained();
-        match recorded.state() {
+        match recovery::state(&recorded) {
             Ok(State::Left { .. }) if !kept_on_purpose => warn(&format!(
                 "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"
             )),

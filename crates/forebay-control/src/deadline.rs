@@ -5,7 +5,6 @@
 //! is to be done is decided by arithmetic alone (`policy`). The job's data path is not touched.
 
 mod end;
-mod not_safe;
 mod policy;
 mod rate;
 
@@ -27,7 +26,6 @@ use crate::{Messages, Staged};
 use end::End;
 use policy::{Action, Said, Situation, Terms, decide};
 
-pub use not_safe::NotSafe;
 pub use rate::Measured;
 use rate::Rate;
 

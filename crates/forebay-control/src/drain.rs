@@ -7,8 +7,6 @@
 
 mod copying;
 mod door;
-mod into;
-mod pattern;
 mod queue;
 mod report;
 mod rules;
@@ -28,25 +26,22 @@ use forebay_host::priority;
 use forebay_host::process::Stops;
 use forebay_mover::{Journal, Verify};
 
-use crate::job_directory::JobDirectory;
 use crate::placement::Space;
-use crate::record::Recorded;
+use crate::record::{DrainTo, DrainedInto, JobDirectory, Recorded, tag};
 use crate::running::Life;
 use crate::{Error, Messages};
 use copying::{Coarse, Copying, finish_directories};
-use into::{DrainedInto, tag};
 use queue::{Copied, Item, Queue};
 use rules::{Rule, Rules};
 use speed::Speed;
 
 use door::DOOR;
 pub use door::{Question, ask};
-pub use pattern::Patterns;
 pub use queue::DrainStatus;
 pub use report::Drained;
-pub(crate) use rules::{not_in_burst_buffer, plan_elsewhere};
+pub(crate) use rules::not_in_burst_buffer;
 pub(crate) use wish::check;
-pub use wish::{DrainTo, DrainWish, Spectral};
+pub use wish::{DrainWish, Spectral};
 
 /// The text of `--drain`, where no option says it: directives have no room for it.
 pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";

@@ -10,7 +10,7 @@ use std::path::Path;
 use forebay_host::machine;
 
 use crate::header::Scheduler;
-use crate::job_directory::JobDirectory;
+use crate::record::JobDirectory;
 use crate::{JobScript, SHIMS_VARIABLE};
 
 /// Number of tasks the job asks for, whatever scheduler its script was written for.

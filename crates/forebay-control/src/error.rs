@@ -6,7 +6,7 @@ use forebay_directive::{Origin, Place, Problem};
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
-use crate::PersistentError;
+use crate::{PersistentError, record, recovery};
 
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
@@ -61,12 +61,6 @@ pub enum Error {
     /// Its lines end as on DOS.
     #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
     DosLines(PathBuf),
-    /// The directory for temporary files cannot be used.
-    #[error("the directory for temporary files, {}, does not exist, or has a colon or what is not UTF-8 in its name", .0.display())]
-    TemporaryDirectory(PathBuf),
-    /// The directory for temporary files takes nothing.
-    #[error("the directory for temporary files cannot be used: {0}")]
-    TemporaryRefused(forebay_host::Error),
     /// The script's header names no directory.
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
@@ -142,17 +136,9 @@ pub enum Error {
     /// The machine does not allow a private view of the file system.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),
-    /// There is no place to write down what the job has.
-    #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
-    NoState(Option<forebay_host::Error>),
-    /// What programs asked to be staged out stands there.
-    #[error("the list of what programs asked to be staged out, {}, cannot be used: {error}", path.display())]
-    Requests {
-        /// The list.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: rusqlite::Error,
-    },
+    /// The job's record cannot be used.
+    #[error(transparent)]
+    Record(#[from] record::Error),
     /// What was to be crossed out in that list.
     #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
     RequestsNotKept {
@@ -161,27 +147,9 @@ pub enum Error {
         /// What was refused.
         error: std::io::Error,
     },
-    /// A job that is running is not cleaned.
-    #[error("job {0} is running")]
-    IsRunning(String),
-    /// Another machine's leftovers can be judged there only.
-    #[error("the job ran on {0}, outside of this container or job if we are in one")]
-    Elsewhere(String),
-    /// Perhaps a file system is not mounted.
-    #[error("the allocation {} is not there", .0.display())]
-    Unreachable(PathBuf),
-    /// Files of persistent allocations, which the job's own list alone named.
-    #[error("the list of what programs asked to be staged out of {} went with the job's memory", .0.join(", "))]
-    RequestsLost(Vec<String>),
-    /// Nobody can tell any more what stood under its paths.
-    #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", .0.display())]
-    ViewIsGone(PathBuf),
-    /// Processes of a job whose `forebay run` was killed.
-    #[error("processes of the job are still alive: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
-    HasProcesses(Vec<i32>),
-    /// Two at once would be in each other's way.
-    #[error("job {0} is being cleaned by another process")]
-    IsBeingCleaned(String),
+    /// A job cannot be cleaned.
+    #[error(transparent)]
+    Recovery(#[from] recovery::Error),
     /// Some files could not be staged in.
     #[error("stage-in failed for {} of the files, so the job was not started:\n{}", .0.len(), list(.0))]
     StageIn(Vec<Failure>),
@@ -269,8 +237,6 @@ impl Error {
             }
             Self::Drain { hint, .. } | Self::NoDrain { hint, .. } => hint,
             Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
-            Self::TemporaryDirectory(_) => "set TMPDIR to a directory that can stand in PATH",
-            Self::TemporaryRefused(_) => "set TMPDIR to a directory that you may write in",
             Self::NotText(_) => "run the job from a directory with an ordinary name",
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
@@ -296,28 +262,19 @@ impl Error {
             Self::Hides { .. } => {
                 "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
             }
-            Self::Requests { .. } => {
-                "nothing was deleted: copy what is wanted, then forebay clean --discard JOB"
-            }
             Self::RequestsNotKept { .. } => {
                 "files that had arrived, or were not wanted any more, are staged out once more"
             }
             Self::RecordExists(_) => "name another directory, or remove that one",
-            Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"
             }
             Self::Store(error) => return Some(hint_of_store(error)),
             Self::Staging(error) => return error.hint(),
+            Self::Record(error) => return error.hint(),
             Self::PersistentOfJob { error, .. } => return error.hint(),
             Self::Persistent(error) => return error.hint(),
-            Self::IsRunning(_)
-            | Self::Elsewhere(_)
-            | Self::Unreachable(_)
-            | Self::RequestsLost(_)
-            | Self::ViewIsGone(_)
-            | Self::HasProcesses(_)
-            | Self::IsBeingCleaned(_) => return self.hint_of_clean().map(str::to_owned),
+            Self::Recovery(error) => return error.hint(),
             Self::Host(_)
             | Self::Directives { .. }
             | Self::Header { .. }
@@ -330,30 +287,8 @@ impl Error {
     }
 }
 
-impl Error {
-    /// What to do about a job that cannot be cleaned.
-    fn hint_of_clean(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
-            Self::Elsewhere(_) => {
-                "run forebay clean there; forebay clean --discard JOB here forgets it and touches nothing"
-            }
-            Self::Unreachable(_) => {
-                "mount its file system; if the data are gone for good: forebay clean --discard JOB"
-            }
-            Self::RequestsLost(_) => {
-                "copy what is wanted out of the persistent allocation, then forebay clean --discard JOB"
-            }
-            Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
-            Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
-            Self::IsBeingCleaned(_) => "wait for it",
-            _ => return None,
-        })
-    }
-}
-
 /// What to do where a store cannot be used.
-fn hint_of_store(error: &forebay_store::Error) -> String {
+pub(crate) fn hint_of_store(error: &forebay_store::Error) -> String {
     match error {
         forebay_store::Error::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
             "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"

@@ -9,10 +9,7 @@ mod events;
 mod execution;
 mod fresh;
 mod header;
-mod job_directory;
-mod journals;
 mod launcher;
-mod leftovers;
 mod life;
 mod order;
 mod outcome;
@@ -22,6 +19,7 @@ mod placement;
 mod preview;
 mod profile;
 mod record;
+pub mod recovery;
 mod requests;
 mod running;
 mod script;
@@ -29,12 +27,9 @@ mod series;
 mod staging;
 
 pub use command::{Command, Profiled};
-pub use deadline::{
-    DeadlineAccount, DeadlineWishes, Measured, NotSafe, SignalBefore, parse_signal,
-};
+pub use deadline::{DeadlineAccount, DeadlineWishes, Measured, SignalBefore, parse_signal};
 pub use drain::{
-    DRAIN_VARIABLE, DrainStatus, DrainTo, DrainWish, Drained, Patterns, Question, Spectral,
-    ask as ask_drain,
+    DRAIN_VARIABLE, DrainStatus, DrainWish, Drained, Question, Spectral, ask as ask_drain,
 };
 pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE, in_a_schedulers_job};
 pub use error::{
@@ -46,12 +41,10 @@ pub use forebay_host::messages::Messages;
 pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
 pub use header::{Header, Scheduler, parse_time};
-pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
 pub use launcher::Flavour;
-pub use leftovers::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
-pub use outcome::{Outcome, Staged, StoreUsed};
+pub use outcome::{Outcome, StoreUsed};
 pub use persistent::{
     Destroyed, Listing, Missing, NewPersistent, PersistentAction, PersistentError, PersistentPlan,
     PersistentUsed, Places, Use, UseState, Uses, written_time,
@@ -61,8 +54,12 @@ pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
 };
-pub use record::{Phase, Place, Record, Recorded, Records, records};
+pub use record::{
+    DrainTo, Error as RecordError, NotSafe, Phase, Place, RUN_VARIABLE, Record, Recorded, Records,
+    SHIMS_VARIABLE, StagingWish, records,
+};
+pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;
 pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};
-pub use staging::{StagingProgress, StagingWish, expanded_out};
+pub use staging::{Patterns, Staged, StagingProgress, expanded_out};

@@ -9,12 +9,11 @@ use forebay_host::namespace::Keeper;
 use forebay_host::process::Caught;
 use forebay_host::{clock, machine, probe};
 
-use crate::job_directory::JobDirectory;
 use crate::order::{Order, Watcher};
 use crate::persistent::Persistents;
 use crate::placement::{Placement, Placing};
 use crate::profile::{Profile, make_room, record_refusal};
-use crate::record::{Phase, Record, Recorded};
+use crate::record::{JobDirectory, Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError, environment};
@@ -129,7 +128,7 @@ impl Held {
             }),
             Err(error) => {
                 directory.remove()?;
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -204,7 +203,7 @@ impl Held {
         }
         freed.transpose()?;
         self.directory.remove()?;
-        self.recorded.remove()
+        Ok(self.recorded.remove()?)
     }
 }
 

@@ -21,7 +21,7 @@ use forebay_host::messages::Messages;
 use withdrawn::Withdrawn;
 
 pub use error::{PersistentError, written_time};
-pub(crate) use job::{Askable, Persistents, Roots, asked_of, plans, remaining_of, remove_uses};
+pub(crate) use job::{Askable, Persistents, asked_of, plans, remaining_of, remove_uses};
 pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
 pub use uses::{Use, UseState, Uses};
 

@@ -10,8 +10,7 @@ use forebay_host::namespace::{self, Keeper, Mount};
 use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
-use crate::job_directory::JobDirectory;
-use crate::record::{Place, Recorded, promised_bytes};
+use crate::record::{JobDirectory, Place, Recorded, promised_bytes};
 use crate::{Error, StoreUsed};
 
 /// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
@@ -303,13 +302,12 @@ impl Placing<'_> {
         used: &StoreUsed,
         record: &mut Recorded,
     ) -> Result<(), Error> {
-        record.update(|record| {
-            record.place = Some(Place {
-                root: allocation.root().to_owned(),
-                mounted: allocation.is_mounted(),
-                capacity_bytes: used.capacity_bytes,
-            });
-        })
+        let place = Place {
+            root: allocation.root().to_owned(),
+            mounted: allocation.is_mounted(),
+            capacity_bytes: used.capacity_bytes,
+        };
+        Ok(record.update(|record| record.place = Some(place))?)
     }
 
     /// What the job sees under other paths.
@@ -375,6 +373,7 @@ impl Placing<'_> {
         let identity = keeper.identity();
         let entered = record
             .update(|record| record.keeper = Some(identity))
+            .map_err(Error::from)
             .and_then(|()| Ok(keeper.hold()?))
             .and_then(|()| namespace::enter(identity).map_err(Error::View));
         if let Err(error) = entered {

@@ -9,10 +9,10 @@ use forebay_mover::Journal;
 use serde::Serialize;
 
 use crate::drain::not_in_burst_buffer;
-use crate::persistent::{Roots, plans};
+use crate::persistent::plans;
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
-use crate::staging::plan_in;
+use crate::staging::{Roots, plan_in};
 use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
 
 /// The plan of a run.

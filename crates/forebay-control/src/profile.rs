@@ -18,7 +18,7 @@ use forebay_host::{clock, files, machine, state};
 use serde::Serialize;
 
 use crate::launcher::Flavour;
-use crate::record::{PROFILES, Recorded};
+use crate::record::{self, PROFILES, Recorded};
 use crate::series::Run;
 use crate::{Error, JobScript, Order, Outcome, Watcher};
 
@@ -144,7 +144,7 @@ impl Profile {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or(Error::NoState(None)))
+        Err(refused.unwrap_or(record::Error::NoState(None).into()))
     }
 
     /// The id is the time in milliseconds, or the next number that is free.

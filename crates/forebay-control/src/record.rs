@@ -10,10 +10,27 @@ use std::process::Command;
 use forebay_directive::Stage;
 use forebay_host::process::{self, Identity, ProcessRef};
 use forebay_host::{clock, files, machine, state};
-use forebay_mover::Journal;
+use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
-use crate::{DrainTo, Error, StagingWish};
+mod error;
+mod job_directory;
+mod journals;
+mod pending;
+mod remains;
+mod remove;
+mod staging;
+mod target_log;
+mod unsaved;
+
+pub use error::Error;
+pub(crate) use job_directory::JobDirectory;
+pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
+pub(crate) use journals::{STAGE_IN, STAGE_OUT};
+pub(crate) use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
+pub use staging::{DrainTo, StagingWish};
+pub(crate) use target_log::{DrainedInto, tag};
+pub use unsaved::NotSafe;
 
 /// Where records of I/O lie, below a state directory (docs/profiles.md).
 pub(crate) const PROFILES: &str = "profiles";
@@ -210,6 +227,18 @@ impl Recorded {
         Some(space.total_bytes.saturating_sub(space.available_bytes))
     }
 
+    /// Where the data can be reached, if there are any: in the job's own allocation if that is there, else in
+    /// the first persistent one that it uses.
+    #[must_use]
+    pub fn data(&self) -> Option<PathBuf> {
+        let own = self.record.place.as_ref();
+        let own = own.map(|place| self.record.reachable_root(&place.root));
+        let first = self.record.persistent.first();
+        let persistent = first.map(|one| namespace_in(&one.root));
+        let is_there = own.as_ref().is_some_and(|own| files::status(own).is_ok());
+        if is_there { own } else { persistent.or(own) }
+    }
+
     /// Changes what is written down.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
@@ -260,16 +289,6 @@ impl Recorded {
         let changed = record != self.record;
         self.record = record;
         Ok(changed)
-    }
-
-    /// Takes it off the disk: nothing of the job is left.
-    pub(crate) fn remove(self) -> Result<(), Error> {
-        Journal::remove(&self.journal())?;
-        self.remove_not_safe_list()?;
-        self.remove_drained_into()?;
-        // There is one if we were killed while we wrote it.
-        files::remove_if_present(&self.fresh())?;
-        Ok(files::remove_file(&self.path)?)
     }
 
     /// The journal of the stage-out. It lies beside the record: it takes no room in the allocation, which

@@ -1,12 +1,11 @@
 //! What programs of a job ask for while it runs (docs/libdatawarp.md).
 //!
 //! A few threads of `forebay run`, which are in the job's view, answer at a socket beside the namespaces; others
-//! copy. What is to be staged out and has not arrived stands on disk beside the data ([`open`]), so that it is
+//! copy. What is to be staged out and has not arrived stands on disk beside the data (`requests.sqlite`), so that it is
 //! carried out when the job ends, or by `forebay clean` when we were killed.
 
 mod book;
 mod copy;
-mod open;
 mod serve;
 
 use std::path::{Path, PathBuf};
@@ -14,22 +13,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forebay_directive::AccessMode;
 use forebay_host::clock;
-use forebay_host::files::{self, Kind};
+use forebay_host::files;
 use forebay_host::process::Stops;
 use forebay_host::socket::Listener;
-use forebay_mover::{Failure, Journal, Planned};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
 use crate::pace::Pace;
-use crate::persistent::{Askable, Roots};
+use crate::persistent::Askable;
 use crate::placement::Space;
-use crate::staging::StagingWish;
+use crate::record::{OpenRequests, StagingWish, open_in};
 use crate::{Direction, Error};
-use book::{Book, Copy, Ended, Errno, Task};
-use copy::{Became, transfer};
-use open::OpenRequests;
-pub(crate) use open::{NAME, Open, none_is_open, open_in, read_open};
+use book::{Book, Ended, Errno, Task};
+use copy::Became;
 
 /// Threads that answer. Waiting takes none of them.
 const ANSWERERS: usize = 3;
@@ -231,120 +227,13 @@ impl State {
     fn closed(&mut self, inner: &Path, is_directory: bool) {
         let removed = self.open.remove(inner, is_directory);
         // Then it will be staged out once more at the end: no harm to the data.
-        self.trouble = self.trouble.or(removed.err());
+        self.trouble = self
+            .trouble
+            .or(removed.err().map(|error| number_of(&error)));
     }
 }
 
-/// Is something open in the allocation at `root`? Yes, if nobody can tell.
-pub(crate) fn are_open_in(root: &Path) -> bool {
-    open_in(root).map_or(true, |open| !open.is_empty())
-}
-
-/// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
-/// its request with it, but not one whose persistent allocation is not there.
-///
-/// # Errors
-/// If the journal cannot be written, or it was told to stop.
-pub(crate) fn plan_requests(
-    journal: &Journal,
-    root: &Path,
-    roots: &Roots,
-    on_planned: Planned,
-) -> Result<(), forebay_mover::Error> {
-    let open = match open_in(root) {
-        Ok(open) => open,
-        Err(error) => {
-            let mut failure = Failure::new(root.to_owned(), error.to_string());
-            failure.remedy = error.hint();
-            return journal.refuse(&failure);
-        }
-    };
-    let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
-    let there: Vec<_> = persistent
-        .chain([root])
-        .filter_map(|root| files::real_path(root).ok())
-        .collect();
-    for request in &open {
-        if is_covered(request, &open) {
-            continue;
-        }
-        if files::status(&request.inner).is_err_and(is_gone) {
-            if !there.iter().any(|root| request.inner.starts_with(root)) {
-                journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
-            }
-            continue;
-        }
-        let copy = Copy {
-            direction: Direction::Out,
-            inner: request.inner.clone(),
-            outer: request.outer.clone(),
-            is_directory: request.is_directory,
-            left_out: request.left_out.clone(),
-        };
-        journal.leave_out(&transfer(&copy), &copy.left_out_of_source())?;
-        journal.add_or_note(&transfer(&copy), on_planned)?;
-    }
-    Ok(())
-}
-
-const NOT_THERE: &str =
-    "the persistent allocation in which it lies is not there; is its file system mounted?";
-
-/// Removes what was half staged out for programs of a job that was killed.
-///
-/// # Errors
-/// If one cannot be removed.
-pub(crate) fn remove_parts(open: Vec<Open>, tag: &str) -> Result<(), Error> {
-    let begin = format!(".forebay-{tag}-");
-    for request in open {
-        let mut directories = vec![request.outer.clone()];
-        if !request.is_directory {
-            directories = request
-                .outer
-                .parent()
-                .map(Path::to_owned)
-                .into_iter()
-                .collect();
-        }
-        while let Some(directory) = directories.pop() {
-            // What is not there holds none; what cannot be listed, staging itself will complain of.
-            let Ok(found) = files::kinds_in(&directory) else {
-                continue;
-            };
-            for (name, kind) in found {
-                let text = name.to_string_lossy();
-                if text.starts_with(&begin) && text.ends_with(".part") {
-                    let part = directory.join(&name);
-                    match kind {
-                        Kind::Directory => files::remove_tree(&part)?,
-                        _ => files::remove_file(&part)?,
-                    }
-                } else if kind == Kind::Directory && request.is_directory {
-                    directories.push(directory.join(&name));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-#[allow(clippy::needless_pass_by_value)] // for is_err_and
-fn is_gone(error: forebay_host::Error) -> bool {
-    error.is_not_found()
-}
-
-/// Does a directory that is open too bring it to the same place?
-fn is_covered(request: &Open, open: &[Open]) -> bool {
-    open.iter().filter(|other| other.is_directory).any(|tree| {
-        let rest = request.inner.strip_prefix(&tree.inner);
-        let is_left_out = || {
-            request
-                .inner
-                .ancestors()
-                .any(|above| tree.left_out.contains(above))
-        };
-        *tree != *request
-            && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
-            && !is_left_out()
-    })
+/// The number of an error, which programs are told.
+fn number_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -13,16 +13,14 @@ use crate::Direction;
 use crate::deadline::Guard;
 use crate::drain::Drain;
 use crate::execution::{Executed, Execution, Program};
-use crate::job_directory::JobDirectory;
-use crate::journals::STAGE_IN;
 use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
-use crate::persistent::{Persistents, Roots};
+use crate::persistent::Persistents;
 use crate::placement::Space;
 use crate::profile::Profile;
-use crate::record::{Phase, Record, Recorded};
-use crate::requests::{Requests, none_is_open};
-use crate::staging::{StageOut, Staging, lies_in, plan_in};
+use crate::record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
+use crate::requests::Requests;
+use crate::staging::{Roots, StageOut, Staging, lies_in, plan_in};
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 
 /// Reasons that are told of a stage-in that cannot begin.
@@ -270,7 +268,7 @@ impl Running<'_> {
     }
 
     fn roots(&self) -> Roots {
-        self.persistents.roots(self.allocation())
+        Roots::of(self.allocation(), self.persistents.namespaces())
     }
 
     fn stage_out(&self, drain: Option<&Drain>) -> StageOut<'_> {
@@ -329,12 +327,12 @@ impl Running<'_> {
         reason: Option<&str>,
     ) -> Option<NotSafe> {
         let root = self.allocation().map(Allocation::root);
-        let warn = |error: Error| self.life.watcher.warning(&error.to_string());
+        let warn = |text: String| self.life.watcher.warning(&text);
         let (not_safe, listed) = recorded
             .list_not_safe(journal, root, reason)
-            .map_err(warn)
+            .map_err(|error| warn(error.to_string()))
             .ok()?;
-        listed.unwrap_or_else(|error| warn(error.into()));
+        listed.unwrap_or_else(|error| warn(error.to_string()));
         Some(not_safe)
     }
 

@@ -14,10 +14,11 @@ use crate::execution::{Execution, Program};
 use crate::fresh::Contents;
 use crate::life::check_directory;
 use crate::order::Output;
-use crate::outcome::{Staged, StoreUsed};
+use crate::outcome::StoreUsed;
 use crate::profile::{Profile, Recording};
 use crate::record::Recorded;
 use crate::running::Running;
+use crate::staging::Staged;
 use crate::{Error, JobScript, Outcome};
 
 /// Who says what a series is to run.

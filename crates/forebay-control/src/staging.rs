@@ -1,5 +1,12 @@
 //! Staging between the file system and an allocation.
 
+mod destination;
+mod elsewhere;
+mod patterns;
+mod requests;
+mod roots;
+mod summary;
+
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{self as directive, Direction, Stage, StageKind};
@@ -7,47 +14,21 @@ use forebay_host::clock;
 use forebay_host::files::{self, Kind};
 use forebay_host::messages::Messages;
 use forebay_host::process::Stops;
-use forebay_mover::{
-    Did, Failure, Journal, Options, Placing, Planned, Transfer, Verify, What, carry_out,
-};
+use forebay_mover::{Did, Failure, Journal, Options, Placing, Planned, Transfer, What, carry_out};
 use forebay_store::Allocation;
-use serde::{Deserialize, Serialize};
 
-use crate::drain::{DrainTo, plan_elsewhere};
-use crate::journals::STAGE_OUT;
-use crate::persistent::Roots;
+use crate::Error;
 use crate::placement::Map;
-use crate::record::Recorded;
-use crate::requests::{are_open_in, plan_requests};
-use crate::{Error, Staged};
+use crate::record::{DrainTo, Recorded, STAGE_OUT, StagingWish, are_open_in};
+use elsewhere::plan_elsewhere;
+use requests::plan_requests;
 
-/// What the user wants of a job's own staging.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StagingWish {
-    /// When checksums are taken.
-    pub verify: Verify,
-    /// No more than this is written; none: as fast as it goes.
-    pub bytes_per_s_max: Option<u64>,
-}
-
-impl Default for StagingWish {
-    fn default() -> Self {
-        Self {
-            verify: Verify::Copy,
-            bytes_per_s_max: None,
-        }
-    }
-}
-
-impl StagingWish {
-    /// When checksums are taken where the journal goes with its process, so that they have nowhere to be kept.
-    pub(crate) fn verify_without_journal(self) -> Verify {
-        match self.verify {
-            Verify::End => Verify::End,
-            Verify::Copy | Verify::Off => Verify::Off,
-        }
-    }
-}
+pub(crate) use destination::{Way, way_to, ways_of_stages};
+pub(crate) use elsewhere::files_below;
+pub use patterns::{Pattern, Patterns};
+pub(crate) use requests::remove_parts;
+pub(crate) use roots::Roots;
+pub use summary::Staged;
 
 /// Receives messages, and hears how a staging goes.
 pub trait StagingProgress: Messages {

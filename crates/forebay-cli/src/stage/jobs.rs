@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_control::{Direction, Phase, Recorded, State, records};
+use forebay_control::{Direction, Phase, Recorded, State, records, recovery};
 use forebay_host::{clock, files};
 use serde_json::Value;
 
@@ -14,18 +14,18 @@ const SHORT_STEP: Duration = Duration::from_millis(5);
 
 /// The job with this id, if there is one.
 pub fn with_id(id: &str) -> Result<Option<Recorded>, Refused> {
-    let mut found = records()?.found.into_iter();
+    let mut found = records().map_err(recovery::Error::from)?.found.into_iter();
     Ok(found.find(|job| job.record.id == id))
 }
 
 /// What it stages, or staged last.
 pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
     let id = &job.record.id;
-    if job.state()? == State::Elsewhere {
+    if recovery::state(job)? == State::Elsewhere {
         let message = format!("the staging of job {id} is on {}", job.record.runner.host);
         return Err(Refused(message, Some("ask there".to_owned())));
     }
-    let Some((direction, journal)) = job.staging()? else {
+    let Some((direction, journal)) = job.staging().map_err(recovery::Error::from)? else {
         let message = format!("job {id} stages nothing now, and has left nothing half staged");
         let hint = "forebay status tells how far it is; forebay stage wait waits for its end";
         return Err(Refused(message, Some(hint.to_owned())));
@@ -67,7 +67,7 @@ pub enum End {
 /// Waits until its `forebay run` has ended.
 pub fn end_of(mut job: Recorded) -> Result<End, Refused> {
     loop {
-        match job.state()? {
+        match recovery::state(&job)? {
             // One that is not begun yet may end without a word: hardly so fast that this is not seen.
             State::Running if job.record.phase == Phase::Preparing => clock::sleep(SHORT_STEP),
             State::Running => clock::sleep(STEP),

@@ -4,65 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use forebay_directive::{Stage, StageKind};
 use forebay_host::clock;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
 use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carry_out};
 
-use super::into::DrainedInto;
 use super::locked;
 use super::queue::{Copied, Item, Made};
 use super::speed::{Speed, TELLING_BYTES};
+use crate::record::DrainedInto;
+use crate::staging::Way;
 use forebay_host::messages::Messages;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.
 const TICK_MS: u128 = 20;
-
-/// Where a file goes.
-pub(super) struct Way {
-    pub(super) target: PathBuf,
-    /// A directory of the destination, and what it stands for, if directories between are to be made.
-    below: Option<(PathBuf, PathBuf)>,
-}
-
-/// Where the stage_out lines take a file of the namespace at `root`.
-pub(super) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
-    let own = stages.iter().filter(|stage| stage.persistent.is_none());
-    let ways = own.filter_map(|stage| {
-        let target = Path::new(&stage.pfs_path);
-        let inner = Path::new(&stage.inner_path);
-        match stage.kind {
-            StageKind::File | StageKind::Path if inner == relative => {
-                let into = stage.pfs_path.ends_with('/')
-                    || files::status(target).is_ok_and(|found| found.kind == Kind::Directory);
-                let name = relative.file_name().filter(|_| into);
-                let target = name.map_or(target.to_owned(), |name| target.join(name));
-                let below = None;
-                Some(Way { target, below })
-            }
-            StageKind::Directory | StageKind::Path => {
-                let rest = relative.strip_prefix(inner).ok()?;
-                let own_name = inner.file_name().filter(|_| stage.kind == StageKind::Path);
-                let top = own_name.map_or(target.to_owned(), |name| target.join(name));
-                let target = top.join(rest);
-                let below = Some((top, root.join(inner)));
-                Some(Way { target, below })
-            }
-            StageKind::File | StageKind::List => None,
-        }
-    });
-    ways.collect()
-}
-
-/// Where a file of a directory goes that as a whole goes to another one.
-pub(super) fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
-    Way {
-        target: to.join(relative),
-        below: Some((to.to_owned(), directory.to_owned())),
-    }
-}
 
 /// A file whose copy looks different: the file system does not keep times to the nanosecond.
 pub(super) struct Coarse {
@@ -274,6 +230,7 @@ fn wait_for_the_next_tick((seconds, nanoseconds): (i64, i64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::staging::way_to;
 
     #[test]
     fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {

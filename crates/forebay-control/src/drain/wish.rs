@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{AccessMode, Request, parse_size};
 use forebay_host::files::{self, Kind};
 use forebay_host::probe;
-use serde::{Deserialize, Serialize};
 
-use super::pattern::Patterns;
 use crate::Error;
 use crate::placement::Map;
+use crate::staging::{Pattern, Patterns};
 
 const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]";
 
@@ -72,20 +71,6 @@ pub struct Spectral {
     pub directories: Option<(PathBuf, PathBuf)>,
 }
 
-/// Files that go to a directory that no stage_out line names; also written down in the job's record, so
-/// that they are not forgotten when the job is killed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DrainTo {
-    /// A directory in the allocation.
-    pub(crate) directory: PathBuf,
-    /// Which of its files; all if there is none.
-    pub(crate) patterns: Vec<String>,
-    /// Only the one that was modified last.
-    pub(crate) newest: bool,
-    /// Where they go, with their paths below the directory.
-    pub(crate) to: PathBuf,
-}
-
 /// Checks what is asked for against what the script says; nothing is made. `maps` are not in effect yet.
 ///
 /// # Errors
@@ -119,7 +104,7 @@ pub(crate) fn check(
 }
 
 fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
-    let is_covered = |pattern: &&super::pattern::Pattern| {
+    let is_covered = |pattern: &&Pattern| {
         let mut stages = request.stage_out.iter();
         stages.any(|stage| stage.persistent.is_none() && pattern.can_be_staged_by(stage))
     };

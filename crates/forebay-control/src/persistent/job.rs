@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, CreatePersistent, Place, Request, Stage, is_named_by};
+use forebay_directive::{CreatePersistent, Place, Request, Stage, is_named_by};
 use forebay_host::sharing::{self, Held, Hold};
 use forebay_host::{clock, files};
-use forebay_store::Allocation;
-use forebay_store::persistent::{OWNER_ALONE, Persistent, namespace_in};
+use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -57,51 +56,6 @@ pub struct PersistentPlan {
     pub capacity_bytes: Option<u64>,
     /// Variables that would name its namespace.
     pub variables: Vec<String>,
-}
-
-/// The roots of the namespaces that a job stages in and out of.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Roots {
-    pub(crate) job: Option<PathBuf>,
-    pub(crate) persistent: Vec<(String, PathBuf)>,
-}
-
-impl Roots {
-    /// Those that a record names.
-    pub(crate) fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
-        let persistent = record.persistent.iter();
-        Self {
-            job: job.map(striped),
-            persistent: persistent
-                .map(|one| (one.name.clone(), namespace_in(&one.root)))
-                .collect(),
-        }
-    }
-
-    /// The path of a stage in its namespace.
-    pub(crate) fn path(&self, stage: &Stage) -> std::result::Result<PathBuf, String> {
-        let root = match &stage.persistent {
-            None => self.job.as_ref(),
-            Some(written) => {
-                let mut all = self.persistent.iter();
-                let found = all.find(|(name, _)| is_named_by(name, written));
-                found.map(|(_, root)| root)
-            }
-        };
-        match (root, &stage.persistent) {
-            (Some(root), _) => Ok(root.join(&stage.inner_path)),
-            (None, Some(name)) => Err(format!(
-                "the job does not use the persistent allocation {name}"
-            )),
-            (None, None) => {
-                Err("the job has no allocation of its own ($DW_JOB_STRIPED)".to_owned())
-            }
-        }
-    }
-}
-
-fn striped(allocation: &Allocation) -> PathBuf {
-    allocation.namespace(AccessMode::Striped.directory())
 }
 
 /// The persistent allocations of a job that runs.
@@ -328,12 +282,10 @@ impl Persistents {
         askable.collect()
     }
 
-    pub(crate) fn roots(&self, job: Option<&Allocation>) -> Roots {
+    /// The names of those that the job uses, and where their namespaces lie.
+    pub(crate) fn namespaces(&self) -> Vec<(String, PathBuf)> {
         let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
-        Roots {
-            job: job.map(striped),
-            persistent: self.used.iter().map(named).collect(),
-        }
+        self.used.iter().map(named).collect()
     }
 
     /// Those that name the namespaces, with the slash that DataWarp gives.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use forebay_requests::Counts;
 
 use crate::Direction;
+use crate::record::{Meant, Open};
 
 /// The number of an error, as in errno(3).
 pub(super) type Errno = i32;
@@ -23,15 +24,6 @@ pub(super) struct Copy {
     pub(super) is_directory: bool,
     /// What below a directory is not to be copied with it, by names in the burst buffer.
     pub(super) left_out: BTreeSet<PathBuf>,
-}
-
-/// What a question is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meant {
-    /// What was asked for under this name.
-    Whole { inner: PathBuf, is_directory: bool },
-    /// A part of the directory `tree` that was asked for.
-    Part { tree: PathBuf, inner: PathBuf },
 }
 
 /// A copy that a worker has in hand.
@@ -109,6 +101,16 @@ impl Copy {
         let below = self.left_out.iter();
         let below = below.filter_map(|out| out.strip_prefix(&self.inner).ok());
         below.map(|below| source.join(below)).collect()
+    }
+
+    /// As it is written down, if it goes out.
+    pub(super) fn as_open(&self) -> Option<Open> {
+        (self.direction == Direction::Out).then(|| Open {
+            inner: self.inner.clone(),
+            outer: self.outer.clone(),
+            is_directory: self.is_directory,
+            left_out: self.left_out.clone(),
+        })
     }
 
     fn leaves_out(&self, inner: &Path) -> bool {
@@ -403,16 +405,6 @@ impl Book {
         let from = self.units.range(inner.to_owned()..);
         let below = from.take_while(move |(name, _)| name.starts_with(inner));
         below.map(|(_, unit)| unit)
-    }
-}
-
-impl Meant {
-    /// Under which it was asked for.
-    fn name(&self) -> &Path {
-        match self {
-            Self::Whole { inner, .. } => inner,
-            Self::Part { tree, .. } => tree,
-        }
     }
 }
 

@@ -105,7 +105,7 @@ fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
 }
 
 /// What is to be moved, for the mover.
-pub(super) fn transfer(copy: &Copy) -> Transfer {
+fn transfer(copy: &Copy) -> Transfer {
     let (source, target) = copy.ends();
     Transfer {
         what: match copy.is_directory {

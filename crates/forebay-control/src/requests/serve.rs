@@ -11,10 +11,11 @@ use forebay_host::{clock, machine};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
 use serde_json::json;
 
-use super::book::{Copy, Errno, Meant};
+use super::book::{Copy, Errno};
 use super::copy::{errno, files_of, start_workers};
-use super::{Shared, State, WORKERS_MAX};
+use super::{Shared, State, WORKERS_MAX, number_of};
 use crate::Direction;
+use crate::record::{Meant, Open};
 
 /// Whoever speaks to us has his question ready.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -254,14 +255,15 @@ impl Shared {
         if copies.iter().any(is_busy) {
             return Err(libc::EBUSY);
         }
-        let out = copies.iter().map(|(copy, _)| copy);
-        let out = out.filter(|copy| copy.direction == Direction::Out);
+        let out = copies.iter().filter_map(|(copy, _)| copy.as_open());
+        let out: Vec<Open> = out.collect();
         for one in &self.persistent {
-            if out.clone().any(|copy| copy.inner.starts_with(&one.root)) {
+            if out.iter().any(|copy| copy.inner.starts_with(&one.root)) {
                 one.stages_out().map_err(|error| errno(&error))?;
             }
         }
-        state.open.add(out)?;
+        let added = state.open.add(out.into_iter());
+        added.map_err(|error| number_of(&error))?;
         for (copy, files) in copies {
             state.book.add(copy, files, at_job_end);
         }
@@ -303,13 +305,13 @@ impl Shared {
                 let meant = self.meant(&inner, is_tree)?;
                 let mut state = self.until(&meant, |state, meant| state.book.terminate(meant));
                 for meant in &meant {
-                    state.open.leave_out(meant)?;
+                    state.leave_out(meant)?;
                 }
             }
             Action::Revoke => {
                 let mut state = self.state();
                 for (meant, _) in state.deferred(&inner, is_tree)? {
-                    state.open.leave_out(&meant)?;
+                    state.leave_out(&meant)?;
                     state.book.revoke(&meant);
                 }
             }
@@ -324,7 +326,7 @@ impl Shared {
                 let mut state = self.state();
                 for (meant, _) in &deferred {
                     if let Meant::Part { .. } = meant {
-                        state.open.leave_out(meant)?;
+                        state.leave_out(meant)?;
                         state.book.revoke(meant);
                     }
                 }
@@ -415,6 +417,12 @@ impl Shared {
 }
 
 impl State {
+    /// It is not wanted at the job's end any more.
+    fn leave_out(&mut self, meant: &Meant) -> Result<(), Errno> {
+        let left_out = self.open.leave_out(meant);
+        left_out.map_err(|error| number_of(&error))
+    }
+
     fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
         let counts = self.book.counts(path, is_tree);
         match counts {

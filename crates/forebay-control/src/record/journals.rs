@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use forebay_host::files;
 use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 
-use crate::record::Recorded;
-use crate::requests::{NAME as REQUESTS, Open, open_in, read_open};
-use crate::{Direction, Error};
+use super::pending::{NAME as REQUESTS, Open, open_in, read_open};
+use super::{Error, Recorded};
+use crate::Direction;
 
 /// Name of the journal of a stage-in, in the job's directory.
 pub(crate) const STAGE_IN: &str = "stage-in.journal";

@@ -55,7 +55,7 @@ impl Pattern {
     }
 
     /// Could a file that it means be staged out by this line?
-    pub(super) fn can_be_staged_by(&self, stage: &Stage) -> bool {
+    pub(crate) fn can_be_staged_by(&self, stage: &Stage) -> bool {
         let inner = Path::new(&stage.inner_path);
         match stage.kind {
             StageKind::File => self.is_for(inner),

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use forebay_host::{files, machine};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
-use super::book::{Copy, Errno, Meant};
-use crate::Error;
+use super::Error;
 
 /// Beside the namespaces of an allocation.
 pub(crate) const NAME: &str = "requests.sqlite";
@@ -32,24 +32,43 @@ const SCHEMA: &str = "
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
     /// In the burst buffer.
-    pub(super) inner: PathBuf,
+    pub(crate) inner: PathBuf,
     /// On the file system.
-    pub(super) outer: PathBuf,
-    pub(super) is_directory: bool,
+    pub(crate) outer: PathBuf,
+    pub(crate) is_directory: bool,
     /// What below it is not to be staged with it.
-    pub(super) left_out: BTreeSet<PathBuf>,
+    pub(crate) left_out: BTreeSet<PathBuf>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Meant {
+    /// What was asked for under this name.
+    Whole { inner: PathBuf, is_directory: bool },
+    /// A part of the directory `tree` that was asked for.
+    Part { tree: PathBuf, inner: PathBuf },
+}
+
+impl Meant {
+    /// Under which it was asked for.
+    pub(crate) fn name(&self) -> &Path {
+        match self {
+            Self::Whole { inner, .. } => inner,
+            Self::Part { tree, .. } => tree,
+        }
+    }
 }
 
 /// All of one job. Made when the first one comes.
 #[derive(Debug)]
-pub(super) struct OpenRequests {
+pub(crate) struct OpenRequests {
     path: PathBuf,
     connection: Option<Connection>,
 }
 
 impl OpenRequests {
     /// Beside the namespaces of the allocation at `root`.
-    pub(super) fn beside(root: &Path) -> Self {
+    pub(crate) fn beside(root: &Path) -> Self {
         Self {
             path: root.join(NAME),
             connection: None,
@@ -59,39 +78,39 @@ impl OpenRequests {
     /// Writes down all of them, or none.
     ///
     /// # Errors
-    /// The number that the program is told.
-    pub(super) fn add<'a>(&mut self, copies: impl Iterator<Item = &'a Copy>) -> Result<(), Errno> {
-        let mut copies = copies.peekable();
-        if copies.peek().is_none() {
+    /// One with the number that the program is told.
+    pub(crate) fn add(&mut self, requests: impl Iterator<Item = Open>) -> io::Result<()> {
+        let mut requests = requests.peekable();
+        if requests.peek().is_none() {
             return Ok(());
         }
         let path = self.path.clone();
-        let connection = self.made().map_err(|error| errno_of(&path, &error))?;
+        let connection = self.made().map_err(|error| refused(&path, &error))?;
         let added = connection.transaction().and_then(|transaction| {
-            for copy in copies {
-                let (inner, outer) = (bytes(&copy.inner), bytes(&copy.outer));
+            for request in requests {
+                let (inner, outer) = (bytes(&request.inner), bytes(&request.outer));
                 let sql =
                     "INSERT OR REPLACE INTO open (inner, is_directory, outer) VALUES (?, ?, ?)";
                 let mut insert = transaction.prepare_cached(sql)?;
-                insert.execute(params![inner, copy.is_directory, outer])?;
-                if copy.is_directory {
+                insert.execute(params![inner, request.is_directory, outer])?;
+                if request.is_directory {
                     let mut delete =
                         transaction.prepare_cached("DELETE FROM left_out WHERE tree = ?")?;
                     delete.execute([inner])?;
                     let mut insert =
                         transaction.prepare_cached("INSERT INTO left_out VALUES (?, ?)")?;
-                    for out in &copy.left_out {
+                    for out in &request.left_out {
                         insert.execute([inner, bytes(out)])?;
                     }
                 }
             }
             transaction.commit()
         });
-        added.map_err(|error| errno_of(&path, &error))
+        added.map_err(|error| refused(&path, &error))
     }
 
     /// It is wanted no more: all of it, or as part of its directory.
-    pub(super) fn leave_out(&mut self, meant: &Meant) -> Result<(), Errno> {
+    pub(crate) fn leave_out(&mut self, meant: &Meant) -> io::Result<()> {
         let (tree, inner) = match meant {
             Meant::Whole {
                 inner,
@@ -104,13 +123,11 @@ impl OpenRequests {
         };
         let sql = "INSERT OR IGNORE INTO left_out SELECT inner, ?2 FROM open WHERE inner = ?1 AND is_directory";
         let added = connection.execute(sql, params![tree, inner]);
-        added
-            .map(drop)
-            .map_err(|error| errno_of(&self.path, &error))
+        added.map(drop).map_err(|error| refused(&self.path, &error))
     }
 
     /// It has arrived, or is wanted no more.
-    pub(super) fn remove(&mut self, inner: &Path, is_directory: bool) -> Result<(), Errno> {
+    pub(crate) fn remove(&mut self, inner: &Path, is_directory: bool) -> io::Result<()> {
         let Some(connection) = &self.connection else {
             return Ok(());
         };
@@ -120,7 +137,7 @@ impl OpenRequests {
             .and_then(|mut delete| delete.execute(params![bytes(inner), is_directory]));
         removed
             .map(drop)
-            .map_err(|error| errno_of(&self.path, &error))
+            .map_err(|error| refused(&self.path, &error))
     }
 
     fn made(&mut self) -> rusqlite::Result<&mut Connection> {
@@ -152,6 +169,11 @@ impl OpenRequests {
 pub(crate) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
     let path = root.join(NAME);
     read_open(&path).map_err(|error| Error::Requests { path, error })
+}
+
+/// Is something open in the allocation at `root`? Yes, if nobody can tell.
+pub(crate) fn are_open_in(root: &Path) -> bool {
+    open_in(root).map_or(true, |open| !open.is_empty())
 }
 
 /// What is open by this list; nothing if it is not there.
@@ -218,16 +240,16 @@ fn bytes(path: &Path) -> &[u8] {
 /// that a call failed.
 const SHARED_BYTES: u64 = 64 << 10;
 
-fn errno_of(list: &Path, error: &rusqlite::Error) -> Errno {
+fn refused(list: &Path, error: &rusqlite::Error) -> io::Error {
     let is_full = || {
         let space = list.parent().and_then(|root| machine::space(root).ok());
         space.is_some_and(|space| space.available_bytes < SHARED_BYTES)
     };
-    match error.sqlite_error_code() {
+    io::Error::from_raw_os_error(match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => libc::ENOSPC,
         Some(rusqlite::ErrorCode::SystemIoFailure) if is_full() => libc::ENOSPC,
         _ => libc::EIO,
-    }
+    })
 }
 
 #[cfg(test)]

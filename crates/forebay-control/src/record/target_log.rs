@@ -7,29 +7,29 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use forebay_host::files;
+use forebay_mover::remove_parts_in;
 
-use super::locked;
-use crate::record::Recorded;
+use super::Recorded;
 
 /// Between two paths: no path has it.
 const END: u8 = 0;
 
 /// The tag of what one thread of a drain copies.
-pub(super) fn tag(job: &str, thread: usize) -> String {
+pub(crate) fn tag(job: &str, thread: usize) -> String {
     format!("{job}-d{thread}")
 }
 
 /// The list, while it is written.
-pub(super) struct DrainedInto {
+pub(crate) struct DrainedInto {
     path: PathBuf,
     list: Mutex<(HashSet<PathBuf>, Option<File>)>,
 }
 
 impl DrainedInto {
-    pub(super) fn of(recorded: &Recorded) -> Self {
+    pub(crate) fn of(recorded: &Recorded) -> Self {
         Self {
             path: recorded.drained_into(),
             list: Mutex::default(),
@@ -40,8 +40,8 @@ impl DrainedInto {
     ///
     /// # Errors
     /// If that cannot be written down.
-    pub(super) fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
-        let mut list = locked(&self.list);
+    pub(crate) fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, file) = &mut *list;
         if known.contains(directory) {
             return Ok(());
@@ -74,21 +74,14 @@ impl Recorded {
             Err(error) if error.is_not_found() => return Ok(unlisted),
             list => list?,
         };
-        let begin = format!(".forebay-{}-d", self.record.id);
+        let begin = format!("{}-d", self.record.id);
         for directory in list
             .split(|byte| *byte == END)
             .filter(|path| !path.is_empty())
         {
             let directory = Path::new(OsStr::from_bytes(directory));
-            let Ok(names) = files::names_in(directory) else {
+            if !remove_parts_in(directory, &begin, false)? {
                 unlisted.push(directory.to_owned());
-                continue;
-            };
-            for name in names {
-                let text = name.to_string_lossy();
-                if text.starts_with(&begin) && text.ends_with(".part") {
-                    files::remove_file(&directory.join(&name))?;
-                }
             }
         }
         Ok(unlisted)

@@ -8,8 +8,7 @@ use forebay_host::files;
 use forebay_mover::{Journal, Missing};
 use serde::Serialize;
 
-use crate::Error;
-use crate::record::Recorded;
+use super::{Error, Recorded};
 
 /// Files named in a message; the list has all.
 const NAMED: usize = 10;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::{clock, files};
 
-use crate::{Error, JobScript};
+use super::Error;
+use crate::JobScript;
 
 /// Names the directory of the stand-ins, for what is started by the job.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";

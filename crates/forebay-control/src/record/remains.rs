@@ -1,0 +1,45 @@
+//! What is still to be done for a job, as its record and what lies beside it say. Changes nothing.
+
+use forebay_host::files;
+
+use super::{Phase, Place, Recorded};
+
+impl Recorded {
+    /// Was there a script that may have written something which is to be staged out yet?
+    #[must_use]
+    pub fn is_undrained(&self) -> bool {
+        match self.record.phase {
+            Phase::Preparing => false,
+            Phase::Removing => self.record.stages_out(),
+            Phase::Running | Phase::Kept => !self.stages_nothing_out(),
+        }
+    }
+
+    /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
+    fn stages_nothing_out(&self) -> bool {
+        // Yes, if nobody can tell.
+        let is_asked = || self.open_requests().map_or(true, |open| !open.is_empty());
+        !self.record.stages_out() && !is_asked()
+    }
+
+    /// May its programs have asked for something to be staged out, so that only its own machine can tell?
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        let record = &self.record;
+        let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
+        let is_out_of_sight = |place: &Place| place.mounted || files::status(&place.root).is_err();
+        let is_unknown = record.place.as_ref().is_some_and(is_out_of_sight);
+        has_begun && !record.keep && !record.stages_out() && is_unknown
+    }
+
+    /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
+    /// have written something that nothing stages out.
+    #[must_use]
+    pub fn is_only_the_users(&self) -> bool {
+        let stages_nothing_out = || self.stages_nothing_out() && self.record.place.is_some();
+        match self.record.phase {
+            Phase::Preparing | Phase::Removing => false,
+            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out(),
+        }
+    }
+}

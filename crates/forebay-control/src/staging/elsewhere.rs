@@ -1,0 +1,91 @@
+//! What goes to directories that no stage_out line names, as part of a stage-out.
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{AccessMode, Stage};
+use forebay_host::files::{self, Kind};
+use forebay_mover::{Failure, Journal, Planned, Transfer, What};
+use forebay_store::Allocation;
+
+use super::Patterns;
+use super::destination::ways_of_stages;
+use crate::record::DrainTo;
+
+/// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
+pub(crate) fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
+    let (mut found, mut closed) = (Vec::new(), Vec::new());
+    let mut open = vec![top.to_owned()];
+    while let Some(directory) = open.pop() {
+        let kinds = files::kinds_in(&directory);
+        match kinds {
+            Err(error) if !error.is_not_found() => closed.push(error),
+            _ => {
+                for (name, kind) in kinds.unwrap_or_default() {
+                    let path = directory.join(name);
+                    match kind {
+                        Kind::Directory => open.push(path),
+                        Kind::File => found.push(path),
+                        Kind::Link | Kind::Other => {}
+                    }
+                }
+            }
+        }
+    }
+    (found, closed)
+}
+
+/// Adds to a stage-out what goes to directories that none of its lines names.
+///
+/// # Errors
+/// If the journal cannot be written, or it was told to stop.
+pub(crate) fn plan_elsewhere(
+    journal: &Journal,
+    elsewhere: &[DrainTo],
+    stages: &[Stage],
+    allocation: &Allocation,
+    on_planned: Planned,
+) -> Result<(), forebay_mover::Error> {
+    let striped = allocation.namespace(AccessMode::Striped.directory());
+    for DrainTo {
+        directory,
+        patterns,
+        to,
+        ..
+    } in elsewhere
+    {
+        let patterns = (!patterns.is_empty()).then(|| Patterns::parse(&patterns.join(",")));
+        let patterns = match patterns.transpose() {
+            Ok(patterns) => patterns,
+            Err(reason) => {
+                journal.refuse(&Failure::new(to.clone(), reason))?;
+                continue;
+            }
+        };
+        let below = |path: &PathBuf| path.strip_prefix(directory).unwrap_or(path).to_owned();
+        let (mut found, closed) = files_below(directory);
+        for error in closed {
+            journal.refuse(&Failure::new(error.path.clone(), error.to_string()))?;
+        }
+        found.retain(|path| {
+            patterns
+                .as_ref()
+                .is_none_or(|patterns| patterns.are_for(&below(path)))
+        });
+        for source in found {
+            let target = to.join(below(&source));
+            let inner = source.strip_prefix(&striped).ok();
+            let staged = inner.map(|inner| ways_of_stages(stages, &striped, inner));
+            if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
+                continue; // a stage_out line brings it to the same place
+            }
+            let what = What::FileAs;
+            let transfer = Transfer {
+                what,
+                source,
+                target,
+            };
+            journal.add_or_note(&transfer, on_planned)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What programs asked to be staged out and has not arrived, as part of a stage-out.
+
+use std::path::Path;
+
+use forebay_host::files;
+use forebay_mover::{Failure, Journal, Planned, Transfer, What, remove_parts_in};
+
+use super::Roots;
+use crate::record::{Open, open_in};
+
+/// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
+/// its request with it, but not one whose persistent allocation is not there.
+///
+/// # Errors
+/// If the journal cannot be written, or it was told to stop.
+pub(crate) fn plan_requests(
+    journal: &Journal,
+    root: &Path,
+    roots: &Roots,
+    on_planned: Planned,
+) -> Result<(), forebay_mover::Error> {
+    let open = match open_in(root) {
+        Ok(open) => open,
+        Err(error) => {
+            let mut failure = Failure::new(root.to_owned(), error.to_string());
+            failure.remedy = error.hint();
+            return journal.refuse(&failure);
+        }
+    };
+    let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
+    let there: Vec<_> = persistent
+        .chain([root])
+        .filter_map(|root| files::real_path(root).ok())
+        .collect();
+    for request in &open {
+        if is_covered(request, &open) {
+            continue;
+        }
+        if files::status(&request.inner).is_err_and(is_gone) {
+            if !there.iter().any(|root| request.inner.starts_with(root)) {
+                journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
+            }
+            continue;
+        }
+        let transfer = Transfer {
+            what: match request.is_directory {
+                true => What::Directory,
+                false => What::File,
+            },
+            source: request.inner.clone(),
+            target: request.outer.clone(),
+        };
+        journal.leave_out(&transfer, &request.left_out)?;
+        journal.add_or_note(&transfer, on_planned)?;
+    }
+    Ok(())
+}
+
+const NOT_THERE: &str =
+    "the persistent allocation in which it lies is not there; is its file system mounted?";
+
+/// Removes what was half staged out for programs of a job that was killed.
+///
+/// # Errors
+/// If one cannot be removed.
+pub(crate) fn remove_parts(open: Vec<Open>, tag: &str) -> forebay_host::Result<()> {
+    let begin = format!("{tag}-");
+    for request in open {
+        let directory = match request.is_directory {
+            true => Some(request.outer.as_path()),
+            false => request.outer.parent(),
+        };
+        // What is not there holds none; what cannot be listed, staging itself will complain of.
+        if let Some(directory) = directory {
+            remove_parts_in(directory, &begin, request.is_directory)?;
+        }
+    }
+    Ok(())
+}
+
+#[allow(clippy::needless_pass_by_value)] // for is_err_and
+fn is_gone(error: forebay_host::Error) -> bool {
+    error.is_not_found()
+}
+
+/// Does a directory that is open too bring it to the same place?
+fn is_covered(request: &Open, open: &[Open]) -> bool {
+    open.iter().filter(|other| other.is_directory).any(|tree| {
+        let rest = request.inner.strip_prefix(&tree.inner);
+        let is_left_out = || {
+            request
+                .inner
+                .ancestors()
+                .any(|above| tree.left_out.contains(above))
+        };
+        *tree != *request
+            && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
+            && !is_left_out()
+    })
+}

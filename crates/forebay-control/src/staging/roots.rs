@@ -1,0 +1,58 @@
+//! Where the namespaces lie that a job stages in and out of.
+
+use std::path::PathBuf;
+
+use forebay_directive::{AccessMode, Stage, is_named_by};
+use forebay_store::Allocation;
+use forebay_store::persistent::namespace_in;
+
+use crate::record::Record;
+
+/// The roots of the namespaces that a job stages in and out of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roots {
+    pub(crate) job: Option<PathBuf>,
+    pub(crate) persistent: Vec<(String, PathBuf)>,
+}
+
+impl Roots {
+    /// Those of the job's own allocation, and of persistent ones with their names.
+    pub(crate) fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
+        Self {
+            job: job.map(striped),
+            persistent,
+        }
+    }
+
+    /// Those that a record names.
+    pub(crate) fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
+        let persistent = record.persistent.iter();
+        let named = persistent.map(|one| (one.name.clone(), namespace_in(&one.root)));
+        Self::of(job, named.collect())
+    }
+
+    /// The path of a stage in its namespace.
+    pub(crate) fn path(&self, stage: &Stage) -> Result<PathBuf, String> {
+        let root = match &stage.persistent {
+            None => self.job.as_ref(),
+            Some(written) => {
+                let mut all = self.persistent.iter();
+                let found = all.find(|(name, _)| is_named_by(name, written));
+                found.map(|(_, root)| root)
+            }
+        };
+        match (root, &stage.persistent) {
+            (Some(root), _) => Ok(root.join(&stage.inner_path)),
+            (None, Some(name)) => Err(format!(
+                "the job does not use the persistent allocation {name}"
+            )),
+            (None, None) => {
+                Err("the job has no allocation of its own ($DW_JOB_STRIPED)".to_owned())
+            }
+        }
+    }
+}
+
+fn striped(allocation: &Allocation) -> PathBuf {
+    allocation.namespace(AccessMode::Striped.directory())
+}
