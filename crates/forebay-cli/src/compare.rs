@@ -129,7 +129,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
     let style = ProgressStyle::with_template("forebay: run {pos} of {len} [{bar:20}] {msg}");
     let bench = Bench {
         arguments,
-        script: JobScript::read(&arguments.script)?,
+        script: JobScript::read(&arguments.script).map_err(forebay_control::Error::from)?,
         scratch: std::env::temp_dir()
             .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
         events: Caught::listen()?.watch(None),
@@ -158,7 +158,8 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
 impl Bench<'_> {
     fn request(&self, job_id: Option<&str>) -> Result<Request, Failure> {
         let here = machine::current_directory()?;
-        Ok(self.script.request(&here, job_id.unwrap_or("no-job"))?)
+        let request = self.script.request(&here, job_id.unwrap_or("no-job"));
+        Ok(request.map_err(forebay_control::Error::from)?)
     }
 
     /// Each run finds in a persistent allocation what the run before has left there.

@@ -52,7 +52,8 @@ impl<'a> Prepared<'a> {
         let caught = Caught::listen().map_err(Error::from).map_err(refused)?;
         let burst_buffer = arguments.burst_buffer().map_err(Error::from);
         let burst_buffer = burst_buffer.map_err(refused)?;
-        let mut script = JobScript::read(&arguments.script).map_err(refused)?;
+        let mut script =
+            JobScript::read(&arguments.script).map_err(|error| refused(error.into()))?;
         script.burst_buffer = burst_buffer.or(script.burst_buffer);
         script.header.notes().iter().for_each(|note| say(note));
         let shims = launchers::names(emulation.is_some());

@@ -4,7 +4,6 @@
 //! While the job runs a thread looks now and then at what is not at its destination yet ([`Guard::watch`]); what
 //! is to be done is decided by arithmetic alone (`policy`). The job's data path is not touched.
 
-mod end;
 mod policy;
 mod rate;
 
@@ -15,6 +14,7 @@ use std::time::Duration;
 use forebay_host::clock;
 use forebay_host::process::{Bell, Events};
 use forebay_mover::{Journal, Number};
+use forebay_scheduler::EndTime;
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
 
@@ -23,7 +23,6 @@ use crate::execution::JOB_GRACE;
 use crate::staging::StageOut;
 use crate::{Messages, Staged};
 
-use end::End;
 use policy::{Action, Said, Situation, Terms, decide};
 
 pub use rate::Measured;
@@ -96,7 +95,7 @@ pub(crate) struct Guard<'a> {
     /// Stage-out writes no more than this.
     bytes_per_s_max: Option<u64>,
     /// The end that the user says.
-    given: Option<End>,
+    given: Option<EndTime>,
     /// Not settled: nobody was asked yet. None: the job has no end, or it cannot be known.
     duty: OnceLock<Option<Duty>>,
     wanted: Mutex<Option<Wanted>>,
@@ -108,7 +107,7 @@ struct Duty {
     /// With the speed that was known then.
     terms: Terms,
     rate_from: Measured,
-    end: Mutex<End>,
+    end: Mutex<EndTime>,
     account: Mutex<DeadlineAccount>,
 }
 
@@ -124,7 +123,7 @@ impl<'a> Guard<'a> {
         watcher: &'a dyn Messages,
     ) -> Option<Self> {
         let given = wishes.end_after;
-        let given = given.map(|after| end::after(after.as_secs_f64(), "--deadline"));
+        let given = given.map(|after| EndTime::after(after.as_secs_f64(), "--deadline"));
         (given.is_some() || under_scheduler).then(|| Self {
             stage_out,
             drain,
@@ -181,7 +180,7 @@ impl<'a> Guard<'a> {
         self.duty.get_or_init(settled).as_ref()
     }
 
-    fn settled(&self, end: End) -> Duty {
+    fn settled(&self, end: EndTime) -> Duty {
         let wishes = self.wishes;
         let left_s = end.left_s();
         let margin_s = (left_s * MARGIN_SHARE).clamp(0.0, MARGIN_S_MAX);
@@ -198,13 +197,13 @@ impl<'a> Guard<'a> {
         self.watcher.explain(&format!(
             "the job ends in {left_s:.0} s, as {} says; stage-out is reckoned with {:.0} MB/s ({from:?}), \
              and {:.0} s are kept free",
-            end.told_by,
+            end.source,
             bytes_per_s / 1e6,
             terms.margin_s
         ));
         let account = DeadlineAccount {
             end_unix_s: end.unix_s,
-            told_by: end.told_by,
+            told_by: end.source,
             drain_bytes_per_s: bytes_per_s,
             drain_rate_from: from,
             warnings: Vec::new(),
@@ -421,13 +420,13 @@ impl<'a> Guard<'a> {
             return false;
         }
         // What cannot be known now is as it was.
-        let Ok(end) = end::ask(go_on) else {
+        let Ok(end) = EndTime::query(go_on) else {
             return false;
         };
         // No limit any more is a limit that never comes.
-        let end = end.unwrap_or_else(|| end::after(NEVER_S, "the scheduler"));
+        let end = end.unwrap_or_else(|| EndTime::after(NEVER_S, "the scheduler"));
         let moved_s = end.left_s() - duty.left_s();
-        if moved_s.abs() < end.exact_within_s {
+        if moved_s.abs() < end.resolution_s {
             return false;
         }
         locked(&duty.account).end_unix_s = end.unix_s;
@@ -478,11 +477,11 @@ impl Duty {
 }
 
 /// None also if it was not to go on.
-fn known_end(watcher: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<End> {
-    if let Some(end) = end::in_environment() {
+fn known_end(watcher: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<EndTime> {
+    if let Some(end) = EndTime::from_environment() {
         return Some(end);
     }
-    match end::ask(go_on) {
+    match EndTime::query(go_on) {
         Ok(end) => end,
         Err(_) if !go_on() => None,
         Err(why) => {

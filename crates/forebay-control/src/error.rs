@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::{Origin, Place, Problem};
+use forebay_directive::{Origin, Place};
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
@@ -37,36 +37,12 @@ pub enum Error {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
-    /// The script's directives are wrong.
-    #[error("{}", problems.iter().map(|p| format!("{}: {p}\n  hint: {}", script.display(), p.hint)).collect::<Vec<_>>().join("\n"))]
-    Directives {
-        /// The script.
-        script: PathBuf,
-        /// Everything found.
-        problems: Vec<Problem>,
-    },
-    /// An option in the script's header has a bad value.
-    #[error("{}: line {line}: {message}", script.display())]
-    Header {
-        /// The script.
-        script: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// It does not begin with `#!`.
-    #[error("{} does not begin with #! and an interpreter", .0.display())]
-    NoInterpreter(PathBuf),
-    /// Its lines end as on DOS.
-    #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
-    DosLines(PathBuf),
+    /// The script cannot be run as a job.
+    #[error(transparent)]
+    Script(#[from] forebay_scheduler::Error),
     /// The script's header names no directory.
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
-    /// Directives cannot name it.
-    #[error("the working directory {} is not valid UTF-8", .0.display())]
-    NotText(PathBuf),
     /// A stage-out would go into what is removed after it.
     #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), line(place))]
     StageOutInside {
@@ -236,13 +212,11 @@ impl Error {
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }
             Self::Drain { hint, .. } | Self::NoDrain { hint, .. } => hint,
-            Self::DosLines(_) => "convert them: sed -i 's/\\r$//' SCRIPT",
-            Self::NotText(_) => "run the job from a directory with an ordinary name",
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
-            Self::NoInterpreter(_) => "make the first line #!/bin/bash",
             Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
-            Self::Host(error) if error.is_not_found() => "check the path",
+            Self::Host(error) => return error.hint().map(str::to_owned),
+            Self::Script(error) => return error.hint().map(str::to_owned),
             Self::StageInSource { .. } => {
                 "the job was not started; correct the source= of that line"
             }
@@ -275,13 +249,7 @@ impl Error {
             Self::PersistentOfJob { error, .. } => return error.hint(),
             Self::Persistent(error) => return error.hint(),
             Self::Recovery(error) => return error.hint(),
-            Self::Host(_)
-            | Self::Directives { .. }
-            | Self::Header { .. }
-            | Self::Stopped
-            | Self::LostSight { .. } => {
-                return None;
-            }
+            Self::Stopped | Self::LostSight { .. } => return None,
         };
         Some(hint.to_owned())
     }

@@ -18,7 +18,7 @@ use crate::order::Output;
 use crate::profile::{Profile, Recording};
 use crate::record::Prepared;
 use crate::running::{Life, Running};
-use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED, environment};
+use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
@@ -197,13 +197,13 @@ impl Running<'_> {
                 .add_launchers(&machine::this_program()?, life.order.shims)?;
             let start_up = life
                 .directory
-                .add_bash_start_up(environment::BASH_START_UP)?;
-            process.envs(environment::launchers(&launchers, &start_up));
-            process.envs(environment::scheduler(
+                .add_bash_start_up(forebay_scheduler::BASH_START_UP)?;
+            process.envs(forebay_scheduler::shim_variables(&launchers, &start_up));
+            process.envs(forebay_scheduler::job_variables(
                 execution.script(life),
                 &life.job_id,
                 execution.submitted_in,
-                life.directory,
+                |lines| life.directory.add_node_file(lines),
             )?);
         }
         process.env(RUN_VARIABLE, life.directory.with_outer_runs());
@@ -328,7 +328,7 @@ impl Running<'_> {
         };
         let named = job.access.iter().map(|mode| {
             let root = space.allocation.namespace(mode.directory());
-            (job.variable(*mode), environment::with_slash(&root))
+            (job.variable(*mode), forebay_scheduler::with_slash(&root))
         });
         named.collect()
     }

@@ -3,12 +3,10 @@
 mod command;
 mod deadline;
 mod drain;
-mod environment;
 mod error;
 mod events;
 mod execution;
 mod fresh;
-mod header;
 mod launcher;
 mod life;
 mod order;
@@ -22,7 +20,6 @@ mod record;
 pub mod recovery;
 mod requests;
 mod running;
-mod script;
 mod series;
 mod staging;
 
@@ -31,7 +28,6 @@ pub use deadline::{DeadlineAccount, DeadlineWishes, Measured, SignalBefore, pars
 pub use drain::{
     DRAIN_VARIABLE, DrainStatus, DrainWish, Drained, Question, Spectral, ask as ask_drain,
 };
-pub use environment::{JOB_ID_VARIABLE, TASKS_VARIABLE, in_a_schedulers_job};
 pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
@@ -40,7 +36,10 @@ pub use forebay_directive::Direction;
 pub use forebay_host::messages::Messages;
 pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
-pub use header::{Header, Scheduler, parse_time};
+pub use forebay_scheduler::{
+    Header, JOB_ID_VARIABLE, JobScript, SHIMS_VARIABLE, Scheduler, TASKS_VARIABLE,
+    in_a_schedulers_job, parse_time,
+};
 pub use launcher::Flavour;
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
@@ -56,10 +55,9 @@ pub use profile::{
 };
 pub use record::{
     DrainTo, Error as RecordError, NotSafe, Phase, Place, RUN_VARIABLE, Record, Recorded, Records,
-    SHIMS_VARIABLE, StagingWish, records,
+    StagingWish, records,
 };
 pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;
-pub use script::JobScript;
 pub use series::{Ran, Ready, Requester, Run, What};
 pub use staging::{Patterns, Staged, StagingProgress, expanded_out};

@@ -16,7 +16,7 @@ use crate::profile::{Profile, make_room, record_refusal};
 use crate::record::{JobDirectory, Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
-use crate::{Error, Outcome, PersistentError, environment};
+use crate::{Error, Outcome, PersistentError};
 
 /// Brings a job from its script to its end.
 ///
@@ -230,8 +230,8 @@ impl<'a> Life<'a> {
         watcher: &'a dyn Watcher,
     ) -> Result<Self, Error> {
         let submitted_in = machine::current_directory()?;
-        let works_in = order.script.works_in(&submitted_in);
-        let outer_job = environment::outer_job(directory.id());
+        let works_in = order.script.working_directory(&submitted_in);
+        let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
         let job_id = outer_job
             .clone()
             .unwrap_or_else(|| directory.id().to_owned());

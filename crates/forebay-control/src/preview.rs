@@ -13,7 +13,7 @@ use crate::persistent::plans;
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
 use crate::staging::{Roots, plan_in};
-use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher, environment};
+use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -101,7 +101,7 @@ impl Order<'_> {
         let submitted_in = machine::current_directory()?;
         let id = clock::unix_milliseconds().to_string(); // as good as the one that it would get
         let request = self.request(&submitted_in, &id, watcher)?;
-        let wishes = self.wishes(environment::outer_job(&id).is_some());
+        let wishes = self.wishes(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
         if let (Some(why), false) = (wishes.no_view, shown.is_empty()) {
             return Err(Error::NoView(why.to_owned()));
@@ -175,7 +175,7 @@ impl Order<'_> {
     /// The directory in which the script would run must be there, or be made for it.
     fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
         let maps = self.wishes.maps;
-        let works_in = self.script.works_in(submitted_in);
+        let works_in = self.script.working_directory(submitted_in);
         let found = files::status(&Map::behind(maps, &works_in));
         let will_be_made = maps.iter().any(|map| map.at.starts_with(&works_in));
         if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {

@@ -25,7 +25,7 @@ mod unsaved;
 
 pub use error::Error;
 pub(crate) use job_directory::JobDirectory;
-pub use job_directory::{RUN_VARIABLE, SHIMS_VARIABLE};
+pub use job_directory::RUN_VARIABLE;
 pub(crate) use journals::{STAGE_IN, STAGE_OUT};
 pub(crate) use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
 pub use staging::{DrainTo, StagingWish};

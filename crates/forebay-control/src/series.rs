@@ -167,7 +167,7 @@ impl Running<'_> {
         let script = script.as_ref().unwrap_or(life.order.script);
         let submitted_in = run.directory.as_deref().unwrap_or(&life.submitted_in);
         let named = run.directory.clone();
-        let works_in = named.unwrap_or_else(|| script.works_in(submitted_in));
+        let works_in = named.unwrap_or_else(|| script.working_directory(submitted_in));
         check_directory(&works_in)?;
         let stage_in = match contents.filter(|_| run.fresh) {
             Some(contents) => self.make_fresh(contents)?,

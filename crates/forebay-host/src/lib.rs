@@ -54,6 +54,12 @@ impl Error {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
 
+    /// What to do about it, where the error alone says it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        self.is_not_found().then_some("check the path")
+    }
+
     /// Was it that something of that name exists?
     #[must_use]
     pub fn already_exists(&self) -> bool {

@@ -18,7 +18,7 @@ use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
 use crate::record::{PersistentUse, Record, Recorded};
 use crate::running::Life;
-use crate::{Error, Messages, Order, environment};
+use crate::{Error, Messages, Order};
 
 /// What a job does with a persistent allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -291,7 +291,7 @@ impl Persistents {
     /// Those that name the namespaces, with the slash that DataWarp gives.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, std::ffi::OsString)> {
         self.used.iter().flat_map(|one| {
-            let value = environment::with_slash(&one.persistent.namespace());
+            let value = forebay_scheduler::with_slash(&one.persistent.namespace());
             let names = one.variables.iter();
             names.map(move |name| (name.as_str(), value.clone()))
         })

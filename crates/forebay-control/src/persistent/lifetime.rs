@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay_host::{files, machine};
 
-use crate::environment::in_a_schedulers_job;
+use forebay_scheduler::in_a_schedulers_job;
 
 /// Where systemd says that it runs the machine (sd_booted(3)), and whose services go on without a login.
 const SYSTEMD: &str = "/run/systemd/system";

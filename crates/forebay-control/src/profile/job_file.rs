@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::retention;
 use crate::record::{PROFILES, Records};
 use crate::series::{Run, What};
-use crate::{Error, JobScript, Order, environment};
+use crate::{Error, JobScript, Order};
 
 const FORMAT: u32 = 1;
 pub(super) const NAME: &str = "job.json";
@@ -140,7 +140,7 @@ impl JobFile {
             forebay_job: FORMAT,
             kind,
             id: id.to_owned(),
-            scheduler_job: environment::outer_job(id).filter(|outer| outer != id),
+            scheduler_job: forebay_scheduler::scheduler_job_id(id).filter(|outer| outer != id),
             name,
             script: None,
             command: Vec::new(),

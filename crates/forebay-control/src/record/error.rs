@@ -38,8 +38,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Host(error) if error.is_not_found() => "check the path",
-            Self::Host(_) => return None,
+            Self::Host(error) => return error.hint().map(str::to_owned),
             Self::Mover(error) => return error.hint(),
             Self::NoState(_) => "set FOREBAY_STATE to a directory of yours",
             Self::Requests { .. } => {

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::{clock, files};
 
-use super::Error;
-use crate::JobScript;
+use forebay_scheduler::JobScript;
 
-/// Names the directory of the stand-ins, for what is started by the job.
-pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
+use super::Error;
 
 /// The runs that a process belongs to, between colons: their jobs' directories, which no other run has.
 /// A job within a job belongs to both.

@@ -27,7 +27,7 @@ _INTERPRETERS: dict[str, Syntax] = {
     **dict.fromkeys(("sh", "bash", "dash", "ksh", "ksh93", "mksh", "zsh", "ash"), "sh"),
     **dict.fromkeys(("csh", "tcsh"), "csh"),
 }
-#: How a scheduler's lines begin, as crates/forebay-control/src/header.rs reads them: Slurm's count first.
+#: How a scheduler's lines begin, as crates/forebay-scheduler/src/header.rs reads them: Slurm's count first.
 _SENTINELS: dict[Scheduler, re.Pattern[str]] = {
     "slurm": re.compile(r"#SBATCH\b(.*)"),
     "lsf": re.compile(r"#BSUB\b(.*)"),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::quantity::weighed;
-use super::{Dialect, Meaning as M, meaning};
+use super::dialect::{Dialect, Meaning as M, meaning};
+use super::quantity::mixed_radix;
 
 pub(super) static DIALECT: Dialect = Dialect {
     options: &[
@@ -41,5 +41,5 @@ fn split_option(word: &str) -> (&str, Option<&str>) {
 /// The name of a host, whose speed the time would be measured by, may stand behind it.
 fn time(text: &str) -> Option<Duration> {
     let time = text.split('/').next()?;
-    weighed(time, &[&[60], &[3600, 60]]).map(Duration::from_secs)
+    mixed_radix(time, &[&[60], &[3600, 60]]).map(Duration::from_secs)
 }

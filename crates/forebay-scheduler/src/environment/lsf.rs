@@ -1,6 +1,6 @@
 //! Spectrum LSF 10.1, environment variables set for job execution.
 
-use super::{Facts, Names};
+use super::facts::{Facts, Names};
 
 /// Linux takes no variable that is much longer.
 const LONGEST_BYTES: usize = 100_000;

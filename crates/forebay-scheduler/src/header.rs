@@ -1,5 +1,6 @@
 //! The lines in which a script speaks to its scheduler: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
 
+mod dialect;
 mod flux;
 mod lsf;
 mod pbs;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_directive::is_bare_continuation;
+
+use dialect::{Dialect, Meaning, meaning};
 
 /// A scheduler that scripts are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,59 +100,13 @@ pub struct Header {
     /// Does it ask for Spectral, which drains that storage while the job runs?
     pub spectral: bool,
     /// Options that have no effect here, as written.
-    pub without_effect: Vec<String>,
+    pub ignored_options: Vec<String>,
     /// Schedulers whose lines were left alone, because another one's were read.
-    pub left_alone: Vec<Scheduler>,
-}
-
-/// What an option says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    JobName,
-    /// A name, with a job array behind it in brackets.
-    JobNameAndArray,
-    Tasks,
-    Nodes,
-    TasksPerNode,
-    CpusPerTask,
-    Directory,
-    Partition,
-    Account,
-    Output,
-    Error,
-    TimeLimit,
-    Memory,
-    Bb,
-    Bbf,
-    /// Words among which `nvme` and `spectral` ask for the node's own storage.
-    Features,
-    /// The resource list of PBS, a language of its own.
-    Resources,
+    pub ignored_schedulers: Vec<Scheduler>,
 }
 
 /// Read, so that whoever needs it finds it, but not acted upon.
 const ONLY_RECORDED: &[Meaning] = &[Meaning::Output, Meaning::Error, Meaning::Memory];
-
-/// Names of options, with their dashes, and what they say.
-type Options = &'static [(&'static [&'static str], Meaning)];
-
-/// How one scheduler writes its options.
-struct Dialect {
-    options: Options,
-    /// An option and the value attached to it; the value is none if it is the next word.
-    split: fn(&str) -> (&str, Option<&str>),
-    /// A limit of time; zero is no limit.
-    time: fn(&str) -> Option<Duration>,
-    /// How a limit of time is written, for the user.
-    time_form: &'static str,
-    /// What a size without a unit is in.
-    memory_unit_bytes: u64,
-}
-
-fn meaning(options: Options, name: &str) -> Option<Meaning> {
-    let found = options.iter().find(|(names, _)| names.contains(&name));
-    found.map(|(_, meaning)| *meaning)
-}
 
 /// A limit of time as sbatch takes it; zero is no limit. `None` if it is none.
 #[must_use]
@@ -175,11 +132,11 @@ impl Header {
         };
         let read = scheduler.sentinel();
         let mut notes = Vec::new();
-        if !self.without_effect.is_empty() {
-            let options = self.without_effect.join(" ");
+        if !self.ignored_options.is_empty() {
+            let options = self.ignored_options.join(" ");
             notes.push(format!("{read} options without effect here: {options}"));
         }
-        notes.extend(self.left_alone.iter().map(|other| {
+        notes.extend(self.ignored_schedulers.iter().map(|other| {
             let other = other.sentinel();
             format!("{other} lines have no effect, since the script has {read} lines too")
         }));
@@ -216,18 +173,18 @@ impl Header {
         };
         let mut header = Self {
             scheduler: Some(scheduler),
-            left_alone: others.to_owned(),
+            ignored_schedulers: others.to_owned(),
             ..Self::default()
         };
         for (number, _, options) in lines.iter().filter(|line| line.1 == scheduler) {
             header
-                .take_line(scheduler.dialect(), options)
+                .parse_line(scheduler.dialect(), options)
                 .map_err(|message| (*number, message))?;
         }
         Ok(header)
     }
 
-    fn take_line(&mut self, dialect: &Dialect, options: &str) -> Result<(), String> {
+    fn parse_line(&mut self, dialect: &Dialect, options: &str) -> Result<(), String> {
         // Quotes and comments are those of a shell, as the schedulers have it.
         let words = shlex::split(options).ok_or("a quote is not closed")?;
         let mut words = words.iter().map(String::as_str).peekable();
@@ -238,7 +195,7 @@ impl Header {
             }
             match meaning(dialect.options, name) {
                 Some(meaning) => self.take(dialect, meaning, name, value)?,
-                None => self.without_effect.push(word.to_owned()),
+                None => self.ignored_options.push(word.to_owned()),
             }
         }
         Ok(())
@@ -259,7 +216,7 @@ impl Header {
                 let (job_name, array) = text()?.split_once('[').unwrap_or((text()?, ""));
                 self.job_name = Some(job_name.to_owned()).filter(|name| !name.is_empty());
                 if !array.is_empty() {
-                    self.without_effect.push(format!("{name} [{array}"));
+                    self.ignored_options.push(format!("{name} [{array}"));
                 }
             }
             M::Tasks => self.tasks = Some(quantity::count(name, value)?),
@@ -293,7 +250,7 @@ impl Header {
             M::Resources => self.take_resources(dialect, text()?)?,
         }
         if ONLY_RECORDED.contains(&meaning) {
-            self.without_effect.push(name.to_owned());
+            self.ignored_options.push(name.to_owned());
         }
         Ok(())
     }
@@ -312,7 +269,7 @@ impl Header {
         }
         if !others.is_empty() {
             let others = others.join(" ");
-            self.without_effect.push(format!("{name} {others}"));
+            self.ignored_options.push(format!("{name} {others}"));
         }
     }
 }

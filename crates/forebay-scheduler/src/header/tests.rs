@@ -35,10 +35,10 @@ fn options_are_read_in_every_spelling_sbatch_takes() {
         bbf: Some("bb.conf".into()),
         node_local: true,
         spectral: false,
-        without_effect: ["--mem", "-o", "-e", "--exclusive"]
+        ignored_options: ["--mem", "-o", "-e", "--exclusive"]
             .map(String::from)
             .into(),
-        left_alone: vec![],
+        ignored_schedulers: vec![],
     };
     assert_eq!(header, expected);
 }
@@ -62,7 +62,7 @@ fn lsf_as_on_summit() {
         time_limit: minutes(10),
         node_local: true,
         spectral: false,
-        without_effect: [
+        ignored_options: [
             "-J [1-4]%2",
             "-o",
             "-eo",
@@ -94,7 +94,7 @@ fn pbs_of_both_kinds() {
         output: Some("out".into()),
         time_limit: minutes(30),
         memory_bytes: Some(4 << 30),
-        without_effect: ["-V", "-l mem", "-j", "-o", "-l place=scatter:excl"]
+        ignored_options: ["-V", "-l mem", "-j", "-o", "-l place=scatter:excl"]
             .map(String::from)
             .into(),
         ..Header::default()
@@ -119,7 +119,7 @@ fn flux_with_any_comment_sign() {
             account: Some("ecp".into()),
             output: Some("o".into()),
             time_limit: minutes(120),
-            without_effect: ["--output", "-x"].map(String::from).into(),
+            ignored_options: ["--output", "-x"].map(String::from).into(),
             ..Header::default()
         };
         assert_eq!(header, expected, "{sentinel}");
@@ -154,7 +154,7 @@ fn of_two_schedulers_slurm_counts_else_the_first() {
     );
     let lsf = Header::read("#BSUB -n 2\n#PBS -N x\n").expect("lsf");
     assert_eq!(
-        (lsf.scheduler, lsf.left_alone),
+        (lsf.scheduler, lsf.ignored_schedulers),
         (Some(Scheduler::Lsf), vec![Scheduler::Pbs])
     );
     assert_eq!(Header::default().notes(), [""; 0]);
@@ -238,7 +238,7 @@ fn sizes_of_memory() {
 
 #[test]
 fn the_nodes_own_storage() {
-    for (sentinel, option, node_local, without_effect) in [
+    for (sentinel, option, node_local, ignored_options) in [
         ("#BSUB", "-alloc_flags nvme", true, ""),
         ("#BSUB", "-alloc_flags spectral", true, ""),
         (
@@ -259,7 +259,11 @@ fn the_nodes_own_storage() {
         let header = read(sentinel, option);
         assert_eq!(header.node_local, node_local, "{option}");
         assert_eq!(header.spectral, option.contains("spectral"), "{option}");
-        assert_eq!(header.without_effect.join(" "), without_effect, "{option}");
+        assert_eq!(
+            header.ignored_options.join(" "),
+            ignored_options,
+            "{option}"
+        );
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
 
 /// Numbers between colons, each times its weight. `forms` has the weights for one number, for two,
 /// and so on.
-pub(super) fn weighed(text: &str, forms: &[&[u64]]) -> Option<u64> {
+pub(super) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
     let numbers: Vec<u64> = text
         .split(':')
         .map(|number| number.parse().ok())

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Dialect, Meaning as M, slurm};
+use super::dialect::{Dialect, Meaning as M};
+use super::slurm;
 
 pub(super) static DIALECT: Dialect = Dialect {
     options: &[

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::quantity::weighed;
-use super::{Dialect, Meaning as M};
+use super::dialect::{Dialect, Meaning as M};
+use super::quantity::mixed_radix;
 
 pub(super) static DIALECT: Dialect = Dialect {
     options: &[
@@ -50,9 +50,9 @@ fn time(text: &str) -> Option<Duration> {
         return Some(Duration::ZERO);
     }
     let seconds = match text.split_once('-') {
-        None => weighed(text, &[&[60], &[60, 1], &[3600, 60, 1]])?,
-        Some((days, rest)) => weighed(rest, &[&[3600], &[3600, 60], &[3600, 60, 1]])?
-            .checked_add(weighed(days, &[&[24 * 3600]])?)?,
+        None => mixed_radix(text, &[&[60], &[60, 1], &[3600, 60, 1]])?,
+        Some((days, rest)) => mixed_radix(rest, &[&[3600], &[3600, 60], &[3600, 60, 1]])?
+            .checked_add(mixed_radix(days, &[&[24 * 3600]])?)?,
     };
     Some(Duration::from_secs(seconds))
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::quantity::{count, weighed};
-use super::{Dialect, Header, Meaning as M, Options, meaning, slurm};
+use super::dialect::{Dialect, Meaning as M, Options, meaning};
+use super::quantity::{count, mixed_radix};
+use super::{Header, slurm};
 
 pub(super) static DIALECT: Dialect = Dialect {
     options: &[
@@ -36,7 +37,7 @@ const THREADS: &str = "ompthreads";
 
 fn time(text: &str) -> Option<Duration> {
     let whole = text.split('.').next()?;
-    weighed(whole, &[&[1], &[60, 1], &[3600, 60, 1]]).map(Duration::from_secs)
+    mixed_radix(whole, &[&[1], &[60, 1], &[3600, 60, 1]]).map(Duration::from_secs)
 }
 
 impl Header {
@@ -51,7 +52,7 @@ impl Header {
             match (name, value, meaning(RESOURCES, name)) {
                 ("nodes" | "select", Some(chunks), _) => self.take_chunks(&named, chunks)?,
                 (_, _, Some(meaning)) => self.take(dialect, meaning, &named, value)?,
-                _ => self.without_effect.push(format!("-l {resource}")),
+                _ => self.ignored_options.push(format!("-l {resource}")),
             }
         }
         Ok(())

@@ -1,17 +1,22 @@
 //! The environment a job sees.
 
+mod facts;
 mod lsf;
 mod pbs;
 mod slurm;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_host::machine;
 
 use crate::header::Scheduler;
-use crate::record::JobDirectory;
-use crate::{JobScript, SHIMS_VARIABLE};
+use crate::script::JobScript;
+
+use facts::{Facts, Names};
+
+/// Names the directory of the shims, for what is started by the job.
+pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
 
 /// Number of tasks the job asks for, whatever scheduler its script was written for.
 pub const TASKS_VARIABLE: &str = "FOREBAY_NTASKS";
@@ -19,36 +24,19 @@ pub const TASKS_VARIABLE: &str = "FOREBAY_NTASKS";
 pub const JOB_ID_VARIABLE: &str = "FOREBAY_JOB_ID";
 
 /// Name and value.
-pub(crate) type Variable = (String, OsString);
-/// Names, and the value of each of them.
-type Names<'a> = (&'static [&'static str], &'a OsStr);
-
-/// What variables are made from; true for the one node that there is.
-struct Facts<'a> {
-    id: &'a OsStr,
-    name: String,
-    tasks: String,
-    processors: String,
-    host: String,
-    submitted_in: &'a OsStr,
-    cpus_per_task: Option<String>,
-    partition: Option<&'a str>,
-    account: Option<&'a str>,
-    /// A file with a line for each task: the name of its node.
-    node_file: OsString,
-}
-
+pub type Variable = (String, OsString);
 /// Set by the schedulers themselves in a job of theirs. Flux names no job in the environment of a
 /// script, only itself (flux-environment(7)).
-const OF_A_REAL_SCHEDULER: [&str; 4] = ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID"];
+const JOB_ID_VARIABLES: [&str; 4] = ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID"];
 const OF_FLUX_ITSELF: &str = "FLUX_URI";
 
 /// The id of the scheduler's job that we are part of, if we are; `unnamed` if it has none.
-pub(crate) fn outer_job(unnamed: &str) -> Option<String> {
+#[must_use]
+pub fn scheduler_job_id(unnamed: &str) -> Option<String> {
     if std::env::var_os(SHIMS_VARIABLE).is_some() {
         return None; // that is a job of ours, dressed up as a scheduler's
     }
-    let named = OF_A_REAL_SCHEDULER
+    let named = JOB_ID_VARIABLES
         .iter()
         .find_map(|name| std::env::var(name).ok());
     named.or_else(|| std::env::var_os(OF_FLUX_ITSELF).map(|_| unnamed.to_owned()))
@@ -57,15 +45,19 @@ pub(crate) fn outer_job(unnamed: &str) -> Option<String> {
 /// Are we part of a scheduler's job?
 #[must_use]
 pub fn in_a_schedulers_job() -> bool {
-    outer_job("").is_some()
+    scheduler_job_id("").is_some()
 }
 
 /// What the scheduler that the script is written for would set; Slurm's where it names none.
-pub(crate) fn scheduler(
+/// `write_node_file` is called where there is one: it writes these lines and says where.
+///
+/// # Errors
+/// Those of `write_node_file`.
+pub fn job_variables(
     script: &JobScript,
     id: &str,
     submitted_in: &Path,
-    directory: &JobDirectory,
+    write_node_file: impl FnOnce(&str) -> forebay_host::Result<PathBuf>,
 ) -> forebay_host::Result<Vec<Variable>> {
     let header = &script.header;
     let tasks = header.task_count();
@@ -74,7 +66,7 @@ pub(crate) fn scheduler(
     let node_file = match scheduler {
         Scheduler::Lsf | Scheduler::Pbs => {
             let lines = format!("{host}\n").repeat(tasks as usize);
-            directory.add_node_file(&lines)?.into_os_string()
+            write_node_file(&lines)?.into_os_string()
         }
         Scheduler::Slurm | Scheduler::Flux => OsString::new(),
     };
@@ -114,14 +106,15 @@ pub(crate) fn scheduler(
 /// The user's own start-up file of bash, while `BASH_ENV` names ours.
 const BASH_ENV_OF_USER: &str = "FOREBAY_BASH_ENV";
 
-/// Start-up file of bash scripts: a login shell (`#!/bin/bash -l`) has set PATH anew before it is
-/// read, so it puts the stand-ins in front again.
-pub(crate) const BASH_START_UP: &str = r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
+/// Start-up file of bash scripts: a login shell (`#!/bin/bash -l`) has set PATH again before it is
+/// read, so it puts the shims in front again.
+pub const BASH_START_UP: &str = r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
 case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SHIMS:}$PATH ;; esac
 "#;
 
-/// What makes the stand-ins be found: first in PATH, and put there again where bash starts.
-pub(crate) fn launchers(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
+/// What makes the shims be found: first in PATH, and put there again where bash starts.
+#[must_use]
+pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
     let mut path = directory.as_os_str().to_owned();
     path.push(":");
     let default = || OsString::from("/usr/local/bin:/usr/bin:/bin");
@@ -140,7 +133,8 @@ pub(crate) fn launchers(directory: &Path, bash_start_up: &Path) -> Vec<Variable>
 }
 
 /// `directory` with the trailing slash that DataWarp gives: scripts append names to it.
-pub(crate) fn with_slash(directory: &Path) -> OsString {
+#[must_use]
+pub fn with_slash(directory: &Path) -> OsString {
     let mut text = directory.as_os_str().to_owned();
     text.push(OsStr::new("/"));
     text

@@ -1,6 +1,6 @@
 //! sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
 
-use super::{Facts, Names};
+use super::facts::{Facts, Names};
 
 pub(super) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     let table: &[Names] = &[

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::{Facts, Names};
+use super::facts::{Facts, Names};
 
 /// Taken from the environment of `qsub`, under a name of its own.
 const FROM_SUBMISSION: [(&[&str], &str); 4] = [

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Request, Symbols};
 use forebay_host::{files, machine};
 
-use crate::{Error, Header};
+use crate::error::Error;
+use crate::header::Header;
 
 /// A script that was read: its text, its interpreter and its header.
 #[derive(Debug, Clone)]
@@ -69,9 +70,12 @@ impl JobScript {
 
     /// The directory the job works in: the header's, else that of submission.
     #[must_use]
-    pub fn works_in(&self, submitted_in: &Path) -> PathBuf {
+    pub fn working_directory(&self, submit_directory: &Path) -> PathBuf {
         let named = self.header.directory.as_deref();
-        named.map_or_else(|| submitted_in.to_owned(), |named| submitted_in.join(named))
+        named.map_or_else(
+            || submit_directory.to_owned(),
+            |named| submit_directory.join(named),
+        )
     }
 
     /// What the directives ask for, symbols replaced (sbatch(1), FILENAME PATTERN; `%d` is the
@@ -79,8 +83,8 @@ impl JobScript {
     ///
     /// # Errors
     /// Every problem of the directives, or that `%d` is no text.
-    pub fn request(&self, submitted_in: &Path, job_id: &str) -> Result<Request, Error> {
-        let directory = self.works_in(submitted_in);
+    pub fn request(&self, submit_directory: &Path, job_id: &str) -> Result<Request, Error> {
+        let directory = self.working_directory(submit_directory);
         let symbols = Symbols {
             job_id: job_id.to_owned(),
             array_job_id: std::env::var("SLURM_ARRAY_JOB_ID").unwrap_or_default(),
@@ -96,7 +100,7 @@ impl JobScript {
             problems,
         })?;
         if request.job.is_some() && directory.to_str().is_none() {
-            return Err(Error::NotText(directory));
+            return Err(Error::NotUtf8(directory));
         }
         Ok(request)
     }

@@ -1,0 +1,66 @@
+//! Why a script cannot be run as a job, with the remedy.
+
+use std::path::PathBuf;
+
+use forebay_directive::Problem;
+
+/// Why a script cannot be run as a job.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine refused.
+    #[error(transparent)]
+    Host(#[from] forebay_host::Error),
+    /// The script's directives are wrong.
+    #[error("{}", problems.iter().map(|p| format!("{}: {p}\n  hint: {}", script.display(), p.hint)).collect::<Vec<_>>().join("\n"))]
+    Directives {
+        /// The script.
+        script: PathBuf,
+        /// Everything found.
+        problems: Vec<Problem>,
+    },
+    /// An option in the script's header has a bad value.
+    #[error("{}: line {line}: {message}", script.display())]
+    Header {
+        /// The script.
+        script: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// It does not begin with `#!`.
+    #[error("{} does not begin with #! and an interpreter", .0.display())]
+    NoInterpreter(PathBuf),
+    /// Its lines end as on DOS.
+    #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
+    DosLines(PathBuf),
+    /// Directives cannot name it.
+    #[error("the working directory {} is not valid UTF-8", .0.display())]
+    NotUtf8(PathBuf),
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Host(error) => error.hint(),
+            Self::DosLines(_) => Some("convert them: sed -i 's/\\r$//' SCRIPT"),
+            Self::NotUtf8(_) => Some("run the job from a directory with an ordinary name"),
+            Self::NoInterpreter(_) => Some("make the first line #!/bin/bash"),
+            Self::Directives { .. } | Self::Header { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_script_has_the_hint_of_the_machine() {
+        let missing = crate::JobScript::read("/no/such".as_ref()).expect_err("missing");
+        assert!(matches!(&missing, Error::Host(error) if error.is_not_found()));
+        assert_eq!(missing.hint(), Some("check the path"));
+    }
+}
