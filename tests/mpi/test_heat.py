@@ -60,8 +60,8 @@ def test_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
 
 
 DRIVER = r"""
-#include "heat.h"
-#include "sizes.h"
+#include "record/heat.h"
+#include "record/sizes.h"
 #include <stdio.h>
 int main(void) {
   static struct heat heat, other;
@@ -95,7 +95,7 @@ def test_bins_double_and_sizes_overflow(tmp_path):
     """The arithmetic alone: a run of 30 s, and more sizes than the table has room for."""
     (tmp_path / "driver.c").write_text(DRIVER)
     mpi = PROJECT / "mpi"
-    words = ["gcc", "-O1", f"-I{mpi}", tmp_path / "driver.c", mpi / "heat.c", mpi / "sizes.c", "-lm", "-o", tmp_path / "driver"]
+    words = ["gcc", "-O1", f"-I{mpi}", tmp_path / "driver.c", mpi / "record" / "heat.c", mpi / "record" / "sizes.c", "-lm", "-o", tmp_path / "driver"]
     subprocess.run(words, check=True)
     out = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, check=True).stdout
     first, second, third, fourth = re.split(r" ?\| ", out)
@@ -109,9 +109,9 @@ def test_bins_double_and_sizes_overflow(tmp_path):
 def test_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
     """The joining alone, of more ranks than this machine can run: rank n writes n + 1 bytes."""
     left_out = {"gather.c", "jumps.c", "exchange.c", "session.c"}  # the first is included, the others start the library
-    sources = [path for path in sorted((PROJECT / "mpi").glob("*.c")) if path.name not in left_out]
+    sources = [path for path in sorted((PROJECT / "mpi").glob("*/*.c")) if path.name not in left_out]
     unused = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
-    program = mpich.compiled("joined", "-std=c11", f"-I{PROJECT / 'mpi'}", *unused, PROGRAMS / "joined.c", *sources)
+    program = mpich.compiled("joined", "-std=c11", f"-I{PROJECT / 'mpi'}", f"-I{PROJECT / 'mpi' / 'include'}", *unused, PROGRAMS / "joined.c", *sources)
     out = subprocess.run([program, tmp_path / "f", str(ranks)], capture_output=True, text=True, check=True).stdout
     report = json.loads(out)
     [heat] = report["heat"]

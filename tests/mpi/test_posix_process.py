@@ -129,7 +129,7 @@ def test_a_full_record_harms_nobody(mpi, direct, record, tmp_path):
 
 
 PATHS = r"""
-#include "path.h"
+#include "base/path.h"
 #include <stdio.h>
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
@@ -164,6 +164,6 @@ OF_USERS = [
 def test_what_interpreters_read_for_themselves_is_left_out(tmp_path):
     (tmp_path / "paths.c").write_text(PATHS)
     mpi = PROJECT / "mpi"
-    subprocess.run(["gcc", f"-I{mpi}", tmp_path / "paths.c", mpi / "path.c", "-ldl", "-o", tmp_path / "paths"], check=True)
+    subprocess.run(["gcc", f"-I{mpi}", tmp_path / "paths.c", mpi / "base" / "path.c", "-ldl", "-o", tmp_path / "paths"], check=True)
     out = subprocess.run([tmp_path / "paths", *OF_INTERPRETERS, *OF_USERS], capture_output=True, text=True, check=True).stdout
     assert out == "1" * len(OF_INTERPRETERS) + "0" * len(OF_USERS)

@@ -1,8 +1,8 @@
-#include "gather.c"
+#include "report/gather.c"
 
-#include "json.h"
-#include "observe.h"
-#include "report.h"
+#include "base/json.h"
+#include "hooks/observe.h"
+#include "report/report.h"
 
 #include <fcntl.h>
 #include <stdio.h>

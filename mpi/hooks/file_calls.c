@@ -1,0 +1,230 @@
+/* The calls of MPI-IO that open and close files and do all else but move data. */
+#define _GNU_SOURCE
+#include "base/library.h"
+#include "base/message.h"
+#include "base/next.h"
+#include "hooks/hdf5.h"
+#include "record/call.h"
+#include "record/layout.h"
+#include "settings/info.h"
+#include "settings/settings.h"
+#include "trace/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int open_function(MPI_Comm, const char *, int, MPI_Info, MPI_File *);
+typedef int close_function(MPI_File *);
+
+static void note_emulated_layout(struct file *file) {
+  struct layout layout = layout_of(file->path);
+  if (layout.stripe_bytes == 0)
+    return;
+  file->stripe_count = layout.stripe_count;
+  file->stripe_bytes = layout.stripe_bytes;
+}
+
+static int64_t number_of(const char *lines, const char *key) {
+  char value[32];
+  return info_value(lines, key, value, sizeof value) ? atoll(value) : 0;
+}
+
+static bool was_given(const struct file *file, const char *key) {
+  char ignored[8];
+  return info_value(text_of(&file->hints_asked), key, ignored, sizeof ignored) ||
+         info_value(text_of(&file->hints_of_program), key, ignored, sizeof ignored);
+}
+
+/* Open MPI 4 hands back what it was given, whether its component knows it or not. An MPI that tells
+ * which hints it uses tells more than that: the values of those that nobody gave. */
+static bool is_echo(const struct file *file, const char *lines) {
+  char key[MPI_MAX_INFO_KEY + 1];
+  struct info_line line;
+  while (info_next(&lines, &line)) {
+    snprintf(key, sizeof key, "%.*s", line.key_bytes, line.key);
+    if (!was_given(file, key))
+      return false;
+  }
+  return true;
+}
+
+/* Asks the MPI which hints it uses. All ranks need the stripe unit; one of them keeps the rest. */
+static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) {
+  MPI_Info info;
+  struct text lines = {0};
+  if (library.File_get_info(handle, &info) != MPI_SUCCESS)
+    return;
+  info_print(info, &lines);
+  if (info != library.no_info)
+    library.Info_free(&info);
+  file_lock(file);
+  const char *told = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
+  file->stripe_bytes = number_of(told, "striping_unit");
+  file->stripe_count = number_of(told, "striping_factor");
+  note_emulated_layout(file);
+  if (tells && !is_echo(file, text_of(&lines))) {
+    text_clear(&file->hints_in_force);
+    file->hints_in_force = lines;
+    lines = (struct text){0};
+  }
+  file_unlock(file);
+  text_clear(&lines);
+}
+
+/* All ranks keep what was asked until the stripe unit is known; the first one keeps it for good. */
+static void note_hints_asked(struct file *file, MPI_Info info, const struct hint_rule *rule) {
+  struct text of_program = {0};
+  info_print(info, &of_program); /* without the lock: an error handler may leave it by longjmp */
+  file_lock(file);
+  text_clear(&file->hints_asked);
+  text_clear(&file->hints_of_program);
+  file->hints_of_program = of_program;
+  for (int i = 0; rule != NULL && i < rule->count; i++)
+    text_add(&file->hints_asked, "%s=%s\n", rule->hints[i].key, rule->hints[i].value);
+  file_unlock(file);
+}
+
+static void display_hints(struct file *file) {
+  struct text text = {0};
+  text_add(&text, "PE 0: MPIIO hints for %s:\n", file->path);
+  file_lock(file);
+  const char *rest = text_of(&file->hints_in_force);
+  struct info_line line;
+  if (*rest == '\0')
+    text_add(&text, "  not told by this MPI\n");
+  while (info_next(&rest, &line))
+    text_add(&text, "  %-24.*s = %.*s\n", line.key_bytes, line.key, line.value_bytes, line.value);
+  file_unlock(file);
+  fputs(text_of(&text), stderr);
+  text_clear(&text);
+}
+
+static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
+  int rank = 0;
+  library.Comm_rank(comm, &rank);
+  note_hints_in_force(file, handle, rank == 0);
+  file_lock(file);
+  file->counters.opens++;
+  file->counters.hdf5_alignments += hdf5_is_aligning();
+  file->tells_hints = file->tells_hints || rank == 0;
+  file_unlock(file);
+  handles_add(handle, file, rank == 0);
+  if (settings.wants_display && rank == 0)
+    display_hints(file);
+}
+
+static void note_open_failure(struct file *file) {
+  file_lock(file);
+  file->counters.open_failures++;
+  file_unlock(file);
+}
+
+static int open_observed(open_function *next, MPI_Comm comm, const char *name, int mode,
+                         MPI_Info info, MPI_File *handle) {
+  struct call call = CALL_HERE;
+  struct file *file = files_for_name(name);
+  const struct hint_rule *rule =
+      hints_find(&settings.hints, name, file != NULL ? file->path : name);
+  MPI_Info used = rule != NULL && hints_are_for_mpi(rule) ? info_merged(info, rule) : info;
+  if (file != NULL)
+    note_hints_asked(file, info, rule);
+  call_begin(&call, CALL_OPEN, file);
+  int64_t size_before = file != NULL ? trace_size_before(&call, file->path, comm) : 0;
+  int code = next(comm, name, mode, used, handle);
+  call_end(&call);
+  trace_open(&call, comm, name, mode, info, *handle, size_before, code);
+  if (used != info)
+    library.Info_free(&used);
+  if (file != NULL && code == MPI_SUCCESS)
+    note_opened(file, comm, *handle);
+  else if (file != NULL)
+    note_open_failure(file);
+  return code;
+}
+
+static int close_observed(close_function *next, MPI_File *handle) {
+  struct call call = CALL_HERE;
+  struct opened opened = handles_find(*handle);
+  MPI_File closing = *handle;
+  if (opened.file != NULL && opened.tells_hints)
+    note_hints_in_force(opened.file, closing, true);
+  call_begin(&call, CALL_CLOSE, opened.file);
+  /* Before the call: another thread may get the same handle as soon as it is free. */
+  handles_remove(closing);
+  int64_t opening = trace_forget(&call, closing);
+  int code = next(handle);
+  call_end(&call);
+  trace_close(&call, opening, code);
+  if (opened.file == NULL)
+    return code;
+  file_lock(opened.file);
+  opened.file->counters.closes += code == MPI_SUCCESS;
+  file_unlock(opened.file);
+  return code;
+}
+
+#define OPEN(SYMBOL)                                                                               \
+  int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
+    open_function *next = NEXT(SYMBOL);                                                            \
+    return name != NULL && call_is_outermost(__builtin_frame_address(0))                           \
+               ? open_observed(next, comm, name, mode, info, handle)                               \
+               : next(comm, name, mode, info, handle);                                             \
+  }
+
+#define CLOSE(SYMBOL)                                                                              \
+  int SYMBOL(MPI_File *handle) {                                                                   \
+    close_function *next = NEXT(SYMBOL);                                                           \
+    return handle != NULL && call_is_outermost(__builtin_frame_address(0))                         \
+               ? close_observed(next, handle)                                                      \
+               : next(handle);                                                                     \
+  }
+
+OPEN(MPI_File_open)
+OPEN(PMPI_File_open)
+CLOSE(MPI_File_close)
+CLOSE(PMPI_File_close)
+
+static void begin(struct call *call, enum call_class class, MPI_File handle) {
+  call->file = NULL;
+  if (call_is_outermost(call->frame))
+    call_begin(call, class, handles_find(handle).file);
+}
+
+#define AS(SYMBOL, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                            \
+  int SYMBOL PARAMETERS {                                                                          \
+    struct call call = CALL_HERE;                                                                  \
+    begin(&call, CLASS, fh);                                                                       \
+    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    call_end(&call);                                                                               \
+    TRACE;                                                                                         \
+    return code;                                                                                   \
+  }
+
+#define CALL(NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                            \
+  AS(MPI_##NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)                                              \
+  AS(PMPI_##NAME, CLASS, TRACE, PARAMETERS, ARGUMENTS)
+
+#define TRACE_NUMBER(TAG, NUMBER) trace_number(&call, fh, TAG, NUMBER, code)
+
+CALL(File_set_view, CALL_METADATA,
+     trace_view(&call, fh, displacement, element, type, representation, info, code),
+     (MPI_File fh, MPI_Offset displacement, MPI_Datatype element, MPI_Datatype type,
+      const char *representation, MPI_Info info),
+     (fh, displacement, element, type, representation, info))
+CALL(File_set_size, CALL_METADATA, TRACE_NUMBER(TRACE_SET_SIZE, size),
+     (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_preallocate, CALL_METADATA, TRACE_NUMBER(TRACE_PREALLOCATE, size),
+     (MPI_File fh, MPI_Offset size), (fh, size))
+CALL(File_get_size, CALL_METADATA, TRACE_NUMBER(TRACE_GET_SIZE, 0), (MPI_File fh, MPI_Offset *size),
+     (fh, size))
+CALL(File_set_info, CALL_METADATA, trace_set_info(&call, fh, info, code),
+     (MPI_File fh, MPI_Info info), (fh, info))
+CALL(File_set_atomicity, CALL_METADATA, TRACE_NUMBER(TRACE_SET_ATOMICITY, flag),
+     (MPI_File fh, int flag), (fh, flag))
+CALL(File_seek, CALL_METADATA, trace_seek(&call, fh, TRACE_SEEK, offset, whence, code),
+     (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
+CALL(File_seek_shared, CALL_METADATA,
+     trace_seek(&call, fh, TRACE_SEEK_SHARED, offset, whence, code),
+     (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
+CALL(File_sync, CALL_SYNC, TRACE_NUMBER(TRACE_SYNC, 0), (MPI_File fh), (fh))

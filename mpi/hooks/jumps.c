@@ -1,0 +1,28 @@
+#include "hooks/jumps.h"
+
+#include "base/next.h"
+
+#include <stddef.h>
+
+/* Filled by slots.S; the linker names begin and end of the section. */
+struct jump {
+  const char *name;
+  void *to;
+  void *instead; /* if the MPI has no such function; NULL: every MPI has it */
+};
+extern struct jump __start_forebay_jumps[], __stop_forebay_jumps[];
+
+static void turn(struct jump *jump, void *to) { __atomic_store_n(&jump->to, to, __ATOMIC_RELAXED); }
+
+void jumps_pass_hooks(void) {
+  for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++) {
+    void *next = next_find(jump->name);
+    turn(jump, next != NULL ? next : jump->instead);
+  }
+}
+
+void jumps_fill_gaps(void) {
+  for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++)
+    if (jump->instead != NULL && next_find(jump->name) == NULL)
+      turn(jump, jump->instead);
+}

@@ -1,0 +1,363 @@
+#define _GNU_SOURCE
+#include "hooks/observe.h"
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/section.h"
+#include "record/call.h"
+#include "record/layout.h"
+#include "record/positions.h"
+#include "trace/trace.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The call on this very file that the thread is in, or NULL: progress made while it waits
+ * elsewhere. */
+static struct call *call_on(const struct file *file) {
+  struct call *call = call_current();
+  return call != NULL && call->file == file ? call : NULL;
+}
+
+/* Outside of any call, the operations under way are the non-blocking ones. */
+static bool is_read_for_a_write(const struct file *file, const struct call *call) {
+  if (call != NULL)
+    return call->class == CALL_DATA && call->direction == WRITING;
+  const int64_t *reads = file->counters.traffic[READING].calls;
+  const int64_t *writes = file->counters.traffic[WRITING].calls;
+  return writes[NONBLOCKING] + writes[NONBLOCKING_COLLECTIVE] > 0 &&
+         reads[NONBLOCKING] + reads[NONBLOCKING_COLLECTIVE] == 0;
+}
+
+static void note_place(struct file *file, const struct transfer *transfer) {
+  struct traffic *traffic = &file->counters.traffic[transfer->direction];
+  int64_t *next = &file->next_offset[transfer->direction];
+  int64_t offset = transfer->offset;
+  int64_t end = offset + transfer->moved;
+  if (*next >= 0 && offset > *next) {
+    traffic->gaps++;
+    traffic->gap_bytes += offset - *next;
+  } else if (*next >= 0 && offset < *next) {
+    traffic->steps_back++;
+  } else {
+    traffic->consecutive += *next >= 0;
+  }
+  if (file->alignment_bytes > 0 && offset % file->alignment_bytes != 0)
+    file->counters.not_aligned++;
+  *next = end;
+  if (transfer->direction == WRITING && end > __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED))
+    __atomic_store_n(&file->end_bytes, end, __ATOMIC_RELAXED);
+  if (file->stripe_bytes > 0 && transfer->moved == file->stripe_bytes &&
+      offset % file->stripe_bytes == 0)
+    traffic->stripe_sized++;
+}
+
+/* Going on after a short read, as ROMIO does at the end of the file, is no read of its own: whether
+ * it happens depends on how far other ranks have extended the file by then. */
+static void note_read_for_a_write(struct file *file, const struct transfer *transfer) {
+  struct traffic *writes = &file->counters.traffic[WRITING];
+  off_t end = transfer->offset + transfer->moved;
+  writes->rmw_calls += transfer->offset != file->rmw_retry_offset;
+  writes->rmw_bytes += transfer->moved;
+  file->rmw_retry_offset = (size_t)transfer->moved < transfer->asked ? end : -1;
+}
+
+static void note_data(struct file *file, const struct transfer *transfer, const struct call *call,
+                      double end_s) {
+  enum direction direction = transfer->direction;
+  struct traffic *traffic = &file->counters.traffic[direction];
+  if (transfer->moved < 0) {
+    traffic->system_failures++;
+    return;
+  }
+  heat_note(&file->system_heat, direction, transfer->start_s - files_origin_s(),
+            end_s - files_origin_s(), transfer->moved);
+  if (direction == READING && is_read_for_a_write(file, call)) {
+    note_read_for_a_write(file, transfer);
+    return;
+  }
+  traffic->system_calls++;
+  traffic->system_bytes += transfer->moved;
+  traffic->system_sizes[size_class(transfer->moved)]++;
+  sizes_note(file->system_sizes[direction], SIZES_MAX, transfer->moved, 1);
+  span_note(&file->moments.system[direction], transfer->start_s, end_s);
+  if (call != NULL && call->class == CALL_DATA &&
+      (call->kind == COLLECTIVE || call->kind == SPLIT_COLLECTIVE || call->kind == SPLIT_END))
+    traffic->collective_system_calls++;
+  if (direction == WRITING)
+    file->rmw_retry_offset = -1; /* the reads for this write are done */
+  note_place(file, transfer);
+}
+
+/* A call whose place is not known is taken to go on where the last one ended. */
+static int64_t place_after_the_last(const struct file *file, enum direction direction) {
+  return file->next_offset[direction] >= 0 ? file->next_offset[direction] : 0;
+}
+
+void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
+  if (files_are_locked_here())
+    return;
+  struct call *call = call_on(file);
+  file_lock(file);
+  if (transfer.offset < 0)
+    transfer.offset = place_after_the_last(file, transfer.direction);
+  note_data(file, &transfer, call, transfer.start_s + elapsed_s);
+  if (file->layer != LAYER_MPIIO)
+    file->seconds.traffic[transfer.direction].data += elapsed_s;
+  else if (call == NULL)
+    file->seconds.traffic[transfer.direction].outside += elapsed_s;
+  file_unlock(file);
+  trace_system_data(file, &transfer, elapsed_s);
+  if (call == NULL)
+    return;
+  call->data_s += elapsed_s;
+  call->wrote_calls += transfer.direction == WRITING && transfer.moved >= 0;
+}
+
+static void trace_other(struct file *file, enum system_call what, int64_t argument,
+                        double elapsed_s) {
+  static const enum trace_system traced[] = {
+      [LOCK] = TRACE_SYSTEM_LOCK,
+      [SEEK] = TRACE_SYSTEM_SEEK,
+      [SYNC] = TRACE_SYSTEM_SYNC,
+      [TRUNCATION] = TRACE_SYSTEM_TRUNCATION,
+      [STAT] = TRACE_SYSTEM_STAT,
+      [MAPPING] = TRACE_SYSTEM_MAPPING,
+      [ALLOCATION] = TRACE_SYSTEM_ALLOCATION,
+  };
+  trace_system_other(file, traced[what], argument, elapsed_s);
+}
+
+void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
+  if (files_are_locked_here())
+    return;
+  struct call *call = call_on(file);
+  if (call != NULL)
+    call->other_s += elapsed_s;
+  file_lock(file);
+  file->counters.locks += what == LOCK;
+  file->counters.syncs += what == SYNC;
+  file->counters.truncations += what == TRUNCATION;
+  file->counters.seeks += what == SEEK;
+  file->counters.stats += what == STAT;
+  file->counters.mmaps += what == MAPPING;
+  if (file->layer != LAYER_MPIIO)
+    *(what == SYNC ? &file->seconds.sync : &file->seconds.metadata) += elapsed_s;
+  file_unlock(file);
+  trace_other(file, what, argument, elapsed_s);
+}
+
+/* The MPI may have made the name absolute, or its own. Only then the file system is asked. */
+static bool is_same_file(const char *path, const struct file *file, int descriptor) {
+  if (strcmp(path, file->name) == 0 || strcmp(path, file->path) == 0)
+    return true;
+  const char *last = strrchr(path, '/'), *own = strrchr(file->path, '/');
+  if (last == NULL || own == NULL || strcmp(last, own) != 0)
+    return false;
+  struct stat one, other;
+  return fstat(descriptor, &one) == 0 && stat(file->path, &other) == 0 &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+static void note_opener(struct file *file, const void *caller) {
+  Dl_info object;
+  if (dladdr(caller, &object) == 0 || object.dli_fname == NULL)
+    return;
+  const char *slash = strrchr(object.dli_fname, '/');
+  snprintf(file->opened_by, sizeof file->opened_by, "%s",
+           slash != NULL ? slash + 1 : object.dli_fname);
+}
+
+static void open_in_call(struct file *file, const struct opening *opening) {
+  if (opening->descriptor < 0)
+    return;
+  struct stat status;
+  bool has_status = fstat(opening->descriptor, &status) == 0;
+  file_lock(file);
+  bool is_ours = is_same_file(opening->path, file, opening->descriptor);
+  if (is_ours) {
+    note_opener(file, opening->caller);
+    file->alignment_bytes = has_status ? status.st_blksize : 0;
+    __atomic_store_n(&file->end_bytes, has_status ? status.st_size : 0, __ATOMIC_RELAXED);
+    file->next_offset[READING] = file->next_offset[WRITING] = -1;
+  }
+  file_unlock(file);
+  descriptors_set(opening->descriptor, is_ours ? file : NULL);
+  if (is_ours) {
+    position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
+    trace_system_open(file, opening);
+  }
+}
+
+/* Used in a section only. Not on the stack, which is small in some signal handlers. */
+static __thread char path_room[PATH_BYTES_MAX] __attribute__((tls_model("initial-exec")));
+
+/* Only what can be read at an offset: no directories, pipes, terminals. */
+static struct file *record_of(const struct opening *opening, struct stat *status) {
+  if (!path_absolute(opening->directory, opening->path, path_room) || path_is_foreign(path_room))
+    return NULL;
+  if (opening->descriptor < 0)
+    return files_for_failure(path_room, opening->layer);
+  if (fstat(opening->descriptor, status) != 0 || !S_ISREG(status->st_mode))
+    return NULL;
+  if (opening->descriptor < DESCRIPTORS_MAX)
+    return files_for_path(path_room, opening->layer);
+  files_note_dropped();
+  return NULL;
+}
+
+static void open_directly(const struct opening *opening) {
+  double end_s = clock_s();
+  struct stat status;
+  if (path_is_of_mpi(opening->caller))
+    return;
+  section_begin();
+  struct file *file = record_of(opening, &status);
+  section_end();
+  if (file == NULL)
+    return;
+  bool is_open = opening->descriptor >= 0;
+  struct layout layout = layout_of(file->path);
+  file_lock(file);
+  file->counters.opens += is_open;
+  file->counters.open_failures += !is_open;
+  file->seconds.open += end_s - opening->start_s;
+  if (is_open) {
+    file->alignment_bytes = status.st_blksize;
+    __atomic_store_n(&file->end_bytes, status.st_size, __ATOMIC_RELAXED);
+    file->stripe_count = layout.stripe_count;
+    file->stripe_bytes = layout.stripe_bytes;
+    file->next_offset[READING] = file->next_offset[WRITING] = -1;
+    span_note(&file->moments.opened, opening->start_s, 0);
+  }
+  file_unlock(file);
+  if (is_open) {
+    descriptors_set(opening->descriptor, file);
+    position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
+  }
+  trace_system_open(file, opening);
+}
+
+static struct file *file_of(int directory, const char *name) {
+  if (name[0] == '\0') /* AT_EMPTY_PATH */
+    return descriptors_find(directory);
+  if (!path_absolute(directory, name, path_room))
+    return NULL;
+  struct file *file = files_known(path_room, LAYER_POSIX);
+  return file != NULL ? file : files_known(path_room, LAYER_STDIO);
+}
+
+void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  double elapsed_s) {
+  bool is_of_mpi = call_current() != NULL;
+  if (name == NULL || is_of_mpi || files_are_locked_here())
+    return;
+  section_begin();
+  struct file *file = file_of(directory, name);
+  section_end();
+  if (file != NULL && file->layer != LAYER_MPIIO)
+    observe_other(file, what, argument, elapsed_s);
+}
+
+/* A child made by vfork opens and closes its own descriptors, but in its parent's memory. */
+static bool is_our_process(void) { return getpid() == files_process(); }
+
+void observe_open(const struct opening *opening) {
+  if (!files_are_observed() || !is_our_process())
+    return;
+  struct call *call = call_current();
+  descriptors_set(opening->descriptor, NULL); /* if it was closed where we did not see it */
+  if (files_are_locked_here())
+    return;
+  if (call != NULL && call->file != NULL)
+    open_in_call(call->file, opening);
+  else
+    open_directly(opening);
+}
+
+struct file *observe_close(int descriptor) {
+  if (descriptors_find(descriptor) == NULL || !is_our_process())
+    return NULL;
+  return descriptors_set(descriptor, NULL);
+}
+
+void observe_closed(struct file *file, double start_s, double end_s) {
+  if (file == NULL || files_are_locked_here())
+    return;
+  trace_system_other(file, TRACE_SYSTEM_CLOSE, 0, end_s - start_s);
+  if (file->layer == LAYER_MPIIO)
+    return;
+  file_lock(file);
+  file->seconds.close += end_s - start_s;
+  if (end_s > file->moments.opened.last)
+    file->moments.opened.last = end_s;
+  file_unlock(file);
+}
+
+/* Those of MPI-IO are not followed: what the MPI does with its descriptors is its own. */
+void observe_duplicate(int from, int to) {
+  struct file *file = descriptors_find(from);
+  if (file != NULL && file->layer == LAYER_MPIIO)
+    file = NULL;
+  bool is_known = file != NULL || descriptors_find(to) != NULL;
+  if (!is_known || to < 0 || from == to || !is_our_process())
+    return;
+  struct file *before = descriptors_set(to, file);
+  if (file != NULL)
+    position_share(from, to);
+  double now_s = clock_s();
+  observe_closed(before, now_s, now_s);
+  if (file != NULL && !files_are_locked_here())
+    trace_system_other(file, TRACE_SYSTEM_DUPLICATE, 0, 0);
+}
+
+/* All that was noted of a file before it was known how it is used. One lock after the other, since
+ * two threads could wait for each other. */
+static void move(struct file *from, struct file *to) {
+  file_lock(from);
+  struct counters counters = from->counters;
+  struct seconds seconds = from->seconds;
+  struct span opened = from->moments.opened;
+  from->counters = (struct counters){0};
+  from->seconds = (struct seconds){0};
+  from->moments = (struct moments){0};
+  file_unlock(from);
+  file_lock(to);
+  counters_add(&to->counters, &counters);
+  seconds_add(&to->seconds, &seconds);
+  if (opened.first > 0)
+    span_note(&to->moments.opened, opened.first, opened.last);
+  to->alignment_bytes = from->alignment_bytes;
+  to->stripe_bytes = from->stripe_bytes;
+  to->stripe_count = from->stripe_count;
+  file_unlock(to);
+}
+
+static void count_as_opened(struct file *file) {
+  file_lock(file);
+  file->counters.opens++;
+  span_note(&file->moments.opened, clock_s(), 0);
+  file_unlock(file);
+}
+
+struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
+  bool has_moved = file_has_moved_data(file);
+  if (file->layer == layer || file->layer == LAYER_MPIIO || (has_moved && layer == LAYER_POSIX) ||
+      files_are_locked_here() || !is_our_process())
+    return file;
+  struct file *other = files_for_path(file->path, layer);
+  if (other == NULL)
+    return file;
+  if (has_moved)
+    count_as_opened(other);
+  else
+    move(file, other);
+  __atomic_store_n(&other->end_bytes, __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED),
+                   __ATOMIC_RELAXED);
+  descriptors_set(descriptor, other);
+  return other;
+}

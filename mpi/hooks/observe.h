@@ -1,0 +1,64 @@
+/* What a system call on the descriptor of a record means, or a call on the stream above it. */
+#ifndef FOREBAY_MPI_OBSERVE_H
+#define FOREBAY_MPI_OBSERVE_H
+
+#include "record/files.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A read or write of asked bytes that began at offset; negative: not known, and taken to go on
+ * where the one before ended. */
+struct transfer {
+  enum direction direction;
+  off_t offset;
+  size_t asked;  /* 0: not known */
+  ssize_t moved; /* -1: it failed */
+  double start_s;
+};
+
+void observe_data(struct file *file, struct transfer transfer, double elapsed_s);
+
+enum system_call { LOCK, SEEK, SYNC, TRUNCATION, STAT, MAPPING, ALLOCATION };
+
+/* argument: as trace_system_other has it. */
+void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s);
+
+/* A call that names the file. Counted if the program has opened it by now: programs ask after many
+ * files that they never open. */
+void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  double elapsed_s);
+
+struct opening {
+  enum layer layer; /* LAYER_POSIX or LAYER_STDIO, if it is not MPI-IO's */
+  int directory;    /* from which the path is seen: a descriptor or AT_FDCWD */
+  const char *path;
+  int descriptor; /* negative: it failed */
+  const void *caller;
+  double start_s;
+  int flags; /* of open, or what they would be */
+  mode_t permissions;
+  int64_t bytes_before; /* of trace_size_before_open */
+};
+
+/* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that
+ * file's; else to the record of its path, if it is a file to tell of. */
+void observe_open(const struct opening *opening);
+
+/* Before the call, since another thread may get the same descriptor as soon as it is free: unbinds
+ * it and returns whose it was. */
+struct file *observe_close(int descriptor);
+
+/* After it; the file may be NULL. */
+void observe_closed(struct file *file, double start_s, double end_s);
+
+/* One descriptor became another name of what a second one stands for. */
+void observe_duplicate(int from, int to);
+
+/* The descriptor is used as one of another layer than it was opened for: fdopen, or, as C++ does,
+ * write on the descriptor of a stream. The opening moves to that layer unless it has moved data
+ * already. Returns the record that it belongs to now. */
+struct file *observe_as(enum layer layer, int descriptor, struct file *file);
+
+#endif

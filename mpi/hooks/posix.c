@@ -1,0 +1,280 @@
+/* Hooks on the system calls that work on a descriptor: those of the program on its own files, and
+ * those that ROMIO and ompio make on theirs. Each hook passes the call on and returns what it
+ * returned, with errno as the call left it. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/next.h"
+#include "hooks/observe.h"
+#include "record/positions.h"
+
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Whose descriptor it is. C++ streams are opened as streams of C, and then used by system calls. */
+static struct file *find(int descriptor) {
+  struct file *file = descriptors_find(descriptor);
+  return file != NULL && file->layer == LAYER_STDIO ? observe_as(LAYER_POSIX, descriptor, file)
+                                                    : file;
+}
+
+/* Where the call that just moved so many bytes by the descriptor's own position began. */
+static off_t began(struct file *file, enum direction direction, int descriptor, ssize_t moved) {
+  return position_advance(descriptor, direction, moved, &file->end_bytes);
+}
+
+static struct transfer what(enum direction direction, off_t offset, size_t asked, ssize_t moved,
+                            double start_s) {
+  return (struct transfer){direction, offset, asked, moved, start_s};
+}
+
+#define DATA_HOOK(NAME, DIRECTION, PARAMETERS, ARGUMENTS, ASKED, OFFSET)                           \
+  ssize_t NAME PARAMETERS {                                                                        \
+    struct file *file = find(descriptor);                                                          \
+    if (file == NULL)                                                                              \
+      return NEXT(NAME) ARGUMENTS;                                                                 \
+    double start_s = clock_s();                                                                    \
+    ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
+    WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
+                    struct transfer transfer = what(DIRECTION, OFFSET, ASKED, moved, start_s);     \
+                    observe_data(file, transfer, elapsed_s));                                      \
+    return moved;                                                                                  \
+  }
+
+DATA_HOOK(read, READING, (int descriptor, void *buffer, size_t length),
+          (descriptor, buffer, length), length, began(file, READING, descriptor, moved))
+DATA_HOOK(write, WRITING, (int descriptor, const void *buffer, size_t length),
+          (descriptor, buffer, length), length, began(file, WRITING, descriptor, moved))
+DATA_HOOK(readv, READING, (int descriptor, const struct iovec *vector, int count),
+          (descriptor, vector, count), 0, began(file, READING, descriptor, moved))
+DATA_HOOK(writev, WRITING, (int descriptor, const struct iovec *vector, int count),
+          (descriptor, vector, count), 0, began(file, WRITING, descriptor, moved))
+
+#define PREAD_HOOK(NAME, OFFSET_TYPE)                                                              \
+  DATA_HOOK(NAME, READING, (int descriptor, void *buffer, size_t length, OFFSET_TYPE offset),      \
+            (descriptor, buffer, length, offset), length, offset)
+#define PWRITE_HOOK(NAME, OFFSET_TYPE)                                                             \
+  DATA_HOOK(NAME, WRITING,                                                                         \
+            (int descriptor, const void *buffer, size_t length, OFFSET_TYPE offset),               \
+            (descriptor, buffer, length, offset), length, offset)
+#define VECTOR_HOOK(NAME, DIRECTION, OFFSET_TYPE)                                                  \
+  DATA_HOOK(NAME, DIRECTION,                                                                       \
+            (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset),           \
+            (descriptor, vector, count, offset), 0, offset)
+
+PREAD_HOOK(pread, off_t)
+PREAD_HOOK(pread64, off64_t)
+PWRITE_HOOK(pwrite, off_t)
+PWRITE_HOOK(pwrite64, off64_t)
+VECTOR_HOOK(preadv, READING, off_t)
+VECTOR_HOOK(preadv64, READING, off64_t)
+VECTOR_HOOK(pwritev, WRITING, off_t)
+VECTOR_HOOK(pwritev64, WRITING, off64_t)
+
+/* At -1 these begin where the descriptor stands. */
+#define VECTOR2_HOOK(NAME, DIRECTION, OFFSET_TYPE)                                                 \
+  DATA_HOOK(NAME, DIRECTION,                                                                       \
+            (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset, int how),  \
+            (descriptor, vector, count, offset, how), 0,                                           \
+            offset >= 0 ? offset : began(file, DIRECTION, descriptor, moved))
+
+VECTOR2_HOOK(preadv2, READING, off_t)
+VECTOR2_HOOK(preadv64v2, READING, off64_t)
+VECTOR2_HOOK(pwritev2, WRITING, off_t)
+VECTOR2_HOOK(pwritev64v2, WRITING, off64_t)
+
+/* What compilers make of read and pread where they know the size of the buffer. */
+ssize_t __read_chk(int descriptor, void *buffer, size_t length, size_t room);
+ssize_t __pread_chk(int descriptor, void *buffer, size_t length, off_t offset, size_t room);
+ssize_t __pread64_chk(int descriptor, void *buffer, size_t length, off64_t offset, size_t room);
+DATA_HOOK(__read_chk, READING, (int descriptor, void *buffer, size_t length, size_t room),
+          (descriptor, buffer, length, room), length, began(file, READING, descriptor, moved))
+DATA_HOOK(__pread_chk, READING,
+          (int descriptor, void *buffer, size_t length, off_t offset, size_t room),
+          (descriptor, buffer, length, offset, room), length, offset)
+DATA_HOOK(__pread64_chk, READING,
+          (int descriptor, void *buffer, size_t length, off64_t offset, size_t room),
+          (descriptor, buffer, length, offset, room), length, offset)
+
+/* printf to a descriptor: one call, though libc makes several of what is long. */
+#define PRINT_HOOK(NAME, VNAME, PARAMETERS, VPARAMETERS, VARGUMENTS)                               \
+  int VNAME VPARAMETERS {                                                                          \
+    struct file *file = find(descriptor);                                                          \
+    if (file == NULL)                                                                              \
+      return NEXT(VNAME) VARGUMENTS;                                                               \
+    double start_s = clock_s();                                                                    \
+    int moved = NEXT(VNAME) VARGUMENTS;                                                            \
+    WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
+                    off_t offset = began(file, WRITING, descriptor, moved);                        \
+                    observe_data(file, what(WRITING, offset, 0, moved, start_s), elapsed_s));      \
+    return moved;                                                                                  \
+  }                                                                                                \
+  int NAME PARAMETERS {                                                                            \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    int moved = VNAME VARGUMENTS;                                                                  \
+    va_end(values);                                                                                \
+    return moved;                                                                                  \
+  }
+
+int __vdprintf_chk(int descriptor, int flag, const char *format, va_list values);
+int __dprintf_chk(int descriptor, int flag, const char *format, ...);
+PRINT_HOOK(dprintf, vdprintf, (int descriptor, const char *format, ...),
+           (int descriptor, const char *format, va_list values), (descriptor, format, values))
+PRINT_HOOK(__dprintf_chk, __vdprintf_chk, (int descriptor, int flag, const char *format, ...),
+           (int descriptor, int flag, const char *format, va_list values),
+           (descriptor, flag, format, values))
+
+/* Where a copy that has moved so many bytes began: an offset that was given has been moved on. */
+static off_t copy_began(struct file *file, enum direction direction, int descriptor,
+                        const off64_t *offset, ssize_t moved) {
+  if (moved < 0 || file == NULL)
+    return 0;
+  return offset != NULL ? *offset - moved : began(file, direction, descriptor, moved);
+}
+
+/* From one file to another: a read of the one and a write of the other. The time counts once, for
+ * the write where that is observed. */
+static void note_copied(struct file *source, off_t from, struct file *target, off_t to,
+                        ssize_t moved, double start_s) {
+  double elapsed_s = clock_s() - start_s;
+  if (source != NULL)
+    observe_data(source, what(READING, from, 0, moved, start_s), target == NULL ? elapsed_s : 0);
+  if (target != NULL)
+    observe_data(target, what(WRITING, to, 0, moved, start_s), elapsed_s);
+}
+
+#define COPY_HOOK(NAME, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                             \
+  ssize_t NAME PARAMETERS {                                                                        \
+    struct file *source = find(from), *target = find(to);                                          \
+    if (source == NULL && target == NULL)                                                          \
+      return NEXT(NAME) ARGUMENTS;                                                                 \
+    double start_s = clock_s();                                                                    \
+    ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
+    WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
+                                target, copy_began(target, WRITING, to, TO_OFFSET, moved), moved,  \
+                                start_s));                                                         \
+    return moved;                                                                                  \
+  }
+
+COPY_HOOK(sendfile, (int to, int from, off_t *offset, size_t length), (to, from, offset, length),
+          offset, NULL)
+COPY_HOOK(sendfile64, (int to, int from, off64_t *offset, size_t length),
+          (to, from, offset, length), offset, NULL)
+COPY_HOOK(copy_file_range,
+          (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
+           unsigned flags),
+          (from, from_offset, to, to_offset, length, flags), from_offset, to_offset)
+
+/* An asynchronous call is counted when it is given to libc, as if all of it were moved, and takes
+ * no time: libc makes the system call in a thread of its own. */
+#define AIO_HOOK(NAME, BLOCK, DIRECTION)                                                           \
+  int NAME(struct BLOCK *block) {                                                                  \
+    struct file *file = find(block->aio_fildes);                                                   \
+    int code = NEXT(NAME)(block);                                                                  \
+    if (file != NULL && code == 0)                                                                 \
+      observe_data(                                                                                \
+          file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0);  \
+    return code;                                                                                   \
+  }
+
+AIO_HOOK(aio_read, aiocb, READING)
+AIO_HOOK(aio_read64, aiocb64, READING)
+AIO_HOOK(aio_write, aiocb, WRITING)
+AIO_HOOK(aio_write64, aiocb64, WRITING)
+
+/* All but seeking is done with the descriptors of streams too, and they stay streams. */
+#define OTHER_HOOK(RESULT, NAME, WHAT, ARGUMENT, PARAMETERS, ARGUMENTS)                            \
+  RESULT NAME PARAMETERS {                                                                         \
+    struct file *file = descriptors_find(descriptor);                                              \
+    if (file == NULL)                                                                              \
+      return NEXT(NAME) ARGUMENTS;                                                                 \
+    double start_s = clock_s();                                                                    \
+    RESULT result = NEXT(NAME) ARGUMENTS;                                                          \
+    WITH_ERRNO_KEPT(observe_other(file, WHAT, ARGUMENT, clock_s() - start_s));                     \
+    return result;                                                                                 \
+  }
+
+#define SEEK_HOOK(RESULT, NAME)                                                                    \
+  RESULT NAME(int descriptor, RESULT offset, int whence) {                                         \
+    struct file *file = find(descriptor);                                                          \
+    if (file == NULL)                                                                              \
+      return NEXT(NAME)(descriptor, offset, whence);                                               \
+    double start_s = clock_s();                                                                    \
+    RESULT now = NEXT(NAME)(descriptor, offset, whence);                                           \
+    if (now >= 0)                                                                                  \
+      position_set(descriptor, now);                                                               \
+    WITH_ERRNO_KEPT(observe_other(file, SEEK, now, clock_s() - start_s));                          \
+    return now;                                                                                    \
+  }
+
+SEEK_HOOK(off_t, lseek)
+SEEK_HOOK(off64_t, lseek64)
+OTHER_HOOK(int, fsync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, fdatasync, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(int, sync_file_range, SYNC, 0,
+           (int descriptor, off64_t offset, off64_t length, unsigned flags),
+           (descriptor, offset, length, flags))
+OTHER_HOOK(int, ftruncate, TRUNCATION, length, (int descriptor, off_t length), (descriptor, length))
+OTHER_HOOK(int, ftruncate64, TRUNCATION, length, (int descriptor, off64_t length),
+           (descriptor, length))
+OTHER_HOOK(int, flock, LOCK, 0, (int descriptor, int what), (descriptor, what))
+OTHER_HOOK(int, lockf, LOCK, 0, (int descriptor, int what, off_t length),
+           (descriptor, what, length))
+OTHER_HOOK(int, lockf64, LOCK, 0, (int descriptor, int what, off64_t length),
+           (descriptor, what, length))
+OTHER_HOOK(int, fallocate, ALLOCATION, mode == 0 ? offset + length : -1,
+           (int descriptor, int mode, off_t offset, off_t length),
+           (descriptor, mode, offset, length))
+OTHER_HOOK(int, fallocate64, ALLOCATION, mode == 0 ? offset + length : -1,
+           (int descriptor, int mode, off64_t offset, off64_t length),
+           (descriptor, mode, offset, length))
+OTHER_HOOK(int, posix_fallocate, ALLOCATION, offset + length,
+           (int descriptor, off_t offset, off_t length), (descriptor, offset, length))
+OTHER_HOOK(int, posix_fallocate64, ALLOCATION, offset + length,
+           (int descriptor, off64_t offset, off64_t length), (descriptor, offset, length))
+OTHER_HOOK(void *, mmap, MAPPING, (int64_t)length,
+           (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
+           (place, length, access, flags, descriptor, offset))
+OTHER_HOOK(void *, mmap64, MAPPING, (int64_t)length,
+           (void *place, size_t length, int access, int flags, int descriptor, off64_t offset),
+           (place, length, access, flags, descriptor, offset))
+#if __GLIBC_PREREQ(2, 33)
+OTHER_HOOK(int, fstat, STAT, 0, (int descriptor, struct stat *status), (descriptor, status))
+OTHER_HOOK(int, fstat64, STAT, 0, (int descriptor, struct stat64 *status), (descriptor, status))
+#endif
+
+/* fcntl's argument is absent, an int or a pointer. Read as a pointer it is passed on unchanged on
+ * the systems whose calling convention passes variable arguments like named ones (x86-64, aarch64).
+ */
+#define FCNTL_HOOK(NAME)                                                                           \
+  int NAME(int descriptor, int command, ...) {                                                     \
+    va_list rest;                                                                                  \
+    va_start(rest, command);                                                                       \
+    void *argument = va_arg(rest, void *);                                                         \
+    va_end(rest);                                                                                  \
+    bool locks = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||            \
+                 command == F_OFD_SETLKW;                                                          \
+    struct file *file = locks ? descriptors_find(descriptor) : NULL;                               \
+    double start_s = file != NULL ? clock_s() : 0;                                                 \
+    int result = NEXT(NAME)(descriptor, command, argument);                                        \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                                          \
+      WITH_ERRNO_KEPT(observe_duplicate(descriptor, result));                                      \
+    if (command == F_SETFL && result == 0)                                                         \
+      position_set_appends(descriptor, ((intptr_t)argument & O_APPEND) != 0);                      \
+    if (file == NULL)                                                                              \
+      return result;                                                                               \
+    WITH_ERRNO_KEPT(observe_other(file, LOCK, 0, clock_s() - start_s));                            \
+    return result;                                                                                 \
+  }
+
+FCNTL_HOOK(fcntl)
+FCNTL_HOOK(fcntl64)

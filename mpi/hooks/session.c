@@ -1,0 +1,119 @@
+/* The life of the library in one process: it wakes when MPI is initialised and reports when MPI is
+ * finalised. Only then are all ranks known to be there. */
+#include "base/clock.h"
+#include "base/library.h"
+#include "base/message.h"
+#include "base/next.h"
+#include "hooks/exchange.h"
+#include "hooks/jumps.h"
+#include "record/files.h"
+#include "report/report.h"
+#include "report/step.h"
+#include "settings/settings.h"
+#include "trace/trace.h"
+
+static bool is_foreign; /* the program's MPI is not of our family */
+static bool was_spawned;
+static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finalize */
+static int depth;     /* one of the two names of MPI_Init may call the other */
+
+static void before_init(void) {
+  if (depth++ > 0 || library_is_the_programs())
+    return;
+  is_foreign = true;
+  jumps_pass_hooks();
+  if (exchange_is_silent_rank())
+    return;
+  message_print(
+      "the preloaded library is for " FAMILY ", and the program has loaded another MPI; "
+      "its files are not recorded\nhint: %s",
+      next_find(OTHER_MARKER) != NULL
+          ? "LD_PRELOAD=.../lib/forebay/" SIBLING "/libforebay_mpi.so"
+          : "there is none for MPIs other than Open MPI and MPICH, nor for the ABI of MPI 5");
+}
+
+static bool is_spawned(void) {
+  MPI_Comm parent = library.no_comm;
+  return library.Comm_get_parent(&parent) == MPI_SUCCESS && parent != library.no_comm;
+}
+
+static void after_init(int code) {
+  if (--depth > 0 || is_foreign)
+    return;
+  jumps_fill_gaps();
+  if (code != MPI_SUCCESS)
+    return;
+  if (!library_bind()) {
+    message_print("a function of the MPI is missing, so its files are not observed");
+    return;
+  }
+  files_start();
+  settings_share();
+  was_spawned = is_spawned(); /* later the program may have left its parent */
+  if (was_spawned)            /* its parent writes that file */
+    settings.wants_json = false;
+  step_begin();
+  if (settings.is_active)
+    files_observe(settings.start_s);
+  else
+    files_stop();
+  is_awake = settings.is_active;
+  trace_start(was_spawned);
+}
+
+static void before_finalize(void) {
+  if (!is_awake)
+    return;
+  is_awake = false;
+  settings.is_active = false;
+  trace_stop(TRACE_FINALIZED);
+  if (was_spawned && !settings.wants_profile) {
+    if (settings.rank == 0)
+      message_print("processes made by MPI_Comm_spawn: their files are not reported");
+    return;
+  }
+  report_make(clock_s() - settings.start_s);
+}
+
+static void before_abort(int code) {
+  bool is_missed = is_awake && (settings.wants_box || settings.wants_json);
+  if (is_awake && settings.wants_profile)
+    step_note_abort(code);
+  is_awake = false;
+  trace_stop(TRACE_ABORTED);
+  if (is_missed)
+    message_print("MPI_Abort on rank %d: there is no report of this job's files", settings.rank);
+}
+
+#define INIT(SYMBOL, PARAMETERS, ARGUMENTS)                                                        \
+  int SYMBOL PARAMETERS {                                                                          \
+    before_init();                                                                                 \
+    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    after_init(code);                                                                              \
+    return code;                                                                                   \
+  }
+
+INIT(MPI_Init, (int *argc, char ***argv), (argc, argv))
+INIT(PMPI_Init, (int *argc, char ***argv), (argc, argv))
+INIT(MPI_Init_thread, (int *argc, char ***argv, int required, int *provided),
+     (argc, argv, required, provided))
+INIT(PMPI_Init_thread, (int *argc, char ***argv, int required, int *provided),
+     (argc, argv, required, provided))
+
+#define FINALIZE(SYMBOL)                                                                           \
+  int SYMBOL(void) {                                                                               \
+    before_finalize();                                                                             \
+    return NEXT(SYMBOL)();                                                                         \
+  }
+
+FINALIZE(MPI_Finalize)
+FINALIZE(PMPI_Finalize)
+
+#define ABORT(SYMBOL)                                                                              \
+  int SYMBOL(MPI_Comm comm, int code) {                                                            \
+    before_abort(code);                                                                            \
+    return NEXT(SYMBOL)(comm, code);                                                               \
+  }
+
+ABORT(MPI_Abort)
+ABORT(PMPI_Abort)

@@ -1,0 +1,43 @@
+/* Where each open file description stands, told from the calls that move it, so that the kernel is
+ * never asked. Descriptors made by dup share one; of a stream it is the place that the program
+ * sees, behind which libc's buffer may have read on.
+ *
+ * Nothing here locks or allocates: signal handlers come here too. Threads that use one descriptor
+ * at the same time can at worst have their calls told in another order. */
+#ifndef FOREBAY_MPI_POSITIONS_H
+#define FOREBAY_MPI_POSITIONS_H
+
+#include "record/counters.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { POSITION_UNKNOWN = -1 };
+
+/* The descriptor was opened: it stands at 0. */
+void position_begin(int descriptor, bool appends);
+
+/* Another name of what `from` stands for. */
+void position_share(int from, int to);
+
+void position_end(int descriptor);
+
+/* The offset may be POSITION_UNKNOWN. */
+void position_set(int descriptor, int64_t offset);
+
+/* From now on it writes at the end of the file, or does so no more. */
+void position_set_appends(int descriptor, bool appends);
+
+/* A character was pushed back. */
+void position_step_back(int descriptor);
+
+/* Where the call began that moved so many bytes (negative: it failed) by the descriptor's own
+ * position, or POSITION_UNKNOWN. A call that appends begins at *end_bytes, the file's end as far as
+ * this process knows it, and moves that on. */
+int64_t position_advance(int descriptor, enum direction direction, int64_t moved_bytes,
+                         int64_t *end_bytes);
+
+/* All of them. */
+void positions_forget(void);
+
+#endif

@@ -1,0 +1,84 @@
+#include "report/effect.h"
+
+#include "settings/hints.h"
+#include "settings/info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* "1048576" and "1048576 " are one value, "TRUE" and "true" too. */
+static bool is_same_value(const char *one, const char *other) {
+  char *one_end, *other_end;
+  long long first = strtoll(one, &one_end, 10), second = strtoll(other, &other_end, 10);
+  if (one_end != one && other_end != other && one_end[strspn(one_end, " ")] == '\0' &&
+      other_end[strspn(other_end, " ")] == '\0')
+    return first == second;
+  return strcasecmp(one, other) == 0;
+}
+
+/* What the MPI says, if it says anything. */
+static bool is_contradicted(const struct joined *file, struct effect *effect) {
+  const char *told = text_of(&file->hints_in_force);
+  char value[sizeof effect->asked];
+  if (told[0] == '\0')
+    return false;
+  if (!info_value(told, effect->key, value, sizeof value)) {
+    snprintf(effect->seen, sizeof effect->seen, "this MPI does not know it");
+    return true;
+  }
+  snprintf(effect->seen, sizeof effect->seen, "in force: %s", value);
+  return !is_same_value(effect->asked, value);
+}
+
+static void say_writers(const struct joined *file, int seen, struct effect *effect) {
+  char ignored[8];
+  bool is_listed =
+      info_value(text_of(&file->hints_asked), "cb_config_list", ignored, sizeof ignored);
+  const char *why = seen == file->ranks ? "; no more have it open"
+                    : is_listed
+                        ? ""
+                        : "; by default one for each node, cb_config_list=#*:*# allows more";
+  snprintf(effect->seen, sizeof effect->seen, "%d rank(s) wrote in collective calls%s", seen, why);
+}
+
+/* HDF5 took it, or nobody did. */
+static bool is_unused(const struct joined *file, struct effect *effect) {
+  snprintf(effect->seen, sizeof effect->seen, "%s",
+           "no H5Fcreate of HDF5 1.10 or later made this file with an alignment");
+  return file->counters.hdf5_alignments == 0;
+}
+
+/* What the system calls show, whatever the MPI says. */
+static bool is_belied(const struct joined *file, struct effect *effect) {
+  const struct traffic *writes = &file->counters.traffic[WRITING];
+  int seen = file->aggregators[WRITING];
+  if (strcmp(effect->key, "cb_nodes") == 0 && seen > 0 && seen < atoi(effect->asked)) {
+    say_writers(file, seen, effect);
+    return true;
+  }
+  if (strcmp(effect->key, "romio_ds_write") == 0 && strcmp(effect->asked, "disable") == 0 &&
+      writes->rmw_calls > 0) {
+    snprintf(effect->seen, sizeof effect->seen, "%lld reads were made in order to write",
+             (long long)writes->rmw_calls);
+    return true;
+  }
+  return false;
+}
+
+void effects_each(const struct joined *file, void (*then)(const struct effect *, void *),
+                  void *context) {
+  const char *rest = text_of(&file->hints_asked);
+  struct info_line line;
+  struct effect effect;
+  while (info_next(&rest, &line)) {
+    snprintf(effect.key, sizeof effect.key, "%.*s", line.key_bytes, line.key);
+    snprintf(effect.asked, sizeof effect.asked, "%.*s", line.value_bytes, line.value);
+    bool had_none = hint_is_for_mpi(effect.key)
+                        ? is_belied(file, &effect) || is_contradicted(file, &effect)
+                        : is_unused(file, &effect);
+    if (had_none)
+      then(&effect, context);
+  }
+}

@@ -1,0 +1,344 @@
+#define _GNU_SOURCE
+#include "report/gather.h"
+
+#include "base/arena.h"
+#include "base/library.h"
+#include "base/message.h"
+#include "base/path.h"
+#include "record/characters.h"
+#include "settings/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One file of one rank on its way to rank 0; the strings and bits follow it, each string with its
+ * zero. */
+struct parcel {
+  struct counters counters;
+  struct seconds seconds;
+  struct moments moments; /* since the origin */
+  struct size_count asked_sizes[DIRECTIONS][SIZES_MAX], system_sizes[DIRECTIONS][SIZES_MAX];
+  int64_t stripe_bytes, stripe_count, alignment_bytes, collective_writes;
+  enum layer layer;
+  char opened_by[LIBRARY_NAME_BYTES_MAX];
+  uint32_t path_bytes, asked_bytes, program_bytes, force_bytes, active_bytes;
+};
+
+struct head {
+  int64_t dropped;
+  int64_t files;
+  double io_s;
+  struct heat heat[LAYERS];
+};
+
+static size_t active_bytes(int64_t collective_writes) {
+  int64_t told =
+      collective_writes < COLLECTIVE_CALLS_MAX ? collective_writes : COLLECTIVE_CALLS_MAX;
+  return (size_t)(told + 7) / 8;
+}
+
+static uint32_t string_bytes(const struct file *file, const struct text *text) {
+  return file->tells_hints ? (uint32_t)text->length + 1 : 1;
+}
+
+/* Files opened without MPI-IO are closed when no descriptor is left. */
+static int64_t closes_of(const struct file *file) {
+  int64_t bound = __atomic_load_n(&file->bound, __ATOMIC_RELAXED);
+  int64_t opens = file->counters.opens;
+  return file->layer == LAYER_MPIIO ? file->counters.closes : opens > bound ? opens - bound : 0;
+}
+
+static void fill(struct parcel *parcel, const struct file *file) {
+  *parcel = (struct parcel){
+      .counters = file->counters,
+      .seconds = file->seconds,
+      .moments = moments_since(&file->moments, files_origin_s()),
+      .layer = file->layer,
+      .stripe_bytes = file->stripe_bytes,
+      .stripe_count = file->stripe_count,
+      .alignment_bytes = file->alignment_bytes,
+      .collective_writes = file->collective_writes,
+      .path_bytes = (uint32_t)strlen(file->path) + 1,
+      .asked_bytes = string_bytes(file, &file->hints_asked),
+      .program_bytes = string_bytes(file, &file->hints_of_program),
+      .force_bytes = string_bytes(file, &file->hints_in_force),
+      .active_bytes = (uint32_t)active_bytes(file->collective_writes),
+  };
+  parcel->counters.closes = closes_of(file);
+  memcpy(parcel->opened_by, file->opened_by, sizeof parcel->opened_by);
+  memcpy(parcel->asked_sizes, file->asked_sizes, sizeof parcel->asked_sizes);
+  memcpy(parcel->system_sizes, file->system_sizes, sizeof parcel->system_sizes);
+  if (file->layer == LAYER_MPIIO)
+    return;
+  /* The program's calls are the system calls. */
+  memcpy(parcel->asked_sizes, file->system_sizes, sizeof parcel->asked_sizes);
+  memcpy(parcel->moments.program, parcel->moments.system, sizeof parcel->moments.program);
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    struct traffic *traffic = &parcel->counters.traffic[direction];
+    traffic->asked_bytes = traffic->system_bytes;
+    parcel->seconds.traffic[direction].calls = parcel->seconds.traffic[direction].data;
+  }
+}
+
+/* What is large stands not on the stack here and below: a program may exit in a signal handler that
+ * has little of it. */
+static void pack_file(const struct file *file, struct text *out) {
+  static struct parcel parcel;
+  fill(&parcel, file);
+  text_add_bytes(out, &parcel, sizeof parcel);
+  text_add_bytes(out, file->path, parcel.path_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_asked) : "", parcel.asked_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_of_program) : "",
+                 parcel.program_bytes);
+  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_in_force) : "", parcel.force_bytes);
+  text_add_bytes(out, file->wrote, parcel.active_bytes);
+}
+
+static double io_s_of(const struct file *file) {
+  const struct seconds *seconds = &file->seconds;
+  double sum = seconds->open + seconds->close + seconds->metadata + seconds->sync;
+  for (int direction = 0; direction < DIRECTIONS; direction++)
+    sum += file->layer == LAYER_MPIIO ? seconds->traffic[direction].calls
+                                      : seconds->traffic[direction].data;
+  return sum;
+}
+
+static void add_to_head(struct head *head, const struct file *file) {
+  head->files++;
+  head->io_s += io_s_of(file);
+  if (file->layer == LAYER_MPIIO)
+    heat_add(&head->heat[LAYER_MPIIO], &file->asked_heat);
+  heat_add(&head->heat[file->layer == LAYER_STDIO ? LAYER_STDIO : LAYER_POSIX], &file->system_heat);
+}
+
+/* All files of this rank. Other threads must be done with MPI by now; they may still read and write
+ * other files, and what they do from now on is not told. */
+static void pack(struct text *out) {
+  static struct head head;
+  memset(&head, 0, sizeof head);
+  head.dropped = files_dropped();
+  files_stop();
+  text_add_bytes(out, &head, sizeof head);
+  for (int i = 0; files_at(i) != NULL; i++) {
+    characters_settle(files_at(i));
+    if (file_is_empty(files_at(i)))
+      continue;
+    add_to_head(&head, files_at(i));
+    pack_file(files_at(i), out);
+  }
+  if (out->is_cut) /* what the receiver reads must be whole */
+    text_clear(out);
+  else
+    memcpy(out->bytes, &head, sizeof head);
+}
+
+static struct joined *find_or_make(struct job *job, const char *path, enum layer layer) {
+  size_t at = path_hash(path, layer) >> 20 & (JOINED_SLOTS - 1);
+  for (; job->slots[at] != NULL; at = (at + 1) & (JOINED_SLOTS - 1))
+    if (job->slots[at]->layer == layer && strcmp(job->slots[at]->path, path) == 0)
+      return job->slots[at];
+  struct joined *file = NULL;
+  if (job->file_count < JOINED_FILES_MAX)
+    file = arena_take(sizeof *file);
+  if (file == NULL || (file->path = arena_copy(path)) == NULL)
+    return NULL;
+  file->layer = layer;
+  file->moments = moments_none();
+  job->files[job->file_count++] = job->slots[at] = file;
+  return file;
+}
+
+static void join_ranks(struct joined *file, int rank, const struct counters *counters) {
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    const struct traffic *traffic = &counters->traffic[direction];
+    file->independent_ranks[direction] +=
+        traffic->calls[INDEPENDENT] + traffic->calls[NONBLOCKING] > 0;
+    file->system_ranks[direction] += traffic->system_calls > 0;
+    file->aggregators[direction] += traffic->collective_system_calls > 0;
+  }
+  const struct traffic *writes = &counters->traffic[WRITING];
+  if (writes->system_calls > 0 && file->writer_count < WRITERS_LISTED_MAX)
+    file->writers[file->writer_count++] = (struct writer){
+        rank, writes->collective_system_calls > 0, writes->system_calls, writes->system_bytes};
+}
+
+static void join_active(struct joined *file, int64_t collective_writes, const uint8_t *bits) {
+  if (collective_writes > file->collective_writes)
+    file->collective_writes = collective_writes;
+  if (collective_writes > 0 && file->active == NULL)
+    file->active = arena_take(COLLECTIVE_CALLS_MAX * sizeof *file->active);
+  if (file->active == NULL)
+    return;
+  for (int64_t i = 0; i < collective_writes && i < COLLECTIVE_CALLS_MAX; i++)
+    file->active[i] += bits[i / 8] >> i % 8 & 1 && file->active[i] < UINT16_MAX;
+}
+
+/* To be called before the rank is counted. */
+static void join_extremes(struct joined *file, int rank, const struct parcel *parcel) {
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    struct extreme *fastest = &file->fastest_rank[direction];
+    struct extreme *slowest = &file->slowest_rank[direction];
+    struct extreme this = {rank, parcel->seconds.traffic[direction].calls,
+                           parcel->counters.traffic[direction].asked_bytes};
+    if (file->ranks == 0 || this.seconds < fastest->seconds)
+      *fastest = this;
+    if (file->ranks == 0 || this.seconds > slowest->seconds)
+      *slowest = this;
+  }
+}
+
+static void join_sizes(struct size_count all[SIZES_JOINED_MAX],
+                       const struct size_count more[SIZES_MAX]) {
+  for (int i = 0; i < SIZES_MAX; i++)
+    if (more[i].calls > 0)
+      sizes_note(all, SIZES_JOINED_MAX, more[i].bytes, more[i].calls);
+}
+
+static void join_text(struct text *to, const char *from) {
+  if (to->length == 0 && from[0] != '\0')
+    text_add_bytes(to, from, strlen(from));
+}
+
+/* Joins one file and returns where the next one begins. */
+static const char *join_file(struct job *job, int rank, const char *at) {
+  static struct parcel parcel;
+  memcpy(&parcel, at, sizeof parcel);
+  const char *path = at + sizeof parcel, *asked = path + parcel.path_bytes;
+  const char *program = asked + parcel.asked_bytes, *force = program + parcel.program_bytes;
+  const char *bits = force + parcel.force_bytes;
+  struct joined *file = find_or_make(job, path, parcel.layer);
+  if (file == NULL) {
+    job->dropped++;
+    return bits + parcel.active_bytes;
+  }
+  if (file->ranks == 0)
+    file->rank = rank;
+  join_extremes(file, rank, &parcel);
+  file->ranks++;
+  moments_join(&file->moments, &parcel.moments);
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    join_sizes(file->asked_sizes[direction], parcel.asked_sizes[direction]);
+    join_sizes(file->system_sizes[direction], parcel.system_sizes[direction]);
+  }
+  counters_add(&file->counters, &parcel.counters);
+  seconds_add(&file->sum, &parcel.seconds);
+  seconds_raise(&file->slowest, &parcel.seconds);
+  if (file->stripe_bytes == 0) {
+    file->stripe_bytes = parcel.stripe_bytes;
+    file->stripe_count = parcel.stripe_count;
+  }
+  if (file->alignment_bytes == 0)
+    file->alignment_bytes = parcel.alignment_bytes;
+  if (file->opened_by[0] == '\0')
+    memcpy(file->opened_by, parcel.opened_by, sizeof file->opened_by);
+  join_text(&file->hints_asked, asked);
+  join_text(&file->hints_of_program, program);
+  join_text(&file->hints_in_force, force);
+  join_ranks(file, rank, &parcel.counters);
+  join_active(file, parcel.collective_writes, (const uint8_t *)bits);
+  return bits + parcel.active_bytes;
+}
+
+static void join(struct job *job, int rank, const struct text *in) {
+  static struct head head;
+  if (in->length < sizeof head) {
+    message_print("rank %d had no memory for its part of the report, which is missing", rank);
+    return;
+  }
+  memcpy(&head, in->bytes, sizeof head);
+  job->dropped += head.dropped;
+  job->io_sum_s += head.io_s;
+  if (head.io_s > job->io_slowest_s)
+    job->io_slowest_s = head.io_s;
+  for (int layer = 0; layer < LAYERS; layer++)
+    heat_add(&job->heat[layer][rank / job->ranks_per_row], &head.heat[layer]);
+  const char *at = in->bytes + sizeof head;
+  for (int64_t i = 0; i < head.files; i++)
+    at = join_file(job, rank, at);
+}
+
+/* One rank after the other, and only when called, so that rank 0 holds the files of one at a time.
+ */
+static void receive(struct job *job, int rank, MPI_Comm comm) {
+  char go = job != NULL;
+  int64_t length = 0;
+  struct text in = {0};
+  library.Send(&go, 1, library.byte, rank, 0, comm);
+  if (!go)
+    return;
+  library.Recv(&length, sizeof length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
+  in.bytes = malloc((size_t)length + 1);
+  if (in.bytes == NULL)
+    abort(); /* the sender is under way and cannot be told */
+  library.Recv(in.bytes, (int)length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
+  in.length = (size_t)length;
+  join(job, rank, &in);
+  free(in.bytes);
+}
+
+static void send(const struct text *out, MPI_Comm comm) {
+  char go = 0;
+  int64_t length = (int64_t)out->length;
+  library.Recv(&go, 1, library.byte, 0, 0, comm, MPI_STATUS_IGNORE);
+  if (!go)
+    return;
+  library.Send(&length, sizeof length, library.byte, 0, 0, comm);
+  library.Send(text_of(out), (int)length, library.byte, 0, 0, comm);
+}
+
+static struct job *new_job(int ranks) {
+  struct job *job = arena_take(sizeof *job);
+  if (job == NULL)
+    return NULL;
+  job->ranks = ranks;
+  job->ranks_per_row = (ranks + HEAT_ROWS_MAX - 1) / HEAT_ROWS_MAX;
+  job->rows = (ranks + job->ranks_per_row - 1) / job->ranks_per_row;
+  for (int layer = 0; layer < LAYERS; layer++) {
+    job->heat[layer] = arena_take((size_t)job->rows * sizeof *job->heat[layer]);
+    if (job->heat[layer] == NULL)
+      return NULL;
+  }
+  return job;
+}
+
+struct job *gather_alone(void) {
+  struct text own = {.is_mapped = true};
+  pack(&own);
+  struct job *job = own.length > 0 ? new_job(1) : NULL;
+  if (job != NULL)
+    join(job, 0, &own);
+  text_clear(&own);
+  return job;
+}
+
+struct job *gather(void) {
+  /* Of our own, so that no message of the program can be taken for ours; and by a split, since a
+   * duplicate would call the program's functions that copy attributes. */
+  MPI_Comm comm;
+  struct text own = {0};
+  struct job *job = NULL;
+  library.Comm_split(library.world, 0, settings.rank, &comm);
+  pack(&own);
+  if (settings.rank == 0) {
+    job = new_job(settings.ranks);
+    if (job != NULL)
+      join(job, 0, &own);
+    for (int rank = 1; rank < settings.ranks; rank++)
+      receive(job, rank, comm);
+  } else {
+    send(&own, comm);
+  }
+  text_clear(&own);
+  library.Comm_free(&comm);
+  return job;
+}
+
+void active_classes(const struct joined *file, int64_t classes[ACTIVE_CLASSES]) {
+  int all = file->aggregators[WRITING];
+  memset(classes, 0, ACTIVE_CLASSES * sizeof *classes);
+  for (int64_t i = 0; file->active != NULL && i < COLLECTIVE_CALLS_MAX; i++) {
+    int active = file->active[i];
+    if (active > 0)
+      classes[active == 1 ? 0 : active >= all ? 3 : active <= all / 2 ? 1 : 2]++;
+  }
+}

@@ -1,0 +1,75 @@
+/* The files of all ranks, joined on rank 0. */
+#ifndef FOREBAY_MPI_GATHER_H
+#define FOREBAY_MPI_GATHER_H
+
+#include "record/files.h"
+
+enum {
+  JOINED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */
+  JOINED_SLOTS = 4 * JOINED_FILES_MAX, /* a power of two */
+  WRITERS_LISTED_MAX = 256,
+  ACTIVE_CLASSES = 4,
+  HEAT_ROWS_MAX = 256,
+};
+
+struct writer {
+  int rank;
+  bool is_aggregator; /* wrote inside of a collective call */
+  int64_t calls, bytes;
+};
+
+/* Of the ranks that opened a file, one that spent the least or the most time in the program's
+ * calls of one direction. */
+struct extreme {
+  int rank;
+  double seconds;
+  int64_t bytes; /* that the program moved by them */
+};
+
+struct joined {
+  char *path;
+  enum layer layer;
+  int ranks; /* that opened it, or tried to */
+  int rank;  /* the first of them */
+  struct counters counters;
+  struct seconds sum, slowest;
+  struct moments moments; /* seconds since the origin; NAN: none */
+  struct extreme fastest_rank[DIRECTIONS], slowest_rank[DIRECTIONS];
+  struct size_count asked_sizes[DIRECTIONS][SIZES_JOINED_MAX];
+  struct size_count system_sizes[DIRECTIONS][SIZES_JOINED_MAX];
+  int64_t stripe_bytes, stripe_count; /* 0: not known */
+  int64_t alignment_bytes;            /* 0: not known */
+  char opened_by[LIBRARY_NAME_BYTES_MAX];
+  struct text hints_asked, hints_of_program, hints_in_force;
+  /* Ranks that made at least one such call. */
+  int independent_ranks[DIRECTIONS], system_ranks[DIRECTIONS], aggregators[DIRECTIONS];
+  int writer_count; /* of those listed */
+  struct writer writers[WRITERS_LISTED_MAX];
+  int64_t collective_writes;
+  uint16_t *active; /* ranks that wrote in the n-th collective write; NULL: none yet */
+};
+
+struct job {
+  int ranks;
+  int file_count;
+  struct joined *files[JOINED_FILES_MAX];
+  struct joined *slots[JOINED_SLOTS]; /* the same by path and layer */
+  int64_t dropped; /* opens that were not observed, and files that found no room here */
+  double io_sum_s, io_slowest_s; /* in the program's calls on all files */
+  int ranks_per_row, rows;
+  /* Neighbouring ranks share a row. By LAYER_MPIIO the program's calls, by LAYER_POSIX all system
+   * calls. */
+  struct heat *heat[LAYERS];
+};
+
+/* Collective. Only rank 0 gets an answer; elsewhere, and where memory ends, NULL. */
+struct job *gather(void);
+
+/* The files of this process alone, without MPI and without malloc. NULL where memory ends. */
+struct job *gather_alone(void);
+
+/* Collective writes by how many of the file's aggregators were active: one; up to half; more; all.
+ * Those in which nobody wrote are left out. */
+void active_classes(const struct joined *file, int64_t classes[ACTIVE_CLASSES]);
+
+#endif

@@ -1,0 +1,181 @@
+/* The process report: what a program that never initialised MPI did with its files, written when it
+ * exits, if it was worth telling. Nothing here calls malloc or a stream: programs call exit in
+ * signal handlers. It says nothing on stderr: shells and their tools have users of their own. */
+#define _GNU_SOURCE
+#include "report/process.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/next.h"
+#include "base/path.h"
+#include "record/characters.h"
+#include "record/files.h"
+#include "report/report.h"
+#include "settings/settings.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+  REPORTS_MAX = 64, /* in one record */
+  TOLD_CALLS_MIN = 1000,
+  TOLD_BYTES_MIN = 1 << 20,
+  ARGUMENTS_BYTES_MAX = 16384, /* of the command line; what is longer is cut */
+  HOST_BYTES_MAX = 256,
+};
+
+static char directory[PATH_BYTES_MAX]; /* "": no record is wanted */
+static double began_s, began_unix_s;
+
+static double unix_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_set(const char *variable) {
+  const char *value = secure_getenv(variable);
+  return value != NULL && value[0] != '\0';
+}
+
+/* Before the program runs. An MPI program has files too before it initialises MPI; then rank 0's
+ * wishes count. */
+__attribute__((constructor)) static void begin(void) {
+  bool wants_profile = is_set(PROFILE_VARIABLE);
+  if (!wants_profile && !is_set(JSON_VARIABLE))
+    return;
+  if (wants_profile)
+    snprintf(directory, sizeof directory, "%s", secure_getenv(PROFILE_VARIABLE));
+  if (directory[0] != '/')
+    directory[0] = '\0';
+  if (directory[0] != '\0')
+    path_keep_out(directory);
+  const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
+  if (of_emulation != NULL && of_emulation[0] == '/')
+    path_keep_out(arena_copy(of_emulation));
+  began_s = clock_s();
+  began_unix_s = unix_s();
+  files_start();
+  files_observe(began_s);
+}
+
+static bool is_worth_telling(void) {
+  int64_t calls = 0, bytes = 0;
+  for (int i = 0; files_at(i) != NULL; i++) {
+    characters_settle(files_at(i));
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+      calls += files_at(i)->counters.traffic[direction].system_calls;
+      bytes += files_at(i)->counters.traffic[direction].system_bytes;
+    }
+  }
+  return calls >= TOLD_CALLS_MIN || bytes >= TOLD_BYTES_MIN;
+}
+
+static void add_executable(struct text *out) {
+  static char path[PATH_BYTES_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  path[length > 0 ? length : 0] = '\0';
+  add_string(out, "program", path);
+}
+
+static size_t read_words(char *words, size_t room) {
+  int descriptor = NEXT(open)("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return 0;
+  ssize_t length = NEXT(read)(descriptor, words, room);
+  NEXT(close)(descriptor);
+  return length > 0 ? (size_t)length : 0;
+}
+
+void process_program_json(struct text *out) {
+  static char words[ARGUMENTS_BYTES_MAX];
+  size_t length = read_words(words, sizeof words - 1);
+  words[length] = '\0';
+  add_executable(out);
+  add_name(out, "arguments");
+  text_add(out, "[");
+  for (size_t at = strlen(words) + 1; at < length; at += strlen(words + at) + 1) {
+    separate(out);
+    text_add_json_string(out, words + at);
+  }
+  text_add(out, "]");
+}
+
+static void add_header(double wall_s, struct text *out) {
+  char host[HOST_BYTES_MAX] = "";
+  gethostname(host, sizeof host - 1);
+  add_integer(out, "forebay_mpi", REPORT_FORMAT);
+  process_program_json(out);
+  add_string(out, "host", host);
+  add_integer(out, "hosts", 1);
+  add_integer(out, "pid", getpid());
+  add_seconds(out, "started_unix_s", began_unix_s);
+  text_add(out, ",\"finished\":true,\"trace\":null,\"mpi\":null");
+  add_integer(out, "ranks", 1);
+  add_seconds(out, "wall_s", wall_s);
+}
+
+static bool write_all(const char *path, const char *bytes, size_t length) {
+  int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    return false;
+  size_t done = 0;
+  ssize_t more = 1;
+  while (done < length && more > 0) {
+    more = NEXT(write)(descriptor, bytes + done, length - done);
+    done += more > 0 ? (size_t)more : 0;
+  }
+  return NEXT(close)(descriptor) == 0 && done == length;
+}
+
+/* Each process that has something to tell makes this file a byte longer, so its length says how
+ * many there were, told or not. */
+static bool takes_a_place(void) {
+  static char path[PATH_BYTES_MAX + 32];
+  struct stat status;
+  snprintf(path, sizeof path, "%s/processes", directory);
+  int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    return false;
+  bool is_counted = NEXT(write)(descriptor, ".", 1) == 1 && fstat(descriptor, &status) == 0;
+  NEXT(close)(descriptor);
+  return is_counted && status.st_size <= REPORTS_MAX;
+}
+
+static void place(const struct text *json) {
+  static char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
+  snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
+           (int)getpid());
+  snprintf(beside, sizeof beside, "%s/process-%lld-%d.new", directory,
+           (long long)(began_unix_s * 1e3), (int)getpid());
+  if (json->is_cut || !write_all(beside, text_of(json), json->length) || rename(beside, path) != 0)
+    unlink(beside);
+}
+
+static void tell(void) {
+  double wall_s = clock_s() - began_s;
+  struct job *job = gather_alone();
+  struct text json = {.is_mapped = true};
+  if (job == NULL)
+    return;
+  text_add(&json, "{");
+  add_header(wall_s, &json);
+  report_members_json(job, wall_s, &json);
+  text_add(&json, "}\n");
+  place(&json);
+}
+
+/* At a normal end, behind the program's own functions for it. */
+__attribute__((destructor)) static void end(void) {
+  bool is_of_mpi = settings.ranks > 0;
+  if (directory[0] == '\0' || is_of_mpi || !files_are_observed() || getpid() != files_process() ||
+      files_are_locked_here() || !is_worth_telling())
+    return;
+  if (takes_a_place())
+    tell();
+}

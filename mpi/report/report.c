@@ -1,0 +1,119 @@
+#include "report/report.h"
+
+#include "base/message.h"
+#include "report/effect.h"
+#include "report/step.h"
+#include "settings/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool write_to(const char *path, const struct text *text) {
+  FILE *file = fopen(path, "w");
+  if (file == NULL)
+    return false;
+  bool good = fwrite(text->bytes, 1, text->length, file) == text->length;
+  return fclose(file) == 0 && good;
+}
+
+/* A device or a pipe must not be replaced by a file. */
+static bool is_special(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
+bool report_place(const char *path, const struct text *text) {
+  struct text beside = {0};
+  text_add(&beside, "%s.new", path);
+  if (text->is_cut || beside.is_cut) {
+    text_clear(&beside);
+    errno = ENOMEM;
+    return false;
+  }
+  if (is_special(path)) {
+    text_clear(&beside);
+    return write_to(path, text);
+  }
+  bool good = write_to(beside.bytes, text) && rename(beside.bytes, path) == 0;
+  int fault = errno;
+  if (!good)
+    remove(beside.bytes);
+  text_clear(&beside);
+  errno = fault;
+  return good;
+}
+
+static void write_json(const struct job *job, double wall_s) {
+  struct text json = {0};
+  report_json(job, wall_s, &json);
+  if (settings.wants_profile)
+    step_end(&json);
+  if (settings.wants_json && !report_place(settings.json_path, &json))
+    message_print("%s: the report could not be written: %s\nhint: %s names a file on rank 0's node",
+                  settings.json_path, strerror(errno), JSON_VARIABLE);
+  text_clear(&json);
+}
+
+static void print_boxes(const struct job *job) {
+  for (int i = 0; i < job->file_count; i++) {
+    if (job->files[i]->layer != LAYER_MPIIO)
+      continue;
+    struct text box = {0};
+    report_box(job->files[i], &box);
+    fputs(text_of(&box), stderr);
+    text_clear(&box);
+  }
+}
+
+static void say_effect(const struct effect *effect, void *path) {
+  message_print("%s: hint %s=%s had no effect: %s", (const char *)path, effect->key, effect->asked,
+                effect->seen);
+}
+
+/* The emulation hooks the same calls. Behind it, we see the real system calls and not their delays.
+ */
+static void say_order(const struct job *job) {
+  for (int i = 0; i < job->file_count; i++)
+    if (strcmp(job->files[i]->opened_by, "libforebay_pfsmodel_preload.so") == 0) {
+      message_print("the emulation stands before this library in LD_PRELOAD, so the delays of the "
+                    "emulated file system are not counted as data I/O\n"
+                    "hint: LD_PRELOAD=.../libforebay_mpi.so:$LD_PRELOAD");
+      return;
+    }
+}
+
+/* Who asked for a report is told what is odd about it; the record of a job is read later. */
+static void say_faults(const struct job *job) {
+  bool is_asked_for = settings.wants_box || settings.wants_json;
+  if (is_asked_for)
+    say_order(job);
+  for (int i = 0; i < job->file_count; i++) {
+    const struct joined *file = job->files[i];
+    effects_each(file, say_effect, file->path);
+    if (is_asked_for && file->layer == LAYER_MPIIO && file->counters.opens > file->counters.closes)
+      message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
+                    (long long)(file->counters.opens - file->counters.closes));
+  }
+  if (job->dropped > 0)
+    message_print("%lld opened file(s) found no room in the report (%d on a rank, %d in all)",
+                  (long long)job->dropped, FILES_MAX, JOINED_FILES_MAX);
+}
+
+void report_make(double wall_s) {
+  static struct job *job; /* never freed, and no leak: the process ends */
+  job = gather();
+  if (settings.rank != 0)
+    return;
+  if (job == NULL) {
+    message_print("there is no memory for the report");
+    return;
+  }
+  if (settings.wants_box)
+    print_boxes(job);
+  if (settings.wants_json || settings.wants_profile)
+    write_json(job, wall_s);
+  say_faults(job);
+}

@@ -1,0 +1,267 @@
+/* The life of the trace in one process, its lock, and what all records have. */
+#define _GNU_SOURCE
+#include "trace/trace.h"
+
+#include "base/clock.h"
+#include "base/library.h"
+#include "base/message.h"
+#include "settings/settings.h"
+#include "trace/trace_file.h"
+#include "trace/trace_record.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRACE_BYTES_MAX_DEFAULT = 64 << 20 };
+
+bool trace_is_on;
+
+/* What rank 0 tells the others. */
+static struct wish {
+  char directory[PATH_MAX]; /* "": no trace */
+  bool is_in_record;        /* the directory is one of the job's record */
+  int64_t bytes_max;
+} wish;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread volatile bool is_inside __attribute__((tls_model("initial-exec")));
+static __thread int own_thread __attribute__((tls_model("initial-exec"))); /* 0: not numbered */
+static int last_thread = 1, thread_count;
+static int64_t last_end, call_count, lost_calls, lost_system_calls; /* lost_...: atomic */
+static double origin_s;
+
+bool trace_enter(void) {
+  if (is_inside)
+    return false;
+  is_inside = true;
+  pthread_mutex_lock(&lock);
+  return true;
+}
+
+void trace_leave(void) {
+  pthread_mutex_unlock(&lock);
+  is_inside = false;
+}
+
+void trace_lose(void) { __atomic_fetch_add(&lost_calls, 1, __ATOMIC_RELAXED); }
+
+void trace_lose_system(void) { __atomic_fetch_add(&lost_system_calls, 1, __ATOMIC_RELAXED); }
+
+int64_t trace_mark(void) {
+  return trace_is_on ? __atomic_load_n(&call_count, __ATOMIC_RELAXED) : 0;
+}
+
+int64_t trace_ticks(double s) { return (int64_t)((s - origin_s) * (1e9 / TRACE_TICK_NS)); }
+
+static int thread_number(void) {
+  if (own_thread == 0)
+    own_thread = ++thread_count;
+  return own_thread;
+}
+
+void trace_add_head(struct trace_record *record, struct trace_head head) {
+  int thread = thread_number();
+  int64_t start = trace_ticks(head.start_s), end = trace_ticks(head.end_s);
+  int flags = head.flags | (thread != last_thread ? TRACE_OTHER_THREAD : 0) |
+              (head.overlap > 0 ? TRACE_OVERLAP : 0) |
+              (head.code != TRACE_SUCCESS ? TRACE_FAILED : 0);
+  record->bytes[0] = (uint8_t)head.tag;
+  record->bytes[1] = (uint8_t)flags;
+  record->length = 2;
+  if (flags & TRACE_OTHER_THREAD)
+    trace_add(record, (uint64_t)thread - 1);
+  if (flags & TRACE_OVERLAP)
+    trace_add(record, (uint64_t)head.overlap);
+  if (flags & TRACE_FAILED)
+    trace_add_signed(record, head.code);
+  trace_add_signed(record, start - last_end);
+  trace_add(record, (uint64_t)(end - start));
+  last_thread = thread;
+  last_end = end;
+  if (!trace_is_of_mpi(head.tag))
+    __atomic_store_n(&call_count, call_count + 1, __ATOMIC_RELAXED);
+}
+
+bool trace_keep(const uint8_t *record, size_t length) {
+  bool is_kept = trace_file_add(record, length, last_end);
+  if (!is_kept && trace_is_of_mpi(record[0]))
+    trace_lose_system();
+  else if (!is_kept && record[0] >= TRACE_OPEN)
+    trace_lose();
+  return is_kept;
+}
+
+static const char *value_of(const char *variable) {
+  const char *value = getenv(variable);
+  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+static int64_t limit_asked_for(void) {
+  const char *value = value_of(TRACE_BYTES_MAX_VARIABLE);
+  char *end;
+  long long bytes = value != NULL ? strtoll(value, &end, 10) : TRACE_BYTES_MAX_DEFAULT;
+  if (value == NULL || (*end == '\0' && bytes >= TRACE_BYTES_MIN))
+    return bytes;
+  message_print("%s: '%s' is no number of bytes of at least %d; %d is used",
+                TRACE_BYTES_MAX_VARIABLE, value, TRACE_BYTES_MIN, TRACE_BYTES_MAX_DEFAULT);
+  return TRACE_BYTES_MAX_DEFAULT;
+}
+
+/* "1" stands for a directory of the job's record. */
+static void choose_directory(const char *value) {
+  wish.is_in_record = strcmp(value, "1") == 0;
+  if (!wish.is_in_record) {
+    settings_path_of(TRACE_VARIABLE, wish.directory);
+    return;
+  }
+  if (!settings.wants_profile)
+    message_print(
+        "%s=1 asks for a trace beside the record of a job, and %s names none: there is no "
+        "trace\nhint: %s=DIR makes one in the directory DIR",
+        TRACE_VARIABLE, PROFILE_VARIABLE, TRACE_VARIABLE);
+  else if (snprintf(wish.directory, sizeof wish.directory, "%s/trace-%s",
+                    settings.profile_directory, settings.step_id) >= (int)sizeof wish.directory)
+    wish.directory[0] = '\0'; /* the step beside it has no room either, and says so */
+}
+
+bool trace_share(void) {
+  const char *value = settings.rank == 0 ? value_of(TRACE_VARIABLE) : NULL;
+  if (value != NULL) {
+    wish.bytes_max = limit_asked_for();
+    choose_directory(value);
+  }
+  library.Bcast(&wish, sizeof wish, library.byte, 0, library.world);
+  return wish.directory[0] != '\0';
+}
+
+const char *trace_name(void) {
+  return wish.is_in_record && wish.directory[0] != '\0' ? strrchr(wish.directory, '/') + 1 : NULL;
+}
+
+static size_t put_string(uint8_t *to, const char *text) {
+  size_t length = strlen(text), head = trace_put(to, length);
+  memcpy(to + head, text, length);
+  return head + length;
+}
+
+static void add_header(void) {
+  uint8_t record[PATH_MAX + 1024];
+  char program[PATH_MAX] = "", host[256] = "";
+  struct timespec now;
+  long long started_unix_ms = 0, pid = 0;
+  sscanf(settings.step_id, "%lld-%lld", &started_unix_ms, &pid);
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+    program[0] = '\0';
+  gethostname(host, sizeof host - 1);
+  size_t length = 0;
+  record[length++] = TRACE_HEADER;
+  const uint64_t numbers[] = {TRACE_VERSION,
+                              (uint64_t)started_unix_ms,
+                              (uint64_t)pid,
+                              (uint64_t)settings.rank,
+                              (uint64_t)settings.ranks,
+                              (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+                              TRACE_TICK_NS};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    length += trace_put(record + length, numbers[i]);
+  length += put_string(record + length, library_version());
+  length += put_string(record + length, program);
+  length += put_string(record + length, host);
+  trace_file_add(record, length, 0);
+  trace_file_flush();
+}
+
+static void say_it_stopped(const char *path, int code) {
+  message_print("%s: rank %d's trace cannot be made: %s\nhint: set %s to a directory that can be "
+                "written on every node",
+                path, settings.rank, strerror(code), TRACE_VARIABLE);
+}
+
+/* The child shares the file but not the lock's owner. */
+static void in_child(void) { trace_is_on = false; }
+
+void trace_start(bool was_spawned) {
+  char name[64], *path = NULL;
+  if (wish.directory[0] == '\0' || (was_spawned && !wish.is_in_record))
+    return;
+  snprintf(name, sizeof name, TRACE_FILE_NAME, settings.rank);
+  mkdir(wish.directory,
+        0777); /* another rank may have made it; if it is not there the file fails */
+  if (asprintf(&path, "%s/%s", wish.directory, name) < 0 || !trace_definitions_bind() ||
+      !trace_file_make(path, wish.bytes_max)) {
+    say_it_stopped(path != NULL ? path : wish.directory, trace_file_stopped());
+    return;
+  }
+  origin_s = clock_s();
+  add_header();
+  pthread_atfork(NULL, NULL, in_child);
+  trace_is_on = true;
+  trace_system_open_already();
+}
+
+static void add_trailer(enum trace_end end) {
+  uint8_t record[TRACE_TRAILER_BYTES_MAX];
+  size_t length = 0;
+  record[length++] = TRACE_TRAILER;
+  const int64_t numbers[] = {end, call_count, lost_calls, lost_system_calls, trace_file_stopped()};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    length += trace_put(record + length, trace_fold(numbers[i]));
+  trace_file_end(record, length);
+}
+
+struct loss {
+  int64_t calls, system_calls;
+  int stopped;
+};
+
+static const char *reason(int stopped) {
+  if (stopped == 0)
+    return "calls that cannot be described, or made in a signal handler";
+  return stopped < 0 ? "the limit of " TRACE_BYTES_MAX_VARIABLE : strerror(stopped);
+}
+
+static void say_loss(const struct loss *loss, int ranks) {
+  message_print("%s: the trace lacks %lld call(s) to MPI-IO or of the program and %lld system "
+                "call(s) below, on %d rank(s): %s%s",
+                wish.directory, (long long)loss->calls, (long long)loss->system_calls, ranks,
+                reason(loss->stopped),
+                loss->stopped < 0 ? "\nhint: set it to more bytes for each rank" : "");
+}
+
+/* Rank 0 hears what each rank has lost, on a communicator of our own. */
+static void tell_losses(void) {
+  MPI_Comm comm;
+  struct loss own = {lost_calls, lost_system_calls, trace_file_stopped()}, other;
+  library.Comm_split(library.world, 0, settings.rank, &comm);
+  int ranks = own.calls + own.system_calls > 0;
+  if (settings.rank > 0)
+    library.Send(&own, sizeof own, library.byte, 0, 0, comm);
+  for (int rank = 1; settings.rank == 0 && rank < settings.ranks; rank++) {
+    library.Recv(&other, sizeof other, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
+    ranks += other.calls + other.system_calls > 0;
+    own.calls += other.calls;
+    own.system_calls += other.system_calls;
+    own.stopped = other.stopped != 0 ? other.stopped : own.stopped;
+  }
+  if (settings.rank == 0 && ranks > 0)
+    say_loss(&own, ranks);
+  library.Comm_free(&comm);
+}
+
+void trace_stop(enum trace_end end) {
+  bool was_on = trace_is_on;
+  trace_is_on = false;
+  if (was_on && trace_enter()) {
+    add_trailer(end);
+    trace_leave();
+  }
+  if (end == TRACE_FINALIZED && wish.directory[0] != '\0')
+    tell_losses();
+}

@@ -1,0 +1,158 @@
+/* Hooks for the trace alone: what completes a non-blocking call, frees a type, deletes a file. They
+ * pass on at once while no non-blocking call is under way. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/library.h"
+#include "base/next.h"
+#include "base/text.h"
+#include "settings/settings.h"
+#include "trace/trace_map.h"
+#include "trace/trace_record.h"
+
+static struct trace_map numbers; /* of the calls under way, by request */
+static int64_t last_completed;   /* the lock is held */
+
+/* Requests that a call is about to wait for, told apart by the call's frame: on return the MPI has
+ * overwritten the handles of those that are complete. */
+static struct waiting {
+  const void *frame;
+  int64_t number;
+  MPI_Request request;
+  int index;
+} waiting[TRACE_MAP_ENTRIES_MAX];
+static int waiting_count; /* atomic for reading */
+
+/* The lock is held. */
+void trace_request(MPI_Request request, int64_t number) {
+  if (!trace_map_set(&numbers, TRACE_KEY(request), number))
+    trace_lose();
+}
+
+/* The lock is held. */
+static int mark(const void *frame, const MPI_Request *requests, int count) {
+  int marked = 0;
+  for (int i = 0; i < count; i++) {
+    int64_t number = trace_map_find(&numbers, TRACE_KEY(requests[i]));
+    if (number >= 0 && waiting_count < TRACE_MAP_ENTRIES_MAX) {
+      waiting[waiting_count++] = (struct waiting){frame, number, requests[i], i};
+      marked++;
+    }
+  }
+  return marked;
+}
+
+/* True if there is something to look for after the call. */
+static bool before(const void *frame, const MPI_Request *requests, int count) {
+  if (!trace_is_on || __atomic_load_n(&numbers.count, __ATOMIC_RELAXED) == 0 || requests == NULL ||
+      !trace_enter())
+    return false;
+  int marked = mark(frame, requests, count);
+  trace_leave();
+  return marked > 0;
+}
+
+/* The numbers that this call has completed, as a record's fields; how many there are. */
+static int collect(const void *frame, const MPI_Request *requests, struct text *fields) {
+  int count = 0, kept = 0;
+  for (int i = 0; i < waiting_count; i++) {
+    struct waiting one = waiting[i];
+    if (one.frame != frame) {
+      waiting[kept++] = one;
+      continue;
+    }
+    if (requests[one.index] == one.request ||
+        trace_map_find(&numbers, TRACE_KEY(one.request)) != one.number)
+      continue;
+    uint8_t bytes[TRACE_VARINT_BYTES_MAX];
+    trace_map_remove(&numbers, TRACE_KEY(one.request));
+    text_add_bytes(fields, bytes, trace_put(bytes, trace_fold(one.number - last_completed)));
+    last_completed = one.number;
+    count++;
+  }
+  waiting_count = kept;
+  return count;
+}
+
+static void after(const void *frame, const MPI_Request *requests, double start_s, int64_t mark) {
+  struct trace_record head;
+  struct text record = {0}, fields = {0};
+  if (!trace_enter())
+    return;
+  int count = collect(frame, requests, &fields);
+  if (count > 0) {
+    trace_add_head(&head, (struct trace_head){.tag = TRACE_COMPLETE,
+                                              .overlap = trace_mark() - mark,
+                                              .start_s = start_s,
+                                              .end_s = clock_s()});
+    trace_add(&head, (uint64_t)count);
+    text_add_bytes(&record, head.bytes, head.length);
+    text_add_bytes(&record, text_of(&fields), fields.length);
+    if (record.is_cut || fields.is_cut)
+      trace_lose();
+    else
+      trace_keep((const uint8_t *)text_of(&record), record.length);
+  }
+  text_clear(&record);
+  text_clear(&fields);
+  trace_leave();
+}
+
+#define AS(SYMBOL, REQUESTS, COUNT, PARAMETERS, ARGUMENTS)                                         \
+  int SYMBOL PARAMETERS {                                                                          \
+    const void *frame = __builtin_frame_address(0);                                                \
+    if (!before(frame, REQUESTS, COUNT))                                                           \
+      return NEXT(SYMBOL) ARGUMENTS;                                                               \
+    double start_s = clock_s();                                                                    \
+    int64_t ended = trace_mark();                                                                  \
+    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    after(frame, REQUESTS, start_s, ended);                                                        \
+    return code;                                                                                   \
+  }
+
+#define CALL(NAME, REQUESTS, COUNT, PARAMETERS, ARGUMENTS)                                         \
+  AS(MPI_##NAME, REQUESTS, COUNT, PARAMETERS, ARGUMENTS)                                           \
+  AS(PMPI_##NAME, REQUESTS, COUNT, PARAMETERS, ARGUMENTS)
+
+CALL(Wait, request, 1, (MPI_Request * request, MPI_Status *status), (request, status))
+CALL(Test, request, 1, (MPI_Request * request, int *flag, MPI_Status *status),
+     (request, flag, status))
+CALL(Request_free, request, 1, (MPI_Request * request), (request))
+CALL(Waitall, requests, count, (int count, MPI_Request requests[], MPI_Status statuses[]),
+     (count, requests, statuses))
+CALL(Testall, requests, count,
+     (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+     (count, requests, flag, statuses))
+CALL(Waitany, requests, count, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+     (count, requests, index, status))
+CALL(Testany, requests, count,
+     (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+     (count, requests, index, flag, status))
+CALL(Waitsome, requests, count,
+     (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]),
+     (count, requests, done, indices, statuses))
+CALL(Testsome, requests, count,
+     (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]),
+     (count, requests, done, indices, statuses))
+
+#define TYPE_FREE(SYMBOL)                                                                          \
+  int SYMBOL(MPI_Datatype *type) {                                                                 \
+    if (trace_is_on && type != NULL)                                                               \
+      trace_type_freed(*type);                                                                     \
+    return NEXT(SYMBOL)(type);                                                                     \
+  }
+
+TYPE_FREE(MPI_Type_free)
+TYPE_FREE(PMPI_Type_free)
+
+#define DELETE(SYMBOL)                                                                             \
+  int SYMBOL(const char *name, MPI_Info info) {                                                    \
+    bool is_outermost = trace_is_on && call_is_outermost(__builtin_frame_address(0));              \
+    double start_s = is_outermost ? clock_s() : 0;                                                 \
+    int code = NEXT(SYMBOL)(name, info);                                                           \
+    if (is_outermost)                                                                              \
+      trace_delete(start_s, name, info, code);                                                     \
+    return code;                                                                                   \
+  }
+
+DELETE(MPI_File_delete)
+DELETE(PMPI_File_delete)
