@@ -27,10 +27,10 @@ use forebay_host::process::Stops;
 use forebay_mover::{Journal, Verify};
 
 use crate::placement::Space;
-use crate::record::{DrainTo, DrainedInto, JobDirectory, Recorded, tag};
 use crate::running::Life;
 use crate::{Error, Messages};
 use copying::{Coarse, Copying, finish_directories};
+use forebay_record::{DrainTo, DrainedInto, JobDirectory, Recorded, tag};
 use queue::{Copied, Item, Queue};
 use rules::{Rule, Rules};
 use speed::Speed;

@@ -6,7 +6,7 @@ use forebay_directive::{Origin, Place};
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
-use crate::{PersistentError, record, recovery};
+use crate::{PersistentError, recovery};
 
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
@@ -114,7 +114,7 @@ pub enum Error {
     View(forebay_host::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
-    Record(#[from] record::Error),
+    Record(#[from] forebay_record::Error),
     /// What was to be crossed out in that list.
     #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
     RequestsNotKept {

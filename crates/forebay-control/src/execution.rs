@@ -16,9 +16,9 @@ use crate::events::{Beside, Handled};
 use crate::launcher::is_launcher;
 use crate::order::Output;
 use crate::profile::{Profile, Recording};
-use crate::record::Prepared;
 use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
+use forebay_record::Prepared;
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
@@ -308,7 +308,7 @@ impl Running<'_> {
             Program::Script(script) => {
                 let mut process = command(&script.interpreter[0]);
                 process.args(&script.interpreter[1..]);
-                process.arg(life.directory.add_script(script)?);
+                process.arg(life.directory.add_script(&script.path, &script.text)?);
                 process.args(life.order.arguments);
                 Ok(process)
             }

@@ -16,7 +16,6 @@ mod persistent;
 mod placement;
 mod preview;
 mod profile;
-mod record;
 pub mod recovery;
 mod requests;
 mod running;
@@ -36,6 +35,10 @@ pub use forebay_directive::Direction;
 pub use forebay_host::messages::Messages;
 pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
+pub use forebay_record::{
+    DrainTo, Error as RecordError, NotSafe, Phase, Place, RUN_VARIABLE, Record, Recorded, Records,
+    StagingWish, records,
+};
 pub use forebay_scheduler::{
     Header, JOB_ID_VARIABLE, JobScript, SHIMS_VARIABLE, Scheduler, TASKS_VARIABLE,
     in_a_schedulers_job, parse_time,
@@ -52,10 +55,6 @@ pub use placement::{AllocationProgress, Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
-};
-pub use record::{
-    DrainTo, Error as RecordError, NotSafe, Phase, Place, RUN_VARIABLE, Record, Recorded, Records,
-    StagingWish, records,
 };
 pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;

@@ -13,10 +13,10 @@ use crate::order::{Order, Watcher};
 use crate::persistent::Persistents;
 use crate::placement::{Placement, Placing};
 use crate::profile::{Profile, make_room, record_refusal};
-use crate::record::{JobDirectory, Phase, Record, Recorded};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
+use forebay_record::{JobDirectory, Phase, Record, Recorded};
 
 /// Brings a job from its script to its end.
 ///

@@ -10,8 +10,8 @@ use forebay_host::namespace::{self, Keeper, Mount};
 use forebay_store::{Allocation, Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
-use crate::record::{JobDirectory, Place, Recorded, promised_bytes};
 use crate::{Error, StoreUsed};
+use forebay_record::{JobDirectory, Place, Recorded, promised_bytes};
 
 /// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
 /// from outside, and no job that clears its directory for temporary files comes near it.

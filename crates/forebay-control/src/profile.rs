@@ -18,9 +18,9 @@ use forebay_host::{clock, files, machine, state};
 use serde::Serialize;
 
 use crate::launcher::Flavour;
-use crate::record::{self, PROFILES, Recorded};
 use crate::series::Run;
 use crate::{Error, JobScript, Order, Outcome, Watcher};
+use forebay_record::{PROFILES, Recorded};
 
 use job_file::JobFile;
 
@@ -144,7 +144,7 @@ impl Profile {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or(record::Error::NoState(None).into()))
+        Err(refused.unwrap_or(forebay_record::Error::NoState(None).into()))
     }
 
     /// The id is the time in milliseconds, or the next number that is free.

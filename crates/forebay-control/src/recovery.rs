@@ -13,9 +13,9 @@ use forebay_store::Allocation;
 
 use crate::persistent::{asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
-use crate::record::{self, Phase, Place, Record, Recorded, Records, StagingWish, open_in};
 use crate::staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 use crate::{Direction, RUN_VARIABLE};
+use forebay_record::{Phase, Place, Record, Recorded, Records, StagingWish, open_in};
 
 pub use error::Error;
 
@@ -137,7 +137,7 @@ pub fn clean(
 ) -> Result<Option<Staged>, Error> {
     let lock = match job.lock() {
         // It has ended by itself meanwhile.
-        Err(record::Error::Host(error)) if error.is_not_found() => return Ok(None),
+        Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
         locked => locked?,
     };
     let mut now = state(&job)?;
@@ -286,7 +286,7 @@ fn drain(
 
 /// Removes what is half done elsewhere than in the job's allocation.
 fn remove_half_done(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
-    let warn = |error: record::Error| watcher.warning(&error.to_string());
+    let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
         // What it staged into a persistent allocation would stay there half done.
         job.stage_in_half_done().unwrap_or_else(warn);
@@ -299,7 +299,7 @@ fn remove_half_done(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
 
 /// Removes files that are half staged out. From outside of the view: the job may be discarded
 /// because its view cannot be entered any more.
-fn half_done(job: &Recorded, watcher: &dyn Messages) -> Result<(), record::Error> {
+fn half_done(job: &Recorded, watcher: &dyn Messages) -> Result<(), forebay_record::Error> {
     let record = &job.record;
     if let Some(journal) = job.begun_out()? {
         journal.remove_parts(&record.id)?;
@@ -339,7 +339,7 @@ fn take_away(job: Recorded, inside: bool) -> Result<(), Error> {
         gone(files::remove_file(state))?;
     }
     match job.remove() {
-        Err(record::Error::Host(error)) => gone(Err(error)),
+        Err(forebay_record::Error::Host(error)) => gone(Err(error)),
         removed => Ok(removed?),
     }
 }

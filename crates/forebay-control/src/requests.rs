@@ -22,10 +22,10 @@ use serde::Serialize;
 use crate::pace::Pace;
 use crate::persistent::Askable;
 use crate::placement::Space;
-use crate::record::{OpenRequests, StagingWish, open_in};
 use crate::{Direction, Error};
 use book::{Book, Ended, Errno, Task};
 use copy::Became;
+use forebay_record::{OpenRequests, StagingWish, open_in};
 
 /// Threads that answer. Waiting takes none of them.
 const ANSWERERS: usize = 3;

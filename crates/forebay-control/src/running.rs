@@ -18,10 +18,10 @@ use crate::outcome::exit_code;
 use crate::persistent::Persistents;
 use crate::placement::Space;
 use crate::profile::Profile;
-use crate::record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
 use crate::requests::Requests;
 use crate::staging::{Roots, StageOut, Staging, lies_in, plan_in};
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
+use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;

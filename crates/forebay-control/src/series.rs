@@ -16,10 +16,10 @@ use crate::life::check_directory;
 use crate::order::Output;
 use crate::outcome::StoreUsed;
 use crate::profile::{Profile, Recording};
-use crate::record::Recorded;
 use crate::running::Running;
 use crate::staging::Staged;
 use crate::{Error, JobScript, Outcome};
+use forebay_record::Recorded;
 
 /// Who says what a series is to run.
 pub trait Requester {

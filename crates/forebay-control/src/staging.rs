@@ -19,8 +19,8 @@ use forebay_store::Allocation;
 
 use crate::Error;
 use crate::placement::Map;
-use crate::record::{DrainTo, Recorded, STAGE_OUT, StagingWish, are_open_in};
 use elsewhere::plan_elsewhere;
+use forebay_record::{DrainTo, Recorded, STAGE_OUT, StagingWish, are_open_in};
 use requests::plan_requests;
 
 pub(crate) use destination::{Way, way_to, ways_of_stages};

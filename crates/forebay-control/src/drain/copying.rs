@@ -12,9 +12,9 @@ use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carr
 use super::locked;
 use super::queue::{Copied, Item, Made};
 use super::speed::{Speed, TELLING_BYTES};
-use crate::record::DrainedInto;
 use crate::staging::Way;
 use forebay_host::messages::Messages;
+use forebay_record::DrainedInto;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.

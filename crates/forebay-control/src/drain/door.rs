@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::DrainStatus;
 use super::{Drain, Item, locked};
-use crate::record::Recorded;
 use crate::{Error, RUN_VARIABLE};
+use forebay_record::Recorded;
 
 /// Name of the socket in the job's directory.
 pub(super) const DOOR: &str = "drain";

@@ -12,10 +12,10 @@ use indicatif::HumanBytes;
 use super::queue::Item;
 use super::wish::{check_target, namespace, target_refused};
 use crate::placement::Space;
-use crate::record::DrainTo;
 use crate::running::Life;
 use crate::staging::{Patterns, Way, files_below, lies_in, way_to, ways_of_stages};
 use crate::{Error, Messages};
+use forebay_record::DrainTo;
 
 const SPECTRAL_LOG: &str = "spectral.log";
 

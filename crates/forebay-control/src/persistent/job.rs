@@ -16,9 +16,9 @@ use super::made::Made;
 use super::uses::Use;
 use super::withdrawn::{Removal, Withdrawn, put_back};
 use super::{NewPersistent, PersistentError, Places, Result, destroyable};
-use crate::record::{PersistentUse, Record, Recorded};
 use crate::running::Life;
 use crate::{Error, Messages, Order};
+use forebay_record::{PersistentUse, Record, Recorded};
 
 /// What a job does with a persistent allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

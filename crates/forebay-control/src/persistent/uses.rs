@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Result;
 use crate::RUN_VARIABLE;
-use crate::record::Record;
+use forebay_record::Record;
 
 /// One job's use of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use forebay_host::{files, state};
 use serde::Deserialize;
 
 use super::{job_file, retention};
-use crate::record::PROFILES;
+use forebay_record::PROFILES;
 
 /// Records that are looked at.
 const LOOKS: usize = 20;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::retention;
-use crate::record::{PROFILES, Records};
 use crate::series::{Run, What};
 use crate::{Error, JobScript, Order};
+use forebay_record::{PROFILES, Records};
 
 const FORMAT: u32 = 1;
 pub(super) const NAME: &str = "job.json";

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::error::hint_of_store;
-use crate::record;
 
 /// Why nothing can be said of a job, or it cannot be cleaned.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +18,7 @@ pub enum Error {
     Store(#[from] forebay_store::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
-    Record(#[from] record::Error),
+    Record(#[from] forebay_record::Error),
     /// The machine does not allow to enter the job's view of the file system.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use forebay_requests::Counts;
 
 use crate::Direction;
-use crate::record::{Meant, Open};
+use forebay_record::{Meant, Open};
 
 /// The number of an error, as in errno(3).
 pub(super) type Errno = i32;

@@ -15,7 +15,7 @@ use super::book::{Copy, Errno};
 use super::copy::{errno, files_of, start_workers};
 use super::{Shared, State, WORKERS_MAX, number_of};
 use crate::Direction;
-use crate::record::{Meant, Open};
+use forebay_record::{Meant, Open};
 
 /// Whoever speaks to us has his question ready.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use forebay_store::Allocation;
 
 use super::Patterns;
 use super::destination::ways_of_stages;
-use crate::record::DrainTo;
+use forebay_record::DrainTo;
 
 /// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
 pub(crate) fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {

@@ -6,7 +6,7 @@ use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned, Transfer, What, remove_parts_in};
 
 use super::Roots;
-use crate::record::{Open, open_in};
+use forebay_record::{Open, open_in};
 
 /// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
 /// its request with it, but not one whose persistent allocation is not there.

@@ -6,7 +6,7 @@ use forebay_directive::{AccessMode, Stage, is_named_by};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
-use crate::record::Record;
+use forebay_record::Record;
 
 /// The roots of the namespaces that a job stages in and out of.
 #[derive(Debug, Clone, Default)]

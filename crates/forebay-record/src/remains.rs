@@ -2,7 +2,7 @@
 
 use forebay_host::files;
 
-use super::{Phase, Place, Recorded};
+use crate::{Phase, Place, Recorded};
 
 impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?

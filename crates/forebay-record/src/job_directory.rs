@@ -7,16 +7,15 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::{clock, files};
 
-use forebay_scheduler::JobScript;
-
-use super::Error;
+use crate::Error;
 
 /// The runs that a process belongs to, between colons: their jobs' directories, which no other run has.
 /// A job within a job belongs to both.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
 /// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
-pub(crate) struct JobDirectory {
+#[derive(Debug)]
+pub struct JobDirectory {
     id: String,
     path: PathBuf,
 }
@@ -24,7 +23,10 @@ pub(crate) struct JobDirectory {
 impl JobDirectory {
     /// The id is the time in milliseconds, or the next number that is free: digits only, as
     /// Slurm's, and no id comes twice even if one job ends before the next begins.
-    pub(crate) fn make() -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// If the directory for temporary files cannot be used.
+    pub fn make() -> Result<Self, Error> {
         const TRIES: u128 = 100;
         let parent = std::env::temp_dir();
         let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
@@ -45,20 +47,28 @@ impl JobDirectory {
     }
 
     /// Makes the place of the script. A directory with nothing in it is one that was never recorded.
-    pub(crate) fn is_recorded(&self) -> forebay_host::Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn is_recorded(&self) -> forebay_host::Result<()> {
         files::make_directory(&self.path.join("script"), 0o700)
     }
 
-    pub(crate) fn id(&self) -> &str {
+    /// The id that it reserves.
+    #[must_use]
+    pub fn id(&self) -> &str {
         &self.id
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The value of [`RUN_VARIABLE`].
-    pub(crate) fn with_outer_runs(&self) -> OsString {
+    #[must_use]
+    pub fn with_outer_runs(&self) -> OsString {
         let mut runs = std::env::var_os(RUN_VARIABLE).unwrap_or_default();
         if !runs.is_empty() {
             runs.push(":");
@@ -68,18 +78,25 @@ impl JobDirectory {
     }
 
     /// Where a view is built: an empty directory.
-    pub(crate) fn scratch(&self) -> forebay_host::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn scratch(&self) -> forebay_host::Result<PathBuf> {
         let path = self.path.join("view");
         files::make_directory(&path, 0o700).map(|()| path)
     }
 
     /// Directory of the launchers.
-    pub(crate) fn launchers(&self) -> PathBuf {
+    #[must_use]
+    pub fn launchers(&self) -> PathBuf {
         self.path.join("bin")
     }
 
     /// Links to our own program, each named as a launcher; those of an earlier run stay.
-    pub(crate) fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
         let launchers = self.launchers();
         files::make_directories(&launchers, 0o700)?;
         for name in names {
@@ -92,23 +109,35 @@ impl JobDirectory {
     }
 
     /// The script as it was read, so that a change of the original does not reach a job half way.
-    pub(crate) fn add_script(&self, script: &JobScript) -> forebay_host::Result<PathBuf> {
-        let name = script.path.file_name().unwrap_or(OsStr::new("script"));
-        write_anew(&self.path.join("script").join(name), &script.text)
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn add_script(&self, script: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+        let name = script.file_name().unwrap_or(OsStr::new("script"));
+        write_anew(&self.path.join("script").join(name), text)
     }
 
     /// A file that bash reads when it starts.
-    pub(crate) fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
         write_anew(&self.path.join("bash_env"), text)
     }
 
     /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
-    pub(crate) fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
         write_anew(&self.path.join("nodes"), lines)
     }
 
     /// A job may have cleared the folder for temporary files itself.
-    pub(crate) fn remove(self) -> forebay_host::Result<()> {
+    ///
+    /// # Errors
+    /// If something in it cannot be removed.
+    pub fn remove(self) -> forebay_host::Result<()> {
         match files::remove_tree(&self.path) {
             Err(error) if error.is_not_found() => Ok(()),
             removed => removed,

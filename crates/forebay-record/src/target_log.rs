@@ -12,24 +12,28 @@ use std::sync::{Mutex, PoisonError};
 use forebay_host::files;
 use forebay_mover::remove_parts_in;
 
-use super::Recorded;
+use crate::Recorded;
 
 /// Between two paths: no path has it.
 const END: u8 = 0;
 
 /// The tag of what one thread of a drain copies.
-pub(crate) fn tag(job: &str, thread: usize) -> String {
+#[must_use]
+pub fn tag(job: &str, thread: usize) -> String {
     format!("{job}-d{thread}")
 }
 
 /// The list, while it is written.
-pub(crate) struct DrainedInto {
+#[derive(Debug)]
+pub struct DrainedInto {
     path: PathBuf,
     list: Mutex<(HashSet<PathBuf>, Option<File>)>,
 }
 
 impl DrainedInto {
-    pub(crate) fn of(recorded: &Recorded) -> Self {
+    /// That of this job.
+    #[must_use]
+    pub fn of(recorded: &Recorded) -> Self {
         Self {
             path: recorded.drained_into(),
             list: Mutex::default(),
@@ -40,7 +44,7 @@ impl DrainedInto {
     ///
     /// # Errors
     /// If that cannot be written down.
-    pub(crate) fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
+    pub fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, file) = &mut *list;
         if known.contains(directory) {
@@ -68,7 +72,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub(crate) fn remove_drained_parts(&self) -> forebay_host::Result<Vec<PathBuf>> {
+    pub fn remove_drained_parts(&self) -> forebay_host::Result<Vec<PathBuf>> {
         let mut unlisted = Vec::new();
         let list = match files::read_bytes(&self.drained_into()) {
             Err(error) if error.is_not_found() => return Ok(unlisted),

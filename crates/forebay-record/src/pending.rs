@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::{files, machine};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
-use super::Error;
+use crate::Error;
 
 /// Beside the namespaces of an allocation.
 pub(crate) const NAME: &str = "requests.sqlite";
@@ -30,28 +30,40 @@ const SCHEMA: &str = "
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub struct Open {
     /// In the burst buffer.
-    pub(crate) inner: PathBuf,
+    pub inner: PathBuf,
     /// On the file system.
-    pub(crate) outer: PathBuf,
-    pub(crate) is_directory: bool,
+    pub outer: PathBuf,
+    /// A directory with all that is in it.
+    pub is_directory: bool,
     /// What below it is not to be staged with it.
-    pub(crate) left_out: BTreeSet<PathBuf>,
+    pub left_out: BTreeSet<PathBuf>,
 }
 
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Meant {
+pub enum Meant {
     /// What was asked for under this name.
-    Whole { inner: PathBuf, is_directory: bool },
+    Whole {
+        /// In the burst buffer.
+        inner: PathBuf,
+        /// A directory with all that is in it.
+        is_directory: bool,
+    },
     /// A part of the directory `tree` that was asked for.
-    Part { tree: PathBuf, inner: PathBuf },
+    Part {
+        /// The directory.
+        tree: PathBuf,
+        /// The part, in the burst buffer.
+        inner: PathBuf,
+    },
 }
 
 impl Meant {
     /// Under which it was asked for.
-    pub(crate) fn name(&self) -> &Path {
+    #[must_use]
+    pub fn name(&self) -> &Path {
         match self {
             Self::Whole { inner, .. } => inner,
             Self::Part { tree, .. } => tree,
@@ -61,14 +73,15 @@ impl Meant {
 
 /// All of one job. Made when the first one comes.
 #[derive(Debug)]
-pub(crate) struct OpenRequests {
+pub struct OpenRequests {
     path: PathBuf,
     connection: Option<Connection>,
 }
 
 impl OpenRequests {
     /// Beside the namespaces of the allocation at `root`.
-    pub(crate) fn beside(root: &Path) -> Self {
+    #[must_use]
+    pub fn beside(root: &Path) -> Self {
         Self {
             path: root.join(NAME),
             connection: None,
@@ -79,7 +92,7 @@ impl OpenRequests {
     ///
     /// # Errors
     /// One with the number that the program is told.
-    pub(crate) fn add(&mut self, requests: impl Iterator<Item = Open>) -> io::Result<()> {
+    pub fn add(&mut self, requests: impl Iterator<Item = Open>) -> io::Result<()> {
         let mut requests = requests.peekable();
         if requests.peek().is_none() {
             return Ok(());
@@ -110,7 +123,10 @@ impl OpenRequests {
     }
 
     /// It is wanted no more: all of it, or as part of its directory.
-    pub(crate) fn leave_out(&mut self, meant: &Meant) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// One with the number that the program is told.
+    pub fn leave_out(&mut self, meant: &Meant) -> io::Result<()> {
         let (tree, inner) = match meant {
             Meant::Whole {
                 inner,
@@ -127,7 +143,10 @@ impl OpenRequests {
     }
 
     /// It has arrived, or is wanted no more.
-    pub(crate) fn remove(&mut self, inner: &Path, is_directory: bool) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// One with the number that the program is told.
+    pub fn remove(&mut self, inner: &Path, is_directory: bool) -> io::Result<()> {
         let Some(connection) = &self.connection else {
             return Ok(());
         };
@@ -166,13 +185,14 @@ impl OpenRequests {
 ///
 /// # Errors
 /// If it is damaged.
-pub(crate) fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
+pub fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
     let path = root.join(NAME);
     read_open(&path).map_err(|error| Error::Requests { path, error })
 }
 
 /// Is something open in the allocation at `root`? Yes, if nobody can tell.
-pub(crate) fn are_open_in(root: &Path) -> bool {
+#[must_use]
+pub fn are_open_in(root: &Path) -> bool {
     open_in(root).map_or(true, |open| !open.is_empty())
 }
 
@@ -204,7 +224,7 @@ pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<Open>> {
 ///
 /// # Errors
 /// If that cannot be written down.
-pub(crate) fn none_is_open(root: &Path) -> Result<(), Error> {
+pub fn none_is_open(root: &Path) -> Result<(), Error> {
     let path = root.join(NAME);
     if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
         return Ok(());

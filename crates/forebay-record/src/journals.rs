@@ -4,17 +4,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use forebay_directive::Direction;
 use forebay_host::files;
 use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 
-use super::pending::{NAME as REQUESTS, Open, open_in, read_open};
-use super::{Error, Recorded};
-use crate::Direction;
+use crate::pending::{NAME as REQUESTS, Open, open_in, read_open};
+use crate::{Error, Recorded};
 
 /// Name of the journal of a stage-in, in the job's directory.
-pub(crate) const STAGE_IN: &str = "stage-in.journal";
+pub const STAGE_IN: &str = "stage-in.journal";
 /// Name of the journal of a stage-out in the allocation, if the state directory takes none.
-pub(crate) const STAGE_OUT: &str = "stage-out.journal";
+pub const STAGE_OUT: &str = "stage-out.journal";
 
 impl Recorded {
     /// How far its stage-out has come, and at most so many failures; none if none was begun.
@@ -41,7 +41,10 @@ impl Recorded {
     }
 
     /// Removes files that a stage-in has left half done.
-    pub(crate) fn stage_in_half_done(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If one cannot be removed, or the journal cannot be read.
+    pub fn stage_in_half_done(&self) -> Result<(), Error> {
         if let Some(journal) = self.begun_in()? {
             journal.remove_parts(&self.record.id)?;
         }
@@ -56,7 +59,10 @@ impl Recorded {
 
     /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
     /// took none, or beside the record. From outside of the view.
-    pub(crate) fn begun_out(&self) -> Result<Option<Journal>, Error> {
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn begun_out(&self) -> Result<Option<Journal>, Error> {
         let place = self.record.place.as_ref();
         let inside = place.map(|place| self.record.reachable_root(&place.root));
         let inside = inside.map(|root| root.join(STAGE_OUT));
@@ -74,7 +80,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If the list is damaged.
-    pub(crate) fn open_requests(&self) -> Result<Vec<Open>, Error> {
+    pub fn open_requests(&self) -> Result<Vec<Open>, Error> {
         let Some(root) = self.data() else {
             return Ok(Vec::new());
         };

@@ -13,27 +13,10 @@ use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
-mod error;
-mod job_directory;
-mod journals;
-mod pending;
-mod remains;
-mod remove;
-mod staging;
-mod target_log;
-mod unsaved;
-
-pub use error::Error;
-pub(crate) use job_directory::JobDirectory;
-pub use job_directory::RUN_VARIABLE;
-pub(crate) use journals::{STAGE_IN, STAGE_OUT};
-pub(crate) use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
-pub use staging::{DrainTo, StagingWish};
-pub(crate) use target_log::{DrainedInto, tag};
-pub use unsaved::NotSafe;
+use crate::{DrainTo, Error, StagingWish};
 
 /// Where records of I/O lie, below a state directory (docs/profiles.md).
-pub(crate) const PROFILES: &str = "profiles";
+pub const PROFILES: &str = "profiles";
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,21 +103,28 @@ pub struct Recorded {
 }
 
 /// A change of a record that is still to take its place.
-pub(crate) struct Prepared {
+#[derive(Debug)]
+pub struct Prepared {
     fresh: PathBuf,
     path: PathBuf,
 }
 
 impl Prepared {
     /// It does as this process begins.
-    pub(crate) fn takes_its_place_in(&self, process: &mut Command) -> forebay_host::Result<()> {
+    ///
+    /// # Errors
+    /// If its name cannot be given to the process.
+    pub fn takes_its_place_in(&self, process: &mut Command) -> forebay_host::Result<()> {
         process::renames_first(process, &self.fresh, &self.path)
     }
 }
 
 impl Record {
     /// The record of a job that begins now in this process.
-    pub(crate) fn new(id: &str, script: &Path, job_directory: &Path) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn new(id: &str, script: &Path, job_directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             id: id.to_owned(),
             script: script.to_string_lossy().into_owned(),
@@ -156,7 +146,10 @@ impl Record {
 
     /// Puts it on disk, in the first state directory that takes it. There the record of its I/O will
     /// lie, if there is to be one.
-    pub(crate) fn keep(self, is_profiled: bool) -> Result<Recorded, Error> {
+    ///
+    /// # Errors
+    /// If no state directory takes it.
+    pub fn keep(self, is_profiled: bool) -> Result<Recorded, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
             match directory.and_then(|directory| self.clone().keep_in(&directory, is_profiled)) {
@@ -183,18 +176,19 @@ impl Record {
 
 impl Record {
     /// Is anything to be staged out of the allocation?
-    pub(crate) fn stages_out(&self) -> bool {
+    #[must_use]
+    pub fn stages_out(&self) -> bool {
         !(self.stage_out.is_empty() && self.drain_to.is_empty())
     }
 
     /// All that was to be staged out has arrived.
-    pub(crate) fn is_drained(&mut self) {
+    pub fn is_drained(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
     }
 
     /// From here on there is nothing in the allocation that is wanted.
-    pub(crate) fn is_removed(&mut self) {
+    pub fn is_removed(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
         self.phase = Phase::Removing;
@@ -240,13 +234,19 @@ impl Recorded {
     }
 
     /// Changes what is written down.
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
         Ok(self.write()?)
     }
 
     /// The same, but on disk it is so only once a process begins that is given the result.
-    pub(crate) fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
         let here = machine::current_directory()?; // the script may work elsewhere
@@ -260,7 +260,10 @@ impl Recorded {
     }
 
     /// Has no other job whose record lies in the same directory this id?
-    pub(crate) fn is_alone(&self) -> forebay_host::Result<bool> {
+    ///
+    /// # Errors
+    /// If the state directory cannot be listed.
+    pub fn is_alone(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let begin = format!("{}-", self.record.id);
         let names = files::names_in(directory)?;
@@ -272,19 +275,26 @@ impl Recorded {
     }
 
     /// Where it is written.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Keeps other processes from cleaning the same job, as long as the result lives; where the
     /// file system has no locks, it does not.
-    pub(crate) fn lock(&self) -> Result<std::fs::File, Error> {
+    ///
+    /// # Errors
+    /// If another process cleans the job, or the record is not there.
+    pub fn lock(&self) -> Result<std::fs::File, Error> {
         let locked = files::lock(&self.path)?;
         locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
     }
 
     /// Reads it again. Was it changed?
-    pub(crate) fn reread(&mut self) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn reread(&mut self) -> Result<bool, Error> {
         let record: Record = files::read_json(&self.path)?;
         let changed = record != self.record;
         self.record = record;
@@ -293,11 +303,12 @@ impl Recorded {
 
     /// The journal of the stage-out. It lies beside the record: it takes no room in the allocation, which
     /// may be full, and can be read without entering the job's view.
-    pub(crate) fn journal(&self) -> PathBuf {
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
         self.path.with_extension(JOURNAL)
     }
 
-    fn fresh(&self) -> PathBuf {
+    pub(crate) fn fresh(&self) -> PathBuf {
         self.path.with_extension(FRESH)
     }
 
@@ -366,7 +377,10 @@ pub fn records() -> Result<Records, Error> {
 }
 
 /// Bytes of memory that other jobs' allocations may still take.
-pub(crate) fn promised_bytes() -> Result<u64, Error> {
+///
+/// # Errors
+/// If a state directory cannot be listed.
+pub fn promised_bytes() -> Result<u64, Error> {
     let records = records()?;
     let promised = records.found.iter().filter_map(|job| {
         let place = job.record.place.as_ref().filter(|place| place.mounted)?;

@@ -8,7 +8,7 @@ use forebay_host::files;
 use forebay_mover::{Journal, Missing};
 use serde::Serialize;
 
-use super::{Error, Recorded};
+use crate::{Error, Recorded};
 
 /// Files named in a message; the list has all.
 const NAMED: usize = 10;
@@ -45,7 +45,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If the journal cannot be read. If the list cannot be written what is missing is counted all the same.
-    pub(crate) fn list_not_safe(
+    pub fn list_not_safe(
         &self,
         journal: &Journal,
         root: Option<&Path>,

@@ -3,7 +3,7 @@
 use forebay_host::files;
 use forebay_mover::Journal;
 
-use super::{Error, Recorded};
+use crate::{Error, Recorded};
 
 impl Recorded {
     /// Takes it off the disk: nothing of the job is left.

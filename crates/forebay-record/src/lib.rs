@@ -1,0 +1,26 @@
+//! What is on disk about a job beside its data, and what can be read from it: its record, its own directory, the
+//! journals of its staging, its lists. Assumes nothing of who asks: the job's own process, or one that comes after
+//! it was killed. Never copies or removes data of the job.
+
+mod error;
+mod job_directory;
+mod journals;
+mod pending;
+mod record;
+mod remains;
+mod remove;
+mod staging;
+mod target_log;
+mod unsaved;
+
+pub use error::Error;
+pub use job_directory::{JobDirectory, RUN_VARIABLE};
+pub use journals::{STAGE_IN, STAGE_OUT};
+pub use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
+pub use record::{
+    PROFILES, PersistentUse, Phase, Place, Prepared, Record, Recorded, Records, promised_bytes,
+    records,
+};
+pub use staging::{DrainTo, StagingWish};
+pub use target_log::{DrainedInto, tag};
+pub use unsaved::NotSafe;
