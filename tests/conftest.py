@@ -15,6 +15,21 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
+# Fixtures that are expensive to make: one worker runs all tests of a module that has them.
+OF_A_MODULE = {"browser", "ran", "recorded_runs", "statistics", "btio"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        names = set(item.fixturenames)
+        if "cluster" in names:
+            item.add_marker(pytest.mark.xdist_group("slurm"))
+        elif OF_A_MODULE & names:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        if "tuned" in names:
+            item.add_marker(pytest.mark.alone)
+
+
 @pytest.fixture(scope="session")
 def build() -> pathlib.Path:
     """The folder that `make build` filled."""

@@ -1,9 +1,11 @@
 """Programs under libforebay_mpi.so, with one of the two MPIs of Debian."""
 
+import fcntl
 import json
 import os
 import pathlib
 import subprocess
+import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS = PROJECT / "tests" / "mpi" / "programs"
@@ -52,11 +54,11 @@ class Mpi:
     It is Debian's, or that of a virtual environment into which a wheel has brought it.
     """
 
-    def __init__(self, family: str, build: pathlib.Path, scratch: pathlib.Path, wheel: pathlib.Path | None = None):
+    def __init__(self, family: str, build: pathlib.Path, wheel: pathlib.Path | None = None):
         self.family = family
         self.library = build / "lib" / "forebay" / family / "libforebay_mpi.so"
         assert self.library.exists(), f"{self.library} is missing: make -C mpi BUILD={build}"
-        self.scratch = scratch
+        self.programs = build / "tests" / "mpi"
         self.wheel = wheel
 
     def command(self, name: str) -> str:
@@ -64,14 +66,18 @@ class Mpi:
         return str(self.wheel / "bin" / name) if self.wheel else f"{name}.{self.family}"
 
     def compiled(self, name: str, *sources: object, compiler: str | None = None) -> pathlib.Path:
-        """A C or Fortran program, compiled once per test session; by mpicc or mpif90 unless told otherwise."""
-        program = self.scratch / f"{name}.{self.family}{'.wheel' if self.wheel else ''}"
-        if not program.exists():
-            fortran = any(str(source).endswith(".F90") for source in sources)
-            compiler = compiler or ("mpif90" if fortran else "mpicc")
-            words = [self.command(compiler), "-O1", "-pthread", *map(str, sources), "-o", str(program)]
-            done = subprocess.run(words, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
+        """A C or Fortran program, compiled once for all workers; by mpicc or mpif90 unless another is given."""
+        program = self.programs / f"{name}.{self.family}{'.wheel' if self.wheel else ''}"
+        files = [source for source in sources if isinstance(source, pathlib.Path)]
+        self.programs.mkdir(parents=True, exist_ok=True)
+        with open(f"{program}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not is_newer(program, {file for source in files for file in source.parent.iterdir()}):
+                fortran = any(source.suffix == ".F90" for source in files)
+                compiler = compiler or ("mpif90" if fortran else "mpicc")
+                words = [self.command(compiler), "-O1", "-pthread", *map(str, sources), "-o", str(program)]
+                done = subprocess.run(words, capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
         return program
 
     def observed(self) -> pathlib.Path:
@@ -103,11 +109,15 @@ class Mpi:
 
     def report(self, ranks: int, *command: object, **environment: object):
         """The JSON of a run that must have succeeded, and the run; `environment` as for run()."""
-        path = self.scratch / f"report.{self.family}.json"
-        path.unlink(missing_ok=True)
-        run = self.run(ranks, *command, FOREBAY_MPI_STATS=path, **environment)
-        assert run.returncode == 0, run.stderr
-        return json.loads(path.read_text()), run
+        with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:
+            path = pathlib.Path(scratch) / "report.json"
+            run = self.run(ranks, *command, FOREBAY_MPI_STATS=path, **environment)
+            assert run.returncode == 0, run.stderr
+            return json.loads(path.read_text()), run
+
+
+def is_newer(program: pathlib.Path, files) -> bool:
+    return program.exists() and program.stat().st_mtime >= max(file.stat().st_mtime for file in files)
 
 
 def other_library(mpi: Mpi) -> pathlib.Path:

@@ -2,16 +2,13 @@
 
 import pytest
 
-from asking import Asking, compiled
+from asking import Asking
 
 
-@pytest.fixture(scope="session")
-def programs(build, tmp_path_factory):
-    """A folder with the programs."""
-    folder = tmp_path_factory.mktemp("programs")
-    for name in ("ask", "checkpoints", "together", "contend", "arguments"):
-        compiled(build, folder / name, f"{name}.c", "cc", "-std=c99", "-D_XOPEN_SOURCE=700")
-    return folder
+@pytest.fixture
+def programs(build):
+    """The folder of the C programs, which `make test-programs` fills."""
+    return build / "tests" / "capi"
 
 
 @pytest.fixture

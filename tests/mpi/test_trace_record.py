@@ -114,9 +114,9 @@ def test_spawned_processes_have_a_trace_of_their_own(openmpi, tmp_path):
     "case",
     ["types", "addresses", "communicators", "split", "two_handles", "nonblocking"],
 )
-def test_a_trace_of_one_mpi_is_issued_by_the_other(mpi, build, compiled, tmp_path, case):
+def test_a_trace_of_one_mpi_is_issued_by_the_other(mpi, build, tmp_path, case):
     """What the program asks for is the same. How the MPIs make it system calls is their own."""
-    other = Mpi({"openmpi": "mpich", "mpich": "openmpi"}[mpi.family], build, compiled)
+    other = Mpi({"openmpi": "mpich", "mpich": "openmpi"}[mpi.family], build)
     trace, new = tmp_path / "trace", tmp_path / "new"
     before, _ = mpi.report(4, program(mpi), case, tmp_path / "f", FOREBAY_MPI_TRACE=trace)
     after, summary, _ = replayed(other, 4, trace, "--directory", new)

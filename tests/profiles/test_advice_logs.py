@@ -112,7 +112,7 @@ def test_wrf_chem_second_round_goes_on_with_wrfbdy_alone(tmp_path):
 def btio(build, tmp_path_factory):
     """Runs BTIO's pattern on 4 ranks through ROMIO with the hints, and returns its profile."""
     scratch = tmp_path_factory.mktemp("btio")
-    mpi = Mpi("openmpi", build, scratch)
+    mpi = Mpi("openmpi", build)
     (scratch / "out").mkdir()
     (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
 

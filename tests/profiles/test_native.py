@@ -16,7 +16,7 @@ from forebay.profiles.errors import ProfileError
 def statistics(build, tmp_path_factory):
     """What the library says of BTIO's pattern on 4 ranks: JSON, and what it printed."""
     scratch = tmp_path_factory.mktemp("statistics")
-    mpi = mpijob.Mpi("openmpi", build, scratch)
+    mpi = mpijob.Mpi("openmpi", build)
     (scratch / "out").mkdir()
     (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
     path = scratch / "stats.json"
@@ -49,7 +49,7 @@ def test_statistics_of_the_library(statistics):
 
 
 def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
-    mpi = mpijob.Mpi("openmpi", build, tmp_path)
+    mpi = mpijob.Mpi("openmpi", build)
     told, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "f")
     path = tmp_path / "report.json"
     path.write_text(json.dumps(told))

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import time
 
 import cgroup
@@ -156,12 +157,13 @@ def test_a_job_of_our_own_is_not_taken_for_one_of_slurm(doctor, job):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
-def test_an_ordinary_user_is_told_what_holds_for_him(doctor, tmp_path):
+def test_an_ordinary_user_is_told_what_holds_for_him(doctor):
     # The build may lie where only its owner may look.
-    for directory in ("bin", "lib/forebay"):
-        shutil.copytree(doctor.program.parents[1] / directory, pathlib.Path("/tmp") / tmp_path.name / directory)
-    copy = pathlib.Path("/tmp") / tmp_path.name
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    copy.chmod(0o755)
     try:
+        for directory in ("bin", "lib/forebay"):
+            shutil.copytree(doctor.program.parents[1] / directory, copy / directory)
         found = Doctor(copy / "bin" / "forebay").findings(user=65534, group=65534, extra_groups=[], cwd="/")
     finally:
         shutil.rmtree(copy)

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -138,7 +139,7 @@ def twice(process, reached):
 def test_an_ordinary_user_below_a_folder_he_cannot_list(build, tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
-    top = pathlib.Path("/tmp") / f"forebay-test-{os.getpid()}"
+    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
     home, store = top / "ada", top / "store"
     for directory in (home, store):
         directory.mkdir(parents=True)
@@ -191,7 +192,8 @@ def test_a_closed_terminal_does_not_lose_the_data(job):
 def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root can make a program that runs as another user")
-    top = pathlib.Path("/tmp") / f"forebay-test-foreign-{os.getpid()}"
+    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    top.chmod(0o755)
     home, store = top / "ada", top / "store"
     for directory in (home, store):
         directory.mkdir(parents=True)

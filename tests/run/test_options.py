@@ -1,12 +1,13 @@
 """The options of `forebay run`, and what the script says in their place."""
 
 import json
-import os
 import pathlib
+import subprocess
 
 import pytest
 
 from job import DW
+from kernel import with_small_disk
 from views import anyone, make  # noqa: F401 (a fixture)
 
 STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
@@ -25,7 +26,7 @@ def everything(top):
 def test_a_dry_run_says_what_would_happen_and_makes_nothing(job):
     make(job, job.directory / "in", a="x" * 1000, b="y")
     job.script("touch started", "#SBATCH -t 10", DW, STAGE_IN, STAGE_OUT)
-    before, shared = everything(job.directory.parent), set(os.listdir("/dev/shm"))
+    before = everything(job.directory.parent)
     done = job.run("--dry-run")
     assert done.returncode == 0, done.stderr
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
@@ -41,7 +42,10 @@ def test_a_dry_run_says_what_would_happen_and_makes_nothing(job):
     job.in_memory("--store", "memory")
     assert "64.00 MiB in memory (64.00 MiB asked; a hard limit)" in job.run("--dry-run").stdout
     assert everything(job.directory.parent) == before
-    assert not {name for name in set(os.listdir("/dev/shm")) - shared if name.startswith(f"forebay-{os.getuid()}-")}
+    listing = '"$0" run --store /dev/shm --dry-run job.sh > /dev/null && ls -A /dev/shm'
+    words = [*with_small_disk("/dev/shm", "128m"), "sh", "-c", listing, job.forebay]
+    shared = subprocess.run(words, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert (shared.returncode, shared.stdout) == (0, ""), shared.stderr
 
 
 def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):

@@ -26,14 +26,9 @@ DAY_S = 86400
 ONLY_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be both")
 
 
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
-    return tmp_path_factory.mktemp("mpi")
-
-
 @pytest.fixture(params=["openmpi", "mpich"])
-def mpi(request, build, compiled):
-    return Mpi(request.param, build, compiled)
+def mpi(request, build):
+    return Mpi(request.param, build)
 
 
 @pytest.fixture
@@ -84,9 +79,9 @@ def test_the_programs_of_a_job_are_recorded_each_by_itself(with_mpi, mpi):
     job.leaves_nothing()
 
 
-def test_a_script_may_use_both_families_of_mpi(job, build, compiled):
+def test_a_script_may_use_both_families_of_mpi(job, build):
     for family in ("openmpi", "mpich"):
-        shutil.copy(Mpi(family, build, compiled).observed(), job.directory / family)
+        shutil.copy(Mpi(family, build).observed(), job.directory / family)
     job.script('srun -n 2 ./openmpi independent "$PWD/f" && mpiexec.mpich -n 1 ./mpich independent "$PWD/f"')
     done = job.run()
     assert done.returncode == 0, done.stderr
@@ -305,12 +300,12 @@ def test_a_state_directory_that_fills_while_the_job_runs_is_said_once(small):
 
 @ONLY_ROOT
 @pytest.mark.parametrize("store", ["memory", "directory"])
-def test_an_ordinary_users_job_in_a_view_is_recorded(build, compiled, store):
+def test_an_ordinary_users_job_in_a_view_is_recorded(build, store):
     with reachable(build) as job:
         installed(build, job)
         job.as_nobody()
         job.in_memory(*([] if store == "memory" else job.where), "--map", f"/gpfs-of-tests={job.directory}")
-        shutil.copy(Mpi("openmpi", build, compiled).btio(), job.directory / "btio")
+        shutil.copy(Mpi("openmpi", build).btio(), job.directory / "btio")
         write_deck(job.directory, dumps=DUMPS, grid=GRID)
         os.chown(job.directory / "out", 65534, 65534)
         job.script("cd /gpfs-of-tests && srun -n 4 ./btio inputbt.data", DW)

@@ -22,7 +22,7 @@ COUNTING = "trap 'echo INT >> got' INT; trap 'echo TERM >> got' TERM; trap 'echo
 
 @pytest.fixture(params=["openmpi", "mpich"])
 def mpi(request, build, tmp_path):
-    return Mpi(request.param, build, tmp_path)
+    return Mpi(request.param, build)
 
 
 def profile(job, *words, **environment):

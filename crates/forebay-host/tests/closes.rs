@@ -6,9 +6,9 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forebay_host::closes::{Closes, Told};
+use tempfile::TempDir;
 
 /// Names and versions of all that was closed by now.
 fn told(closes: &mut Closes, top: &Path) -> Vec<(String, u64)> {
@@ -26,26 +26,8 @@ fn told(closes: &mut Closes, top: &Path) -> Vec<(String, u64)> {
     }
 }
 
-/// One test at a time: a child that another one starts holds all our files open until it is its own program.
-static ALONE: Mutex<()> = Mutex::new(());
-
-struct Top {
-    directory: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
-
-impl Top {
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-}
-
-fn watched() -> (Top, Closes) {
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let top = Top {
-        directory: tempfile::tempdir().expect("tempdir"),
-        _alone: alone,
-    };
+fn watched() -> (TempDir, Closes) {
+    let top = tempfile::tempdir().expect("tempdir");
     fs::write(top.path().join("before"), "known").expect("write");
     let closes = Closes::watch(&[top.path()]).expect("watch");
     (top, closes)

@@ -24,11 +24,6 @@ def log(tmp_path):
     return copy
 
 
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
-    return tmp_path_factory.mktemp("darshan")
-
-
 @pytest.fixture
-def openmpi(build, compiled):
-    return Mpi("openmpi", build, compiled)
+def openmpi(build):
+    return Mpi("openmpi", build)

@@ -1,9 +1,8 @@
 //! One emulated file system for one test.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use tempfile::TempDir;
@@ -126,72 +125,34 @@ fn python() -> &'static str {
     })
 }
 
-/// The library, built if need be into the folder this test was built into.
-pub fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let this = std::env::current_exe().unwrap();
-        let profile = this.ancestors().nth(2).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--quiet",
-            "-p",
-            "forebay-pfsmodel-preload",
-            "--target-dir",
-        ]);
-        build
-            .arg(profile.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        succeed(&mut build);
-        profile.join("libforebay_pfsmodel_preload.so")
-    })
+/// A file of the build folder, which `make build test-programs` fills.
+fn built(name: &str) -> PathBuf {
+    let build = std::env::var_os("FOREBAY_BUILD").expect("FOREBAY_BUILD; `make test` sets it");
+    let path = Path::new(&build).join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: make build test-programs",
+        path.display()
+    );
+    path
 }
 
-/// A C program of this folder, compiled once; the lock also keeps others waiting for the compiler.
-pub fn program(name: &'static str) -> PathBuf {
-    static COMPILED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let mut compiled = COMPILED.lock().unwrap();
-    if compiled.insert(name) {
-        compile(name, &path);
-    }
-    path
+/// The library under test.
+pub fn library() -> PathBuf {
+    built("lib/forebay/libforebay_pfsmodel_preload.so")
+}
+
+/// A C program of this folder.
+pub fn program(name: &str) -> PathBuf {
+    built(&format!("tests/preload/{name}"))
 }
 
 /// `errno.c` without dynamic loader.
 pub fn static_program() -> PathBuf {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("static");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload/errno.c");
-    succeed(
-        Command::new("cc")
-            .args(["-static", "-Wno-unused-result", "-o"])
-            .arg(&program)
-            .arg(source),
-    );
-    program
+    program("static")
 }
 
 /// Another preload library than ours.
 pub fn other_library() -> PathBuf {
     program("other")
-}
-
-fn compile(name: &str, program: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/preload")
-        .join(name)
-        .with_extension("c");
-    let mut compiler = Command::new("cc");
-    compiler
-        .args(["-O2", "-Wno-unused-result", "-o"])
-        .arg(program)
-        .arg(source);
-    if name == "other" {
-        compiler.args(["-shared", "-fPIC"]);
-    }
-    succeed(&mut compiler);
 }
