@@ -20,8 +20,8 @@ use serde::Serialize;
 
 use crate::drain::Drain;
 use crate::execution::JOB_GRACE;
-use crate::staging::StageOut;
 use crate::{Messages, Staged};
+use forebay_staging::StageOut;
 
 use policy::{Action, Said, Situation, Terms, decide};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::{Origin, Place};
+use forebay_directive::Place;
 use forebay_mover::Failure;
 use indicatif::HumanBytes;
 
@@ -44,7 +44,7 @@ pub enum Error {
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
     /// A stage-out would go into what is removed after it.
-    #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), line(place))]
+    #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), place.on_line())]
     StageOutInside {
         /// The script.
         script: PathBuf,
@@ -55,18 +55,9 @@ pub enum Error {
         /// As the directive says.
         destination: String,
     },
-    /// A stage-in names a source that cannot be staged.
-    #[error("{}: {}: {command}: {message}", script.display(), line(place))]
-    StageInSource {
-        /// The script.
-        script: PathBuf,
-        /// The directive.
-        place: Place,
-        /// Its word.
-        command: &'static str,
-        /// What is wrong with the source.
-        message: String,
-    },
+    /// A stage-in cannot be planned.
+    #[error(transparent)]
+    StageInPlan(#[from] forebay_staging::Error),
     /// What is to be staged in is larger than the allocation.
     #[error("stage-in needs {}, the allocation in {store} has {}", HumanBytes(*needed_bytes), HumanBytes(*capacity_bytes))]
     DoesNotFit {
@@ -138,7 +129,7 @@ pub enum Error {
         kept: Option<PathBuf>,
     },
     /// What the script wants with a persistent allocation.
-    #[error("{}: {}: {error}", script.display(), line(place))]
+    #[error("{}: {}: {error}", script.display(), place.on_line())]
     PersistentOfJob {
         /// The script.
         script: PathBuf,
@@ -180,15 +171,6 @@ pub enum Error {
     Stopped,
 }
 
-/// Where a directive stands.
-fn line(place: &Place) -> String {
-    let text = match place.origin {
-        Origin::Option => "--bb, ",
-        Origin::Script | Origin::List => "",
-    };
-    format!("{text}line {}", place.line)
-}
-
 impl Error {
     /// Exit code of `forebay run` for it.
     #[must_use]
@@ -217,9 +199,6 @@ impl Error {
             Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
             Self::Host(error) => return error.hint().map(str::to_owned),
             Self::Script(error) => return error.hint().map(str::to_owned),
-            Self::StageInSource { .. } => {
-                "the job was not started; correct the source= of that line"
-            }
             Self::DoesNotFit { .. } => {
                 "ask for more with capacity=, choose a larger store with --store DIR, or stage less"
             }
@@ -245,6 +224,7 @@ impl Error {
             }
             Self::Store(error) => return Some(hint_of_store(error)),
             Self::Staging(error) => return error.hint(),
+            Self::StageInPlan(error) => return error.hint(),
             Self::Record(error) => return error.hint(),
             Self::PersistentOfJob { error, .. } => return error.hint(),
             Self::Persistent(error) => return error.hint(),

@@ -20,7 +20,6 @@ pub mod recovery;
 mod requests;
 mod running;
 mod series;
-mod staging;
 
 pub use command::{Command, Profiled};
 pub use deadline::{DeadlineAccount, DeadlineWishes, Measured, SignalBefore, parse_signal};
@@ -43,6 +42,7 @@ pub use forebay_scheduler::{
     Header, JOB_ID_VARIABLE, JobScript, SHIMS_VARIABLE, Scheduler, TASKS_VARIABLE,
     in_a_schedulers_job, parse_time,
 };
+pub use forebay_staging::{Patterns, Staged, StagingProgress, expanded_out};
 pub use launcher::Flavour;
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
@@ -59,4 +59,3 @@ pub use profile::{
 pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;
 pub use series::{Ran, Ready, Requester, Run, What};
-pub use staging::{Patterns, Staged, StagingProgress, expanded_out};

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Naming, Origin, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
-use forebay_mover::Journal;
+use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
 use crate::drain::not_in_burst_buffer;
 use crate::persistent::plans;
 use crate::placement::Map;
 use crate::running::FAILURES_MAX;
-use crate::staging::{Roots, plan_in};
 use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
+use forebay_staging::{Roots, plan_in};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
@@ -122,10 +122,7 @@ impl Order<'_> {
                 .collect(),
         };
         let plan_of = |stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
-            let journal = Journal::in_memory()?;
-            let (script, maps) = (&self.script.path, wishes.maps);
-            plan_in(&journal, stages, &roots, script, maps, &|_| true, is_wanted)?;
-            Ok::<_, Error>((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
+            self.plan_of(stages, &roots, wishes.maps, is_wanted)
         };
         let (_, failures) = plan_of(&request.stage_in, &|_| true)?;
         if let Some(chosen) = &chosen {
@@ -172,6 +169,21 @@ impl Order<'_> {
 }
 
 impl Order<'_> {
+    /// How much a stage-in would copy, and what of it would fail.
+    fn plan_of(
+        &self,
+        stages: &[Stage],
+        roots: &Roots,
+        maps: &[Map],
+        is_wanted: &(dyn Fn(&Path) -> bool + Sync),
+    ) -> Result<(Number, Vec<Failure>), Error> {
+        let (journal, script) = (Journal::in_memory()?, &self.script.path);
+        let behind = |path: &Path| Map::behind(maps, path);
+        let go_on = &|_| true;
+        plan_in(&journal, stages, roots, script, &behind, go_on, is_wanted)?;
+        Ok((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
+    }
+
     /// The directory in which the script would run must be there, or be made for it.
     fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
         let maps = self.wishes.maps;
@@ -218,7 +230,7 @@ impl Order<'_> {
 }
 
 fn planned_drain(wish: &DrainWish) -> PlannedDrain {
-    let patterns = wish.patterns.0.iter();
+    let patterns = wish.patterns.all().iter();
     PlannedDrain {
         patterns: patterns.map(|one| one.as_str().to_owned()).collect(),
         rate_bytes_per_s: wish.rate_bytes_per_s,

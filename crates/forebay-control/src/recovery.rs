@@ -13,9 +13,9 @@ use forebay_store::Allocation;
 
 use crate::persistent::{asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
-use crate::staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 use crate::{Direction, RUN_VARIABLE};
 use forebay_record::{Phase, Place, Record, Recorded, Records, StagingWish, open_in};
+use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 
 pub use error::Error;
 

@@ -19,9 +19,9 @@ use crate::persistent::Persistents;
 use crate::placement::Space;
 use crate::profile::Profile;
 use crate::requests::Requests;
-use crate::staging::{Roots, StageOut, Staging, lies_in, plan_in};
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
+use forebay_staging::{Roots, StageOut, Staging, lies_in, plan_in};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
@@ -407,17 +407,26 @@ impl Running<'_> {
         let stops = self.events.stops();
         let go_on = |_| stops.count() == 0;
         let stopped = |error| match error {
-            Error::Staging(forebay_mover::Error::PlanInterrupted(_)) if !go_on(0) => Error::Stopped,
-            error => error,
+            forebay_staging::Error::Mover(forebay_mover::Error::PlanInterrupted(_))
+                if !go_on(0) =>
+            {
+                Error::Stopped
+            }
+            error => error.into(),
         };
-        plan_in(&journal, stages, &roots, script, &[], &go_on, &is_wanted).map_err(stopped)?;
+        let as_named = &Path::to_owned;
+        plan_in(
+            &journal, stages, &roots, script, as_named, &go_on, &is_wanted,
+        )
+        .map_err(stopped)?;
         if let Some(space) = self.space {
             let mut own = journal.counts()?;
             if self.persistents.are_used() {
                 let root = space.allocation.root();
                 let is_own = |target: &Path| target.starts_with(root) && is_wanted(target);
                 let alone = Journal::in_memory()?;
-                plan_in(&alone, stages, &roots, script, &[], &go_on, &is_own).map_err(stopped)?;
+                plan_in(&alone, stages, &roots, script, as_named, &go_on, &is_own)
+                    .map_err(stopped)?;
                 own = alone.counts()?;
             }
             space.used.must_hold(own.open().bytes)?;

@@ -17,9 +17,9 @@ use crate::order::Output;
 use crate::outcome::StoreUsed;
 use crate::profile::{Profile, Recording};
 use crate::running::Running;
-use crate::staging::Staged;
 use crate::{Error, JobScript, Outcome};
 use forebay_record::Recorded;
+use forebay_staging::Staged;
 
 /// Who says what a series is to run.
 pub trait Requester {

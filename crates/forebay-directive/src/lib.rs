@@ -62,6 +62,18 @@ pub struct Place {
     pub column: usize,
 }
 
+impl Place {
+    /// Without its column.
+    #[must_use]
+    pub fn on_line(&self) -> String {
+        let text = match self.origin {
+            Origin::Option => "--bb, ",
+            Origin::Script | Origin::List => "",
+        };
+        format!("{text}line {}", self.line)
+    }
+}
+
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         if self.origin == Origin::Option {

@@ -12,9 +12,9 @@ use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carr
 use super::locked;
 use super::queue::{Copied, Item, Made};
 use super::speed::{Speed, TELLING_BYTES};
-use crate::staging::Way;
 use forebay_host::messages::Messages;
 use forebay_record::DrainedInto;
+use forebay_staging::Way;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.
@@ -230,7 +230,7 @@ fn wait_for_the_next_tick((seconds, nanoseconds): (i64, i64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::staging::way_to;
+    use forebay_staging::way_to;
 
     #[test]
     fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {

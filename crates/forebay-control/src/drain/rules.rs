@@ -13,9 +13,9 @@ use super::queue::Item;
 use super::wish::{check_target, namespace, target_refused};
 use crate::placement::Space;
 use crate::running::Life;
-use crate::staging::{Patterns, Way, files_below, lies_in, way_to, ways_of_stages};
 use crate::{Error, Messages};
 use forebay_record::DrainTo;
+use forebay_staging::{Patterns, Way, files_below, lies_in, way_to, ways_of_stages};
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
@@ -188,7 +188,7 @@ impl Rules {
 
     pub(super) fn elsewhere(&self) -> Vec<DrainTo> {
         let elsewhere = self.rules.iter().filter_map(|rule| {
-            let patterns = rule.patterns.iter().flat_map(|patterns| &patterns.0);
+            let patterns = rule.patterns.iter().flat_map(|patterns| patterns.all());
             Some(DrainTo {
                 directory: rule.directory.clone(),
                 patterns: patterns

@@ -8,7 +8,7 @@ use forebay_host::probe;
 
 use crate::Error;
 use crate::placement::Map;
-use crate::staging::{Pattern, Patterns};
+use forebay_staging::{Pattern, Patterns};
 
 const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]";
 
@@ -108,7 +108,12 @@ fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
         let mut stages = request.stage_out.iter();
         stages.any(|stage| stage.persistent.is_none() && pattern.can_be_staged_by(stage))
     };
-    match wish.patterns.0.iter().find(|pattern| !is_covered(pattern)) {
+    match wish
+        .patterns
+        .all()
+        .iter()
+        .find(|pattern| !is_covered(pattern))
+    {
         Some(pattern) => Err(Error::Drain {
             message: format!(
                 "drain {}: no stage_out line of the script takes a file {} anywhere",

@@ -6,14 +6,17 @@ use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
 
 /// Where a file goes.
-pub(crate) struct Way {
-    pub(crate) target: PathBuf,
+#[derive(Debug)]
+pub struct Way {
+    /// The path of the file there.
+    pub target: PathBuf,
     /// A directory of the destination, and what it stands for, if directories between are to be made.
-    pub(crate) below: Option<(PathBuf, PathBuf)>,
+    pub below: Option<(PathBuf, PathBuf)>,
 }
 
 /// Where the stage_out lines take a file of the namespace at `root`.
-pub(crate) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
+#[must_use]
+pub fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
     let own = stages.iter().filter(|stage| stage.persistent.is_none());
     let ways = own.filter_map(|stage| {
         let target = Path::new(&stage.pfs_path);
@@ -42,7 +45,8 @@ pub(crate) fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> 
 }
 
 /// Where a file of a directory goes that as a whole goes to another one.
-pub(crate) fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
+#[must_use]
+pub fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
     Way {
         target: to.join(relative),
         below: Some((to.to_owned(), directory.to_owned())),

@@ -5,7 +5,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned, Transfer, What, remove_parts_in};
 
-use super::Roots;
+use crate::Roots;
 use forebay_record::{Open, open_in};
 
 /// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
@@ -63,7 +63,7 @@ const NOT_THERE: &str =
 ///
 /// # Errors
 /// If one cannot be removed.
-pub(crate) fn remove_parts(open: Vec<Open>, tag: &str) -> forebay_host::Result<()> {
+pub fn remove_parts(open: Vec<Open>, tag: &str) -> forebay_host::Result<()> {
     let begin = format!("{tag}-");
     for request in open {
         let directory = match request.is_directory {

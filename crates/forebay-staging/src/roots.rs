@@ -10,14 +10,17 @@ use forebay_record::Record;
 
 /// The roots of the namespaces that a job stages in and out of.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Roots {
-    pub(crate) job: Option<PathBuf>,
-    pub(crate) persistent: Vec<(String, PathBuf)>,
+pub struct Roots {
+    /// That of the job's own allocation.
+    pub job: Option<PathBuf>,
+    /// Those of persistent allocations, with their names.
+    pub persistent: Vec<(String, PathBuf)>,
 }
 
 impl Roots {
     /// Those of the job's own allocation, and of persistent ones with their names.
-    pub(crate) fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
+    #[must_use]
+    pub fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
         Self {
             job: job.map(striped),
             persistent,
@@ -25,14 +28,18 @@ impl Roots {
     }
 
     /// Those that a record names.
-    pub(crate) fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
+    #[must_use]
+    pub fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
         let persistent = record.persistent.iter();
         let named = persistent.map(|one| (one.name.clone(), namespace_in(&one.root)));
         Self::of(job, named.collect())
     }
 
     /// The path of a stage in its namespace.
-    pub(crate) fn path(&self, stage: &Stage) -> Result<PathBuf, String> {
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn path(&self, stage: &Stage) -> Result<PathBuf, String> {
         let root = match &stage.persistent {
             None => self.job.as_ref(),
             Some(written) => {

@@ -55,7 +55,8 @@ impl Pattern {
     }
 
     /// Could a file that it means be staged out by this line?
-    pub(crate) fn can_be_staged_by(&self, stage: &Stage) -> bool {
+    #[must_use]
+    pub fn can_be_staged_by(&self, stage: &Stage) -> bool {
         let inner = Path::new(&stage.inner_path);
         match stage.kind {
             StageKind::File => self.is_for(inner),
@@ -78,9 +79,15 @@ impl Pattern {
 
 /// Several; one is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patterns(pub(crate) Vec<Pattern>);
+pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
+    /// Each of them.
+    #[must_use]
+    pub fn all(&self) -> &[Pattern] {
+        &self.0
+    }
+
     /// Patterns between commas.
     ///
     /// # Errors

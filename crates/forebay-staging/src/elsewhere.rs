@@ -7,12 +7,13 @@ use forebay_host::files::{self, Kind};
 use forebay_mover::{Failure, Journal, Planned, Transfer, What};
 use forebay_store::Allocation;
 
-use super::Patterns;
-use super::destination::ways_of_stages;
+use crate::destination::ways_of_stages;
+use crate::patterns::Patterns;
 use forebay_record::DrainTo;
 
 /// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
-pub(crate) fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
+#[must_use]
+pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
     let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![top.to_owned()];
     while let Some(directory) = open.pop() {

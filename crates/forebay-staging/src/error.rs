@@ -1,0 +1,38 @@
+//! Why a stage-in cannot be planned, with the remedy.
+
+use std::path::PathBuf;
+
+use forebay_directive::Place;
+
+/// Why a stage-in cannot be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The journal cannot be used, or planning was stopped.
+    #[error(transparent)]
+    Mover(#[from] forebay_mover::Error),
+    /// A stage-in names a source that cannot be staged.
+    #[error("{}: {}: {command}: {message}", script.display(), place.on_line())]
+    Source {
+        /// The script.
+        script: PathBuf,
+        /// The directive.
+        place: Place,
+        /// Its word.
+        command: &'static str,
+        /// What is wrong with the source.
+        message: String,
+    },
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Mover(error) => error.hint(),
+            Self::Source { .. } => {
+                Some("the job was not started; correct the source= of that line".to_owned())
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Tells whether a path is inside of an allocation.
+
+use std::path::Path;
+
+use forebay_host::files;
+use forebay_store::Allocation;
+
+/// Would a stage-out to this path end in what is removed next? Directories are told by their numbers, since an
+/// allocation may be mounted under other names, too.
+#[must_use]
+pub fn lies_in(allocation: &Allocation, target: &Path) -> bool {
+    let number = |path: &Path| {
+        let status = files::status(path).ok()?;
+        Some((status.device, status.inode))
+    };
+    let root = allocation.root();
+    let names = files::names_in(root).unwrap_or_default();
+    let below = names.iter().map(|name| root.join(name));
+    let ours: Vec<_> = below
+        .chain([root.to_owned()])
+        .filter_map(|path| number(&path))
+        .collect();
+    let Ok(target) = files::nearest_real_path(target) else {
+        return false;
+    };
+    let mut ancestors = target.ancestors();
+    ancestors.any(|path| number(path).is_some_and(|number| ours.contains(&number)))
+}

@@ -1,0 +1,29 @@
+//! Staging between the file system and allocations: from directives, drains and requests to one journal, and that
+//! carried out. Assumes that the namespaces can be seen, so inside of the job's view. Never makes or removes an
+//! allocation.
+
+mod carry_out;
+mod destination;
+mod elsewhere;
+mod error;
+mod inside;
+mod lines;
+mod patterns;
+mod requests;
+mod roots;
+mod stage_in;
+mod stage_out;
+mod summary;
+
+pub use carry_out::{Staging, StagingProgress};
+pub use destination::{Way, way_to, ways_of_stages};
+pub use elsewhere::files_below;
+pub use error::Error;
+pub use inside::lies_in;
+pub use lines::expanded_out;
+pub use patterns::{Pattern, Patterns};
+pub use requests::remove_parts;
+pub use roots::Roots;
+pub use stage_in::plan_in;
+pub use stage_out::StageOut;
+pub use summary::Staged;

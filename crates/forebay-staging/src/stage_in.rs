@@ -1,0 +1,48 @@
+//! Plans what is staged into namespaces.
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{Direction, Stage};
+use forebay_mover::{Journal, Planned};
+
+use crate::lines::{expanded, transfer};
+use crate::{Error, Roots};
+
+/// Plans what stages into a namespace and has a wanted target.
+///
+/// # Errors
+/// If a list cannot be read, or a source is missing or of the wrong kind, or it was told to stop. What is wrong
+/// further down is among the journal's failures.
+///
+/// `behind`: what is found under a path of the script, where maps are not in effect yet.
+pub fn plan_in(
+    journal: &Journal,
+    stages: &[Stage],
+    roots: &Roots,
+    script: &Path,
+    behind: &dyn Fn(&Path) -> PathBuf,
+    on_planned: Planned,
+    is_wanted: &(dyn Fn(&Path) -> bool + Sync),
+) -> Result<(), Error> {
+    journal.begin_plan()?;
+    for asked in stages {
+        let refused = |message: String| Error::Source {
+            script: script.to_owned(),
+            place: asked.place,
+            command: asked.command(Direction::In),
+            message,
+        };
+        for stage in expanded(asked, Direction::In, behind).map_err(refused)? {
+            let target = roots.path(&stage).map_err(refused)?;
+            let source = behind(Path::new(&stage.pfs_path));
+            let added = journal.add_only(&transfer(&stage, source, target), on_planned, is_wanted);
+            added.map_err(|error| match error {
+                error @ (forebay_mover::Error::Journal { .. }
+                | forebay_mover::Error::NoThread { .. }
+                | forebay_mover::Error::PlanInterrupted(_)) => error.into(),
+                error => refused(error.to_string()),
+            })?;
+        }
+    }
+    Ok(journal.end_plan()?)
+}
