@@ -19,6 +19,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use forebay_directive::Stage;
+use forebay_engine::Space;
 use forebay_host::clock;
 use forebay_host::closes::{Bell, Closes, Told};
 use forebay_host::door::Door;
@@ -26,7 +27,6 @@ use forebay_host::priority;
 use forebay_host::process::Stops;
 use forebay_mover::{Journal, Verify};
 
-use crate::placement::Space;
 use crate::running::Life;
 use crate::{Error, Messages};
 use copying::{Coarse, Copying, finish_directories};

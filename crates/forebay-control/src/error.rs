@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use forebay_directive::Place;
 use forebay_mover::Failure;
-use indicatif::HumanBytes;
 
 use crate::{PersistentError, recovery};
 
@@ -58,51 +57,9 @@ pub enum Error {
     /// A stage-in cannot be planned.
     #[error(transparent)]
     StageInPlan(#[from] forebay_staging::Error),
-    /// What is to be staged in is larger than the allocation.
-    #[error("stage-in needs {}, the allocation in {store} has {}", HumanBytes(*needed_bytes), HumanBytes(*capacity_bytes))]
-    DoesNotFit {
-        /// Bytes of all files to be staged in.
-        needed_bytes: u64,
-        /// What the allocation holds.
-        capacity_bytes: u64,
-        /// Where.
-        store: String,
-    },
-    /// There is less than asked for, and the user wants all or nothing.
-    #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
-    LessThanAsked {
-        /// Bytes asked for.
-        asked_bytes: u64,
-        /// Bytes to be had.
-        usable_bytes: u64,
-        /// Where.
-        store: String,
-    },
-    /// Something needs a private view of the file system, and there shall be none.
-    #[error("this needs a private view of the file system: {0}")]
-    NoView(String),
-    /// Only directories can be shown.
-    #[error("--map: {} is no directory", .0.display())]
-    MapOfFile(PathBuf),
-    /// It would take a directory that is in use.
-    #[error("--map {}: it does not exist: {error}", at.display())]
-    MapInTheWay {
-        /// The path in the script.
-        at: PathBuf,
-        /// Why it cannot be added.
-        error: forebay_host::Error,
-    },
-    /// The job could not go on behind it.
-    #[error("--map {}: it would hide {}, which the job needs", at.display(), hidden.display())]
-    Hides {
-        /// The path in the script.
-        at: PathBuf,
-        /// What is below it.
-        hidden: PathBuf,
-    },
-    /// The machine does not allow a private view of the file system.
-    #[error("no private view of the file system: {0}")]
-    View(forebay_host::Error),
+    /// The job cannot have its allocation or its view.
+    #[error(transparent)]
+    Engine(#[from] forebay_engine::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
@@ -199,22 +156,7 @@ impl Error {
             Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
             Self::Host(error) => return error.hint().map(str::to_owned),
             Self::Script(error) => return error.hint().map(str::to_owned),
-            Self::DoesNotFit { .. } => {
-                "ask for more with capacity=, choose a larger store with --store DIR, or stage less"
-            }
-            Self::LessThanAsked { .. } => {
-                "leave out --strict-capacity, or choose a larger store with --store DIR"
-            }
-            Self::NoView(_) | Self::View(_) => {
-                "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"
-            }
-            Self::MapOfFile(_) => "write --map PATH=DIR",
-            Self::MapInTheWay { at, .. } => {
-                return Some(format!("make it: mkdir -p '{}'", at.display()));
-            }
-            Self::Hides { .. } => {
-                "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
-            }
+            Self::Engine(error) => return error.hint(),
             Self::RequestsNotKept { .. } => {
                 "files that had arrived, or were not wanted any more, are staged out once more"
             }
@@ -222,7 +164,7 @@ impl Error {
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"
             }
-            Self::Store(error) => return Some(hint_of_store(error)),
+            Self::Store(error) => return Some(error.hint()),
             Self::Staging(error) => return error.hint(),
             Self::StageInPlan(error) => return error.hint(),
             Self::Record(error) => return error.hint(),
@@ -232,22 +174,6 @@ impl Error {
             Self::Stopped | Self::LostSight { .. } => return None,
         };
         Some(hint.to_owned())
-    }
-}
-
-/// What to do where a store cannot be used.
-pub(crate) fn hint_of_store(error: &forebay_store::Error) -> String {
-    match error {
-        forebay_store::Error::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
-            "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"
-                .to_owned()
-        }
-        forebay_store::Error::CgroupTooSmall { usable_bytes, .. } => format!(
-            "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
-             or with --store DIR on a disk",
-            usable_bytes >> 20
-        ),
-        _ => "choose another store with --store DIR".to_owned(),
     }
 }
 

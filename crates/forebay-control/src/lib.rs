@@ -13,7 +13,6 @@ mod order;
 mod outcome;
 mod pace;
 mod persistent;
-mod placement;
 mod preview;
 mod profile;
 pub mod recovery;
@@ -31,11 +30,15 @@ pub use error::{
 };
 pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 pub use forebay_directive::Direction;
+pub use forebay_engine::{
+    AllocationProgress, Chosen, MOUNTED_BELOW, PathMap as Map, Place, StoreOptions as Wishes,
+    StoreUsed,
+};
 pub use forebay_host::messages::Messages;
 pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
 pub use forebay_record::{
-    DrainTo, Error as RecordError, NotSafe, Phase, Place, RUN_VARIABLE, Record, Recorded, Records,
+    DrainTo, Error as RecordError, NotSafe, Phase, RUN_VARIABLE, Record, Recorded, Records,
     StagingWish, records,
 };
 pub use forebay_scheduler::{
@@ -46,12 +49,11 @@ pub use forebay_staging::{Patterns, Staged, StagingProgress, expanded_out};
 pub use launcher::Flavour;
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
-pub use outcome::{Outcome, StoreUsed};
+pub use outcome::Outcome;
 pub use persistent::{
     Destroyed, Listing, Missing, NewPersistent, PersistentAction, PersistentError, PersistentPlan,
     PersistentUsed, Places, Use, UseState, Uses, written_time,
 };
-pub use placement::{AllocationProgress, Chosen, MOUNTED_BELOW, Map, Wishes};
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,

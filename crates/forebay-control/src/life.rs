@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
+use forebay_engine::{Provisioned, Provisioner};
 use forebay_host::files::{self, Kind};
 use forebay_host::namespace::Keeper;
 use forebay_host::process::Caught;
@@ -11,12 +12,11 @@ use forebay_host::{clock, machine, probe};
 
 use crate::order::{Order, Watcher};
 use crate::persistent::Persistents;
-use crate::placement::{Placement, Placing};
 use crate::profile::{Profile, make_room, record_refusal};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
-use forebay_record::{JobDirectory, Phase, Record, Recorded};
+use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
 
 /// Brings a job from its script to its end.
 ///
@@ -82,7 +82,7 @@ pub fn series(
 struct Held {
     directory: JobDirectory,
     recorded: Recorded,
-    placement: Placement,
+    placement: Provisioned,
     persistents: Persistents,
 }
 
@@ -123,7 +123,7 @@ impl Held {
             Ok(recorded) => Ok(Self {
                 directory,
                 recorded,
-                placement: Placement::default(),
+                placement: Provisioned::default(),
                 persistents: Persistents::default(),
             }),
             Err(error) => {
@@ -248,15 +248,20 @@ impl<'a> Life<'a> {
         })
     }
 
-    fn place(&self, recorded: &mut Recorded) -> Result<Placement, Error> {
+    fn place(&self, recorded: &mut Recorded) -> Result<Provisioned, Error> {
         let wishes = self.order.wishes(self.under_scheduler);
-        let placing = Placing {
-            wishes: &wishes,
-            directory: self.directory,
-            watcher: self.watcher,
+        let persistent = recorded.record.persistent.iter();
+        let provisioner = Provisioner {
+            options: &wishes,
+            id: self.directory.id(),
+            scratch: self.directory.scratch(),
+            needed: vec![self.directory.path().to_owned(), recorded.path().to_owned()],
+            persistent: persistent.map(|one| one.root.clone()).collect(),
+            reserved_bytes: &reserved_bytes,
+            progress: self.watcher,
             asked: self.request.job.as_ref(),
             node_local: self.order.node_local_path(),
         };
-        placing.place(recorded)
+        Ok(provisioner.provision(recorded)?)
     }
 }

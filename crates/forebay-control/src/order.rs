@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, JobDw, Naming, Origin, Place, Request};
+use forebay_engine::StoreOptions;
 use forebay_host::machine;
 use forebay_host::process::Leftovers;
 
 use crate::deadline::DeadlineWishes;
 use crate::drain;
-use crate::placement::Wishes;
 use crate::profile::Recording;
 use crate::{
     AllocationProgress, DrainWish, Error, JobScript, Spectral, StagingProgress, StagingWish,
@@ -26,7 +26,7 @@ pub struct Order<'a> {
     /// Words behind it, for the script.
     pub arguments: &'a [OsString],
     /// Where allocations lie.
-    pub wishes: Wishes<'a>,
+    pub wishes: StoreOptions<'a>,
     /// Obey the directives? If not, they are the comments they look like.
     pub burst_buffer: bool,
     /// Keep the allocation at the end, whatever it holds.
@@ -113,7 +113,7 @@ impl Order<'_> {
     }
 
     /// The user's wishes, as far as a scheduler's job allows them.
-    pub(crate) fn wishes(&self, under_scheduler: bool) -> Wishes<'_> {
+    pub(crate) fn wishes(&self, under_scheduler: bool) -> StoreOptions<'_> {
         let mut wishes = self.wishes.clone();
         if under_scheduler {
             wishes.no_view = Some("the scheduler starts a step's tasks outside of it");

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use indicatif::HumanBytes;
 use serde::{Serialize, Serializer};
 
+use forebay_engine::StoreUsed;
+
 use crate::{
-    DeadlineAccount, Drained, Error, Handled, NotSafe, PersistentUsed, Requested,
-    STAGE_OUT_INCOMPLETE, Staged, TIME_RAN_OUT,
+    DeadlineAccount, Drained, Handled, NotSafe, PersistentUsed, Requested, STAGE_OUT_INCOMPLETE,
+    Staged, TIME_RAN_OUT,
 };
 
 /// The account of one job.
@@ -56,42 +57,6 @@ pub struct Outcome {
     pub profile: Option<PathBuf>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
-}
-
-/// Where the allocation lay.
-#[derive(Debug, Clone, Serialize)]
-pub struct StoreUsed {
-    /// The store's directory, or `memory`, or `memory:huge`.
-    pub store: String,
-    /// Held in memory?
-    pub in_memory: bool,
-    /// Is the capacity a hard limit?
-    pub enforced: bool,
-    /// Capacity given.
-    pub capacity_bytes: u64,
-    /// Capacity asked for; none by a script that wants the node's own storage as it is.
-    pub asked_bytes: Option<u64>,
-}
-
-impl StoreUsed {
-    /// The capacity asked for, in words.
-    #[must_use]
-    pub fn asked(&self) -> String {
-        let asked = self.asked_bytes.map(HumanBytes);
-        asked.map_or("no size".to_owned(), |asked| asked.to_string())
-    }
-
-    /// Checks that so much can be staged in.
-    pub(crate) fn must_hold(&self, needed_bytes: u64) -> Result<(), Error> {
-        if needed_bytes <= self.capacity_bytes {
-            return Ok(());
-        }
-        Err(Error::DoesNotFit {
-            needed_bytes,
-            capacity_bytes: self.capacity_bytes,
-            store: self.store.clone(),
-        })
-    }
 }
 
 /// JSON is text: what is not UTF-8 in a path is replaced.

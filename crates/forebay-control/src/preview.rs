@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Naming, Origin, Stage, StageKind};
+use forebay_engine::PathMap;
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, machine};
 use forebay_mover::{Failure, Journal, Number};
@@ -10,9 +11,9 @@ use serde::Serialize;
 
 use crate::drain::not_in_burst_buffer;
 use crate::persistent::plans;
-use crate::placement::Map;
 use crate::running::FAILURES_MAX;
 use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
+use forebay_record::reserved_bytes;
 use forebay_staging::{Roots, plan_in};
 
 /// The plan of a run.
@@ -104,12 +105,12 @@ impl Order<'_> {
         let wishes = self.wishes(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
         if let (Some(why), false) = (wishes.no_view, shown.is_empty()) {
-            return Err(Error::NoView(why.to_owned()));
+            return Err(forebay_engine::Error::NoView(why.to_owned()).into());
         }
         wishes.check_maps()?;
         self.check_directory(&submitted_in)?;
-        let chosen = request.job.as_ref();
-        let chosen = chosen.map(|job| wishes.choose(job, watcher)).transpose()?;
+        let choose = |job| wishes.choose(job, &reserved_bytes, watcher);
+        let chosen = request.job.as_ref().map(choose).transpose()?;
         let persistent = plans(self, &request)?;
         let naming = request.job.as_ref().map(|job| job.naming.clone());
         let variable = format!("${}", naming.unwrap_or_default().of_job());
@@ -174,11 +175,11 @@ impl Order<'_> {
         &self,
         stages: &[Stage],
         roots: &Roots,
-        maps: &[Map],
+        maps: &[PathMap],
         is_wanted: &(dyn Fn(&Path) -> bool + Sync),
     ) -> Result<(Number, Vec<Failure>), Error> {
         let (journal, script) = (Journal::in_memory()?, &self.script.path);
-        let behind = |path: &Path| Map::behind(maps, path);
+        let behind = |path: &Path| PathMap::behind(maps, path);
         let go_on = &|_| true;
         plan_in(&journal, stages, roots, script, &behind, go_on, is_wanted)?;
         Ok((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
@@ -188,7 +189,7 @@ impl Order<'_> {
     fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
         let maps = self.wishes.maps;
         let works_in = self.script.working_directory(submitted_in);
-        let found = files::status(&Map::behind(maps, &works_in));
+        let found = files::status(&PathMap::behind(maps, &works_in));
         let will_be_made = maps.iter().any(|map| map.at.starts_with(&works_in));
         if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
             return Err(Error::NoDirectory(works_in));

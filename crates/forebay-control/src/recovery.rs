@@ -5,6 +5,7 @@ mod error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forebay_engine::Place;
 use forebay_host::files::{self, Kind};
 use forebay_host::messages::Messages;
 use forebay_host::process::{self, Caught, Identity, Liveness};
@@ -14,7 +15,7 @@ use forebay_store::Allocation;
 use crate::persistent::{asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
 use crate::{Direction, RUN_VARIABLE};
-use forebay_record::{Phase, Place, Record, Recorded, Records, StagingWish, open_in};
+use forebay_record::{Phase, Record, Recorded, Records, StagingWish, open_in};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 
 pub use error::Error;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forebay_directive::AccessMode;
+use forebay_engine::Space;
 use forebay_host::clock;
 use forebay_host::files;
 use forebay_host::process::Stops;
@@ -21,7 +22,6 @@ use serde::Serialize;
 
 use crate::pace::Pace;
 use crate::persistent::Askable;
-use crate::placement::Space;
 use crate::{Direction, Error};
 use book::{Book, Ended, Errno, Task};
 use copy::Became;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Request, StageKind};
+use forebay_engine::Space;
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
 use forebay_mover::Journal;
@@ -16,7 +17,6 @@ use crate::execution::{Executed, Execution, Program};
 use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
 use crate::persistent::Persistents;
-use crate::placement::Space;
 use crate::profile::Profile;
 use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};

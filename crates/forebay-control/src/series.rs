@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forebay_engine::StoreUsed;
 use forebay_host::process::Bell;
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use crate::execution::{Execution, Program};
 use crate::fresh::Contents;
 use crate::life::check_directory;
 use crate::order::Output;
-use crate::outcome::StoreUsed;
 use crate::profile::{Profile, Recording};
 use crate::running::Running;
 use crate::{Error, JobScript, Outcome};

@@ -77,13 +77,10 @@ impl JobDirectory {
         runs
     }
 
-    /// Where a view is built: an empty directory.
-    ///
-    /// # Errors
-    /// If it cannot be made.
-    pub fn scratch(&self) -> forebay_host::Result<PathBuf> {
-        let path = self.path.join("view");
-        files::make_directory(&path, 0o700).map(|()| path)
+    /// Where a view is built; the directory is made then.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        self.path.join("view")
     }
 
     /// Directory of the launchers.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_directive::Stage;
+use forebay_engine::{Ledger, Place, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
 use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::namespace_in;
@@ -30,17 +31,6 @@ pub enum Phase {
     Kept,
     /// All that was to be staged out has arrived, and the allocation is being removed.
     Removing,
-}
-
-/// Where the allocation lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// Its own directory.
-    pub root: PathBuf,
-    /// A memory file system of its own, which the keeper holds.
-    pub mounted: bool,
-    /// Bytes given.
-    pub capacity_bytes: u64,
 }
 
 /// A persistent allocation that a job uses.
@@ -338,6 +328,10 @@ pub struct Records {
 /// # Errors
 /// If a state directory cannot be listed.
 pub fn records() -> Result<Records, Error> {
+    Ok(read_records()?)
+}
+
+fn read_records() -> forebay_host::Result<Records> {
     let mut records = Records::default();
     for directory in state::directories() {
         let names = match files::names_in(&directory) {
@@ -380,14 +374,25 @@ pub fn records() -> Result<Records, Error> {
 ///
 /// # Errors
 /// If a state directory cannot be listed.
-pub fn promised_bytes() -> Result<u64, Error> {
-    let records = records()?;
-    let promised = records.found.iter().filter_map(|job| {
+pub fn reserved_bytes() -> forebay_host::Result<u64> {
+    let records = read_records()?;
+    let reserved = records.found.iter().filter_map(|job| {
         let place = job.record.place.as_ref().filter(|place| place.mounted)?;
         job.record.keeper.filter(|keeper| keeper.is_alive())?;
         Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
     });
-    Ok(promised.sum())
+    Ok(reserved.sum())
+}
+
+impl Ledger for Recorded {
+    fn about_to(&mut self, step: Step) -> forebay_host::Result<()> {
+        match step {
+            Step::Allocation(place) => self.record.place = Some(place),
+            Step::Keeper(keeper) => self.record.keeper = Some(keeper),
+            Step::KeeperEnded => self.record.keeper = None,
+        }
+        self.write()
+    }
 }
 
 #[cfg(test)]

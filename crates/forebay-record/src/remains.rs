@@ -2,7 +2,9 @@
 
 use forebay_host::files;
 
-use crate::{Phase, Place, Recorded};
+use forebay_engine::Place;
+
+use crate::{Phase, Recorded};
 
 impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?

@@ -58,6 +58,25 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
+                "give the job more memory (Slurm: --mem), or run it with --store DIR on a disk"
+                    .to_owned()
+            }
+            Self::CgroupTooSmall { usable_bytes, .. } => format!(
+                "give the job more memory (Slurm: --mem), or run it with --capacity {}MiB or less, \
+                 or with --store DIR on a disk",
+                usable_bytes >> 20
+            ),
+            _ => "choose another store with --store DIR".to_owned(),
+        }
+    }
+}
+
 /// Where one allocation lies. It stays until [`Allocation::free`] is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {

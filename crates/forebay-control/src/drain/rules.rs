@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, Stage};
+use forebay_engine::Space;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files;
 use forebay_store::Allocation;
@@ -11,7 +12,6 @@ use indicatif::HumanBytes;
 
 use super::queue::Item;
 use super::wish::{check_target, namespace, target_refused};
-use crate::placement::Space;
 use crate::running::Life;
 use crate::{Error, Messages};
 use forebay_record::DrainTo;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, Request, parse_size};
+use forebay_engine::PathMap;
 use forebay_host::files::{self, Kind};
 use forebay_host::probe;
 
 use crate::Error;
-use crate::placement::Map;
 use forebay_staging::{Pattern, Patterns};
 
 const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]";
@@ -79,7 +79,7 @@ pub(crate) fn check(
     wishes: &[DrainWish],
     spectral: &Spectral,
     request: &Request,
-    maps: &[Map],
+    maps: &[PathMap],
 ) -> Result<(), Error> {
     if wishes.is_empty() && !spectral.wanted {
         return Ok(());
@@ -93,12 +93,12 @@ pub(crate) fn check(
     }
     for wish in wishes {
         match &wish.to {
-            Some(to) => check_target(&Map::behind(maps, to))?,
+            Some(to) => check_target(&PathMap::behind(maps, to))?,
             None => check_covered(wish, request)?,
         }
     }
     if let Some((_, to)) = &spectral.directories {
-        check_target(&Map::behind(maps, to))?;
+        check_target(&PathMap::behind(maps, to))?;
     }
     Ok(())
 }

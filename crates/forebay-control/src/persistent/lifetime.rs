@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use forebay_host::{files, machine};
-
 use forebay_scheduler::in_a_schedulers_job;
 
 /// Where systemd says that it runs the machine (sd_booted(3)), and whose services go on without a login.

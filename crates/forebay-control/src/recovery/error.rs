@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::error::hint_of_store;
-
 /// Why nothing can be said of a job, or it cannot be cleaned.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -50,7 +48,7 @@ impl Error {
             Self::Host(error) if error.is_not_found() => "check the path",
             Self::Host(_) => return None,
             Self::Mover(error) => return error.hint(),
-            Self::Store(error) => return Some(hint_of_store(error)),
+            Self::Store(error) => return Some(error.hint()),
             Self::Record(error) => return error.hint(),
             Self::View(_) => {
                 "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"

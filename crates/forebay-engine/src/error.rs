@@ -1,0 +1,114 @@
+//! Why a job cannot have its allocation or its view, with the remedy.
+
+use std::path::PathBuf;
+
+use indicatif::HumanBytes;
+
+/// Why a job cannot have its allocation or its view.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine refused.
+    #[error(transparent)]
+    Host(#[from] forebay_host::Error),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] forebay_store::Error),
+    /// What is to be staged in is larger than the allocation.
+    #[error("stage-in needs {}, the allocation in {store} has {}", HumanBytes(*needed_bytes), HumanBytes(*capacity_bytes))]
+    DoesNotFit {
+        /// Bytes of all files to be staged in.
+        needed_bytes: u64,
+        /// What the allocation holds.
+        capacity_bytes: u64,
+        /// Where.
+        store: String,
+    },
+    /// There is less than asked for, and the user wants all or nothing.
+    #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
+    LessThanAsked {
+        /// Bytes asked for.
+        asked_bytes: u64,
+        /// Bytes to be had.
+        usable_bytes: u64,
+        /// Where.
+        store: String,
+    },
+    /// Something needs a private view of the file system, and there shall be none.
+    #[error("this needs a private view of the file system: {0}")]
+    NoView(String),
+    /// Only directories can be shown.
+    #[error("--map: {} is no directory", .0.display())]
+    MapOfFile(PathBuf),
+    /// It would take a directory that is in use.
+    #[error("--map {}: it does not exist: {error}", at.display())]
+    MapTargetUnusable {
+        /// The path in the script.
+        at: PathBuf,
+        /// Why it cannot be added.
+        error: forebay_host::Error,
+    },
+    /// The job could not go on behind it.
+    #[error("--map {}: it would hide {}, which the job needs", at.display(), hidden.display())]
+    MapHides {
+        /// The path in the script.
+        at: PathBuf,
+        /// What is below it.
+        hidden: PathBuf,
+    },
+    /// The machine does not allow a private view of the file system.
+    #[error("no private view of the file system: {0}")]
+    View(forebay_host::Error),
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Host(error) => return error.hint().map(str::to_owned),
+            Self::Store(error) => return Some(error.hint()),
+            Self::DoesNotFit { .. } => {
+                "ask for more with capacity=, choose a larger store with --store DIR, or stage less"
+            }
+            Self::LessThanAsked { .. } => {
+                "leave out --strict-capacity, or choose a larger store with --store DIR"
+            }
+            Self::NoView(_) | Self::View(_) => {
+                "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"
+            }
+            Self::MapOfFile(_) => "write --map PATH=DIR",
+            Self::MapTargetUnusable { at, .. } => {
+                return Some(format!("make it: mkdir -p '{}'", at.display()));
+            }
+            Self::MapHides { .. } => {
+                "map a directory further down, or set TMPDIR, FOREBAY_STATE or --store elsewhere"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_view_names_the_doctor_and_a_store_another_store() {
+        let refused = forebay_host::Error {
+            operation: "enter",
+            path: "/x".into(),
+            source: std::io::ErrorKind::PermissionDenied.into(),
+        };
+        let view = Error::View(refused);
+        assert!(
+            view.hint()
+                .is_some_and(|hint| hint.starts_with("forebay doctor"))
+        );
+        let store = Error::from(forebay_store::Error::NotADirectory("/x".into()));
+        let hint = store.hint();
+        assert_eq!(
+            hint.as_deref(),
+            Some("choose another store with --store DIR")
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! What the user and the site say about the store, and the store and size that follow.
+
+use std::path::Path;
+
+use forebay_directive::JobDw;
+use forebay_host::files::{self, Kind};
+use forebay_host::messages::Messages;
+use forebay_host::namespace;
+use forebay_store::{Reason, SHARED_MEMORY, Store};
+use indicatif::HumanBytes;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::path_map::PathMap;
+
+/// What a Summit node had in local NVMe: wanted at most where a script asks for "the" local storage.
+const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
+
+/// Memory that the allocations of other jobs may still take, in bytes, asked only where it matters.
+pub type ReservedBytes<'a> = &'a dyn Fn() -> forebay_host::Result<u64>;
+
+/// Receives messages, and hears of the allocation.
+pub trait AllocationProgress: Messages {
+    /// The allocation was made.
+    fn allocated(&self, used: &StoreUsed);
+}
+
+/// What the user and the site say about where allocations lie.
+#[derive(Debug, Clone, Default)]
+pub struct StoreOptions<'a> {
+    /// `--store`.
+    pub store: Option<&'a Path>,
+    /// The site's setting.
+    pub site_store: Option<&'a Path>,
+    /// Instead of the script's capacity, in bytes.
+    pub capacity_bytes: Option<u64>,
+    /// Refuse to start with less than was asked for.
+    pub strict_capacity: bool,
+    /// Why there shall be no private view; none if there may be one.
+    pub no_view: Option<&'a str>,
+    /// Directories shown under other paths.
+    pub maps: &'a [PathMap],
+}
+
+/// The store and the size that a job gets.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// Where.
+    pub store: Store,
+    /// What will be given.
+    pub used: StoreUsed,
+}
+
+impl StoreOptions<'_> {
+    /// Can these directories be shown?
+    ///
+    /// # Errors
+    /// If one is a file, or cannot be added.
+    pub fn check_maps(&self) -> Result<(), Error> {
+        for (index, map) in self.maps.iter().enumerate() {
+            for path in [&map.at, &map.from] {
+                let found = files::status(path);
+                if found.is_ok_and(|status| status.kind != Kind::Directory) {
+                    return Err(Error::MapOfFile(path.clone()));
+                }
+            }
+            let before = &self.maps[..index];
+            let shown = PathMap::behind(before, &map.at);
+            let within_another = before.iter().any(|other| map.at.starts_with(&other.at));
+            let can_be = if within_another {
+                files::status(&shown).map(drop) // nothing is made in what is shown
+            } else {
+                namespace::check_addition(&map.at)
+            };
+            can_be.map_err(|error| Error::MapTargetUnusable { at: shown, error })?;
+        }
+        Ok(())
+    }
+
+    /// Chooses the store and the size of an allocation. `reserved_bytes`: memory that the allocations of other
+    /// jobs may still take.
+    ///
+    /// # Errors
+    /// If the store cannot be used, has no room beside the application, or has less than was asked and
+    /// that is not to be.
+    pub fn choose(
+        &self,
+        asked: &JobDw,
+        reserved_bytes: ReservedBytes,
+        messages: &dyn Messages,
+    ) -> Result<Chosen, Error> {
+        let (store, reason) = Store::choose(self.store, self.site_store)?;
+        let why = match reason {
+            Reason::Named => "named with --store".to_owned(),
+            Reason::Site => "the site's setting, FOREBAY_STORE".to_owned(),
+            Reason::Nvme { device } => format!("local NVMe: {device}"),
+            Reason::Default => "no local NVMe was found, so memory".to_owned(),
+        };
+        messages.explain(&format!("store {store}: {why}"));
+        match (self.no_view, &store) {
+            (Some(why), Store::Memory { .. }) => {
+                self.shared_memory(asked, &store, why, reserved_bytes, messages)
+            }
+            _ => self.grant(asked, store, reserved_bytes, messages),
+        }
+    }
+
+    /// Memory that is not the job's alone, where there can be no private view.
+    pub(crate) fn shared_memory(
+        &self,
+        asked: &JobDw,
+        store: &Store,
+        why: &str,
+        reserved_bytes: ReservedBytes,
+        messages: &dyn Messages,
+    ) -> Result<Chosen, Error> {
+        if *store == (Store::Memory { huge: true }) {
+            return Err(Error::NoView(why.to_owned()));
+        }
+        messages.warning(&format!(
+            "no memory of the job's own ({why}): the allocation is a directory in {SHARED_MEMORY}, \
+             and its capacity is watched but not enforced"
+        ));
+        self.grant(
+            asked,
+            Store::directory(Path::new(SHARED_MEMORY))?,
+            reserved_bytes,
+            messages,
+        )
+    }
+
+    fn grant(
+        &self,
+        asked: &JobDw,
+        store: Store,
+        reserved_bytes: ReservedBytes,
+        messages: &dyn Messages,
+    ) -> Result<Chosen, Error> {
+        let asked_bytes = self.capacity_bytes.or(asked.capacity_bytes);
+        let reserved_bytes = if store.in_memory() {
+            reserved_bytes()?
+        } else {
+            0
+        };
+        let grant = store.grant(asked_bytes.unwrap_or(NODE_LOCAL_BYTES), reserved_bytes)?;
+        let more = asked_bytes.filter(|asked| *asked > grant.capacity_bytes);
+        if let (Some(asked_bytes), true) = (more, self.strict_capacity) {
+            return Err(Error::LessThanAsked {
+                asked_bytes,
+                usable_bytes: grant.usable_bytes,
+                store: store.to_string(),
+            });
+        }
+        let usable = HumanBytes(grant.usable_bytes);
+        let limit = if store.enforces_capacity() {
+            "a hard limit: writes beyond it fail with ENOSPC"
+        } else {
+            "watched, not enforced: another file system's space"
+        };
+        let used = StoreUsed {
+            store: store.to_string(),
+            in_memory: store.in_memory(),
+            enforced: store.enforces_capacity(),
+            capacity_bytes: grant.capacity_bytes,
+            asked_bytes,
+        };
+        let asked = used.asked();
+        messages.explain(&format!(
+            "capacity: {asked} asked, at most {usable} to be had; {limit}"
+        ));
+        Ok(Chosen { store, used })
+    }
+}
+
+/// Where the allocation lay.
+#[derive(Debug, Clone, Serialize)]
+pub struct StoreUsed {
+    /// The store's directory, or `memory`, or `memory:huge`.
+    pub store: String,
+    /// Held in memory?
+    pub in_memory: bool,
+    /// Is the capacity a hard limit?
+    pub enforced: bool,
+    /// Capacity given.
+    pub capacity_bytes: u64,
+    /// Capacity asked for; none by a script that wants the node's own storage as it is.
+    pub asked_bytes: Option<u64>,
+}
+
+impl StoreUsed {
+    /// The capacity asked for, in words.
+    #[must_use]
+    pub fn asked(&self) -> String {
+        let asked = self.asked_bytes.map(HumanBytes);
+        asked.map_or("no size".to_owned(), |asked| asked.to_string())
+    }
+
+    /// Checks that so much can be staged in.
+    ///
+    /// # Errors
+    /// If the capacity is less.
+    pub fn must_hold(&self, needed_bytes: u64) -> Result<(), Error> {
+        if needed_bytes <= self.capacity_bytes {
+            return Ok(());
+        }
+        Err(Error::DoesNotFit {
+            needed_bytes,
+            capacity_bytes: self.capacity_bytes,
+            store: self.store.clone(),
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! Directories that the job sees under other paths.
+
+use std::path::{Path, PathBuf};
+
+/// A directory that the job sees under another path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathMap {
+    /// The path in the script.
+    pub at: PathBuf,
+    /// The directory that is there.
+    pub from: PathBuf,
+}
+
+impl PathMap {
+    /// What a job finds under a path, seen from outside of its view.
+    #[must_use]
+    pub fn behind(maps: &[Self], path: &Path) -> PathBuf {
+        // A later one covers an earlier one.
+        let shown = maps.iter().rev().find_map(|map| {
+            let rest = path.strip_prefix(&map.at).ok()?;
+            Some(map.from.join(rest))
+        });
+        shown.unwrap_or_else(|| path.to_owned())
+    }
+}
