@@ -85,17 +85,7 @@ pub enum Error {
         /// The allocation, which was kept.
         kept: Option<PathBuf>,
     },
-    /// What the script wants with a persistent allocation.
-    #[error("{}: {}: {error}", script.display(), place.on_line())]
-    PersistentOfJob {
-        /// The script.
-        script: PathBuf,
-        /// The directive.
-        place: Place,
-        /// What is wrong.
-        error: Box<PersistentError>,
-    },
-    /// A series with persistent allocations.
+    /// A persistent allocation cannot be made, used or destroyed.
     #[error(transparent)]
     Persistent(#[from] PersistentError),
     /// A run of a series would add to what another one recorded.
@@ -168,7 +158,6 @@ impl Error {
             Self::Staging(error) => return error.hint(),
             Self::StageInPlan(error) => return error.hint(),
             Self::Record(error) => return error.hint(),
-            Self::PersistentOfJob { error, .. } => return error.hint(),
             Self::Persistent(error) => return error.hint(),
             Self::Recovery(error) => return error.hint(),
             Self::Stopped | Self::LostSight { .. } => return None,

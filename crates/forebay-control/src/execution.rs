@@ -181,9 +181,9 @@ impl Running<'_> {
         if let Some(begins) = execution.begins {
             begins.takes_its_place_in(&mut process)?;
         }
-        self.persistents.destroy_and_start(life, || {
+        self.persistents.destroy_and_start(&life.owner(), || {
             life.watcher.running(&life.job_id);
-            start_job(process)
+            Ok(start_job(process)?)
         })
     }
 

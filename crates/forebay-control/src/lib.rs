@@ -12,7 +12,6 @@ mod life;
 mod order;
 mod outcome;
 mod pace;
-mod persistent;
 mod preview;
 mod profile;
 pub mod recovery;
@@ -37,6 +36,10 @@ pub use forebay_engine::{
 pub use forebay_host::messages::Messages;
 pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
+pub use forebay_persistent::{
+    Destroyed, Error as PersistentError, Listing, Missing, NewPersistent, PersistentAction,
+    PersistentPlan, PersistentUsed, Places, Use, UseState, Uses, written_time,
+};
 pub use forebay_record::{
     DrainTo, Error as RecordError, NotSafe, Phase, RUN_VARIABLE, Record, Recorded, Records,
     StagingWish, records,
@@ -50,10 +53,6 @@ pub use launcher::Flavour;
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
-pub use persistent::{
-    Destroyed, Listing, Missing, NewPersistent, PersistentAction, PersistentError, PersistentPlan,
-    PersistentUsed, Places, Use, UseState, Uses, written_time,
-};
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use profile::{
     Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,

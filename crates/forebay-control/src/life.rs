@@ -11,11 +11,11 @@ use forebay_host::process::Caught;
 use forebay_host::{clock, machine, probe};
 
 use crate::order::{Order, Watcher};
-use crate::persistent::Persistents;
 use crate::profile::{Profile, make_room, record_refusal};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
+use forebay_persistent::{Owner, Persistents};
 use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
 
 /// Brings a job from its script to its end.
@@ -151,7 +151,8 @@ impl Held {
         if touches_persistent && !runs_once {
             return Err(PersistentError::InSeries.into());
         }
-        self.persistents.prepare(&life, &mut self.recorded)?;
+        self.persistents
+            .prepare(&life.owner(), &mut self.recorded)?;
         self.placement = life.place(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
         check_directory(&life.works_in)?;
@@ -246,6 +247,12 @@ impl<'a> Life<'a> {
             job_id,
             under_scheduler: outer_job.is_some(),
         })
+    }
+
+    /// The job as the owner of persistent allocations.
+    pub(crate) fn owner(&self) -> Owner<'_> {
+        let job = (self.job_id.as_str(), self.under_scheduler);
+        self.order.owner(&self.request, job, self.watcher)
     }
 
     fn place(&self, recorded: &mut Recorded) -> Result<Provisioned, Error> {

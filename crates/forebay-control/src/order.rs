@@ -7,7 +7,9 @@ use std::time::Duration;
 use forebay_directive::{AccessMode, JobDw, Naming, Origin, Place, Request};
 use forebay_engine::StoreOptions;
 use forebay_host::machine;
+use forebay_host::messages::Messages;
 use forebay_host::process::Leftovers;
+use forebay_persistent::{Owner, Places};
 
 use crate::deadline::DeadlineWishes;
 use crate::drain;
@@ -119,6 +121,27 @@ impl Order<'_> {
             wishes.no_view = Some("the scheduler starts a step's tasks outside of it");
         }
         wishes
+    }
+
+    /// The job as the owner of persistent allocations.
+    pub(crate) fn owner<'a>(
+        &'a self,
+        request: &'a Request,
+        (job_id, under_scheduler): (&'a str, bool),
+        messages: &'a dyn Messages,
+    ) -> Owner<'a> {
+        Owner {
+            job_id,
+            script: &self.script.path,
+            request,
+            under_scheduler,
+            search: Places {
+                named: self.wishes.store,
+                site: self.wishes.site_store,
+            },
+            strict_capacity: self.wishes.strict_capacity,
+            messages,
+        }
     }
 
     /// Where the job expects the node's own storage, if it asks for it.

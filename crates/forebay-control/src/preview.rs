@@ -10,9 +10,9 @@ use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
 use crate::drain::not_in_burst_buffer;
-use crate::persistent::plans;
 use crate::running::FAILURES_MAX;
 use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
+use forebay_persistent::plans;
 use forebay_record::reserved_bytes;
 use forebay_staging::{Roots, plan_in};
 
@@ -111,7 +111,7 @@ impl Order<'_> {
         self.check_directory(&submitted_in)?;
         let choose = |job| wishes.choose(job, &reserved_bytes, watcher);
         let chosen = request.job.as_ref().map(choose).transpose()?;
-        let persistent = plans(self, &request)?;
+        let persistent = plans(&self.owner(&request, (&id, false), watcher))?;
         let naming = request.job.as_ref().map(|job| job.naming.clone());
         let variable = format!("${}", naming.unwrap_or_default().of_job());
         let variable_of = |name: &str| format!("${}", Naming::DataWarp.of_persistent(name));

@@ -12,9 +12,9 @@ use forebay_host::process::{self, Caught, Identity, Liveness};
 use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 
-use crate::persistent::{asked_of, remaining_of, remove_uses};
 use crate::profile::complete_killed;
 use crate::{Direction, RUN_VARIABLE};
+use forebay_persistent::{asked_of, remaining_of, remove_uses};
 use forebay_record::{Phase, Record, Recorded, Records, StagingWish, open_in};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 

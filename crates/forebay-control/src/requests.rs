@@ -21,10 +21,10 @@ use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use serde::Serialize;
 
 use crate::pace::Pace;
-use crate::persistent::Askable;
 use crate::{Direction, Error};
 use book::{Book, Ended, Errno, Task};
 use copy::Became;
+use forebay_persistent::Askable;
 use forebay_record::{OpenRequests, StagingWish, open_in};
 
 /// Threads that answer. Waiting takes none of them.

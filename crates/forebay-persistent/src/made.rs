@@ -3,19 +3,19 @@
 use forebay_host::files;
 use forebay_store::persistent::Persistent;
 
-use super::Places;
+use crate::search::Places;
 use forebay_host::messages::Messages;
 
 /// One that the job made.
 #[derive(Debug)]
-pub(super) struct Made {
-    pub(super) persistent: Persistent,
+pub(crate) struct Made {
+    pub(crate) persistent: Persistent,
     /// When we have changed last who uses it; none once others have.
     uses_changed: Option<(i64, i64)>,
 }
 
 impl Made {
-    pub(super) fn of(persistent: Persistent) -> Self {
+    pub(crate) fn of(persistent: Persistent) -> Self {
         Self {
             uses_changed: uses_changed(&persistent),
             persistent,
@@ -23,7 +23,7 @@ impl Made {
     }
 
     /// Writes down that the job uses it.
-    pub(super) fn used_by_us<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
+    pub(crate) fn used_by_us<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
         let was_ours_alone = self.is_ours_alone();
         let written = write_down();
         self.uses_changed = uses_changed(&self.persistent).filter(|_| was_ours_alone);
@@ -32,12 +32,12 @@ impl Made {
 
     /// Has no other job used it until now? Each writes a file and takes it away again, which changes the
     /// directory.
-    pub(super) fn is_ours_alone(&self) -> bool {
+    pub(crate) fn is_ours_alone(&self) -> bool {
         self.uses_changed.is_some() && self.uses_changed == uses_changed(&self.persistent)
     }
 
     /// Takes it away, since the job was not started.
-    pub(super) fn undo(&self, is_ours_alone: bool, watcher: &dyn Messages) {
+    pub(crate) fn undo(&self, is_ours_alone: bool, watcher: &dyn Messages) {
         let name = &self.persistent.name;
         if !is_ours_alone {
             return watcher.warning(&format!(

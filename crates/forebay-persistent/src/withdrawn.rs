@@ -6,22 +6,24 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use forebay_host::files;
-use forebay_host::sharing::Held;
+use forebay_host::sharing::{self, Held, Hold};
 use forebay_store::persistent::Persistent;
 
-use super::{Result, destroyable, known};
+use crate::error::{Error, Result};
+use crate::known;
+use crate::uses::{UseState, Uses};
 use forebay_host::messages::Messages;
 
 /// An allocation without its name, had alone as long as this lives: nobody sweeps it away.
 #[derive(Debug)]
-pub(super) struct Withdrawn {
-    pub(super) persistent: Persistent,
+pub(crate) struct Withdrawn {
+    pub(crate) persistent: Persistent,
     is_at: PathBuf,
     _held: Held,
 }
 
 impl Withdrawn {
-    pub(super) fn of(persistent: Persistent, hurry: bool) -> Result<Self> {
+    pub(crate) fn of(persistent: Persistent, hurry: bool) -> Result<Self> {
         let held = destroyable(&persistent, hurry)?;
         Ok(Self {
             is_at: persistent.withdraw()?,
@@ -31,7 +33,7 @@ impl Withdrawn {
     }
 
     /// Removes it with all that is in it.
-    pub(super) fn remove(&self) -> Result<()> {
+    pub(crate) fn remove(&self) -> Result<()> {
         let root = self.persistent.root();
         // Unless there is another one of its name already.
         if files::status_of_name(root).is_err() {
@@ -58,21 +60,21 @@ impl Withdrawn {
 }
 
 /// Gives them all back.
-pub(super) fn put_back(all: &[Withdrawn], watcher: &dyn Messages) {
+pub(crate) fn put_back(all: &[Withdrawn], watcher: &dyn Messages) {
     all.iter().for_each(|one| one.put_back(watcher));
 }
 
 /// The removal of some, beside the job: a large tree takes minutes, in which signals and the time limit count.
 /// Killed, it is gone on with by whoever sweeps next.
 #[derive(Debug)]
-pub(super) struct Removal {
+pub(crate) struct Removal {
     withdrawn: Arc<Vec<Withdrawn>>,
     /// None where no more threads may be made.
     thread: Option<JoinHandle<Vec<String>>>,
 }
 
 impl Removal {
-    pub(super) fn begin(withdrawn: Vec<Withdrawn>) -> Self {
+    pub(crate) fn begin(withdrawn: Vec<Withdrawn>) -> Self {
         let withdrawn = Arc::new(withdrawn);
         let doomed = Arc::clone(&withdrawn);
         let name = "destroying".to_owned();
@@ -81,12 +83,12 @@ impl Removal {
         Self { withdrawn, thread }
     }
 
-    pub(super) fn destroyed(&self) -> impl Iterator<Item = &Persistent> {
+    pub(crate) fn destroyed(&self) -> impl Iterator<Item = &Persistent> {
         self.withdrawn.iter().map(|one| &one.persistent)
     }
 
     /// Waits for it.
-    pub(super) fn end(self, watcher: &dyn Messages) {
+    pub(crate) fn end(self, watcher: &dyn Messages) {
         let refused = match self.thread.map(JoinHandle::join) {
             Some(Ok(refused)) => refused,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -106,4 +108,43 @@ fn removed(all: &[Withdrawn]) -> Vec<String> {
         ))
     });
     refused.collect()
+}
+
+/// The allocation, had alone, if it can be destroyed.
+pub(crate) fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
+    let name = || persistent.name.clone();
+    if !persistent.is_ours() {
+        let owner = sharing::user_named(persistent.owner);
+        return Err(Error::NotOurs {
+            name: name(),
+            owner,
+        });
+    }
+    let held = persistent.hold(Hold::Alone)?;
+    let uses = Uses::of(persistent)?;
+    let is_free = held.is_some();
+    let jobs = uses.that(|state| match state {
+        UseState::Running | UseState::Processes(_) => true,
+        UseState::Elsewhere => !is_free, // its lock tells
+        UseState::Left => false,
+    });
+    let Some(held) = held.filter(|_| jobs.is_empty()) else {
+        return Err(Error::InUse { name: name(), jobs });
+    };
+    let jobs = uses.that(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
+    if !jobs.is_empty() {
+        let uses = persistent.uses();
+        return Err(Error::OutOfSight {
+            name: name(),
+            jobs,
+            uses,
+        });
+    }
+    let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
+    let undrained = undrained.map(|(one, _)| one.to_string());
+    let jobs: Vec<_> = undrained.chain(uses.unreadable).collect();
+    if !jobs.is_empty() && !hurry {
+        return Err(Error::Undrained { name: name(), jobs });
+    }
+    Ok(held)
 }

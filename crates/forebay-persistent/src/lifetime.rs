@@ -12,7 +12,7 @@ const LINGERING: &str = "/var/lib/systemd/linger";
 const FIRST_REGULAR_USER: u32 = 1000;
 
 /// When an allocation in this store is lost, for its user.
-pub(super) fn in_memory(name: &str, store: &Path) -> String {
+pub(crate) fn in_memory(name: &str, store: &Path) -> String {
     let mut lost = format!(
         "{name} lies in memory ({}): it is gone when this machine restarts",
         store.display()

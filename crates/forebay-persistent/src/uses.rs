@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::process::{self, Identity, Liveness, ProcessRef};
 use forebay_host::{files, machine};
+use forebay_record::{RUN_VARIABLE, Record};
 use forebay_store::persistent::Persistent;
 use serde::{Deserialize, Serialize};
 
-use super::Result;
-use crate::RUN_VARIABLE;
-use forebay_record::Record;
+use crate::error::Result;
 
 /// One job's use of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +71,7 @@ impl std::fmt::Display for Use {
 }
 
 impl Use {
-    pub(super) fn of(record: &Record, job_id: &str, stages_out: bool) -> Self {
+    pub(crate) fn of(record: &Record, job_id: &str, stages_out: bool) -> Self {
         Self {
             job_id: job_id.to_owned(),
             run_id: record.id.clone(),
@@ -88,7 +87,7 @@ impl Use {
     }
 
     /// The file in which it is written down.
-    pub(super) fn file(record: &Record, uses: &Path) -> PathBuf {
+    pub(crate) fn file(record: &Record, uses: &Path) -> PathBuf {
         uses.join(format!(
             "{}-{}@{}.json",
             record.id, record.runner.process.pid, record.runner.host
@@ -96,13 +95,13 @@ impl Use {
     }
 
     /// Writes it down.
-    pub(super) fn write(&self, file: &Path) -> forebay_host::Result<()> {
+    pub(crate) fn write(&self, file: &Path) -> forebay_host::Result<()> {
         files::write_json(file, &file.with_extension("fresh"), self)?;
         files::set_mode(file, 0o644) // the allocation's owner reads it
     }
 
     /// Changes what is written down: something is to be staged out of it.
-    pub(super) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
+    pub(crate) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
         written.stages_out = true;
         written.is_asked = true;
@@ -110,7 +109,7 @@ impl Use {
     }
 
     /// Changes what is written down: these processes go on.
-    pub(super) fn remains(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
+    pub(crate) fn remains(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
         let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // or it has ended since
         written.remaining = alive.collect();
@@ -118,13 +117,13 @@ impl Use {
     }
 
     /// Those that still do.
-    pub(super) fn remaining(&self) -> impl Iterator<Item = i32> {
+    pub(crate) fn remaining(&self) -> impl Iterator<Item = i32> {
         let alive = self.remaining.iter().filter(|process| process.is_alive());
         alive.map(|process| process.pid)
     }
 
     /// The use in this file, unless that is gone.
-    pub(super) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
+    pub(crate) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
         match files::read_json::<Self>(file) {
             Err(error) if error.is_not_found() => Ok(None),
             read => read.map(Some),
@@ -132,7 +131,7 @@ impl Use {
     }
 
     /// Did a program ask for something to be staged out of it?
-    pub(super) fn was_asked(&self) -> bool {
+    pub(crate) fn was_asked(&self) -> bool {
         self.is_asked
     }
 
@@ -189,7 +188,7 @@ impl Uses {
     }
 
     /// Those that are in such a state.
-    pub(super) fn that(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
+    pub(crate) fn that(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
         let wanted = self.found.iter().filter(|(_, state)| is_wanted(state));
         wanted.map(|(one, _)| one.to_string()).collect()
     }

@@ -1,31 +1,17 @@
-//! Allocations that outlive their job: made, found, listed and destroyed; by a job or by hand.
-
-mod error;
-mod job;
-mod known;
-mod lifetime;
-mod made;
-mod uses;
-mod withdrawn;
+//! Persistent allocations by their names: found in the stores, made, listed and destroyed.
 
 use std::path::{Path, PathBuf};
 
 use forebay_directive::fault_of_name;
-use forebay_host::sharing::{self, Held, Hold};
-use forebay_host::{clock, disks, files, machine};
+use forebay_host::messages::Messages;
+use forebay_host::{clock, disks, files, machine, sharing};
 use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
-use forebay_host::messages::Messages;
-use withdrawn::Withdrawn;
-
-pub use error::{PersistentError, written_time};
-pub(crate) use job::{Askable, Persistents, asked_of, plans, remaining_of, remove_uses};
-pub use job::{PersistentAction, PersistentPlan, PersistentUsed};
-pub use uses::{Use, UseState, Uses};
-
-type Result<T> = std::result::Result<T, PersistentError>;
+use crate::error::{Error, Missing, Result};
+use crate::withdrawn::Withdrawn;
+use crate::{known, lifetime};
 
 /// Where persistent allocations may lie.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,19 +39,6 @@ pub struct NewPersistent<'a> {
     pub expires_after_s: Option<u64>,
     /// Id and script of the job that makes it.
     pub job: Option<(&'a str, &'a Path)>,
-}
-
-/// One that was made and cannot be found any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// Its name.
-    pub name: String,
-    /// Where it was.
-    pub root: PathBuf,
-    /// It lay in memory, and so it is gone for good.
-    pub in_memory: bool,
-    /// It was made on another machine, which alone can tell.
-    pub host: Option<String>,
 }
 
 /// All persistent allocations that can be found.
@@ -166,7 +139,7 @@ impl Places<'_> {
             let is_it =
                 |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
             if let Some(missing) = known::missing()?.into_iter().find(is_it) {
-                return Err(PersistentError::Missing(missing));
+                return Err(Error::Missing(missing));
             }
         }
         if found.len() > 1 && ours == 1 {
@@ -175,14 +148,14 @@ impl Places<'_> {
         match found.len() {
             0 => Err(Self::unknown(name, stores)),
             1 => Ok(found.remove(0)),
-            _ => Err(PersistentError::Several {
+            _ => Err(Error::Several {
                 name: name.to_owned(),
                 stores: found.iter().map(|one| one.store().to_owned()).collect(),
             }),
         }
     }
 
-    fn unknown(name: &str, stores: Vec<PathBuf>) -> PersistentError {
+    fn unknown(name: &str, stores: Vec<PathBuf>) -> Error {
         let mut names = Vec::new();
         for store in &stores {
             match Contents::of(store) {
@@ -190,7 +163,7 @@ impl Places<'_> {
                 Err(error) => return error.into(),
             }
         }
-        PersistentError::Unknown {
+        Error::Unknown {
             name: name.to_owned(),
             stores,
             names,
@@ -207,7 +180,7 @@ impl Places<'_> {
         let grant = store.grant(asked_bytes, 0)?;
         let name = store.to_string();
         if strict && grant.capacity_bytes < asked_bytes {
-            return Err(PersistentError::LessThanAsked {
+            return Err(Error::LessThanAsked {
                 asked_bytes,
                 usable_bytes: grant.usable_bytes,
                 store: name,
@@ -273,10 +246,10 @@ impl Places<'_> {
     }
 
     /// Checks all that can be checked before one is made.
-    fn check_new(&self, new: &NewPersistent) -> Result<(PathBuf, bool, Grant)> {
+    pub(crate) fn check_new(&self, new: &NewPersistent) -> Result<(PathBuf, bool, Grant)> {
         if let Some(fault) = fault_of_name(new.name) {
             let name = new.name.to_owned();
-            return Err(PersistentError::BadName { name, fault });
+            return Err(Error::BadName { name, fault });
         }
         let chosen = self.choose(new.asked_bytes, new.strict_capacity)?;
         if Persistent::find(&chosen.0, new.name)?.is_some() {
@@ -285,10 +258,10 @@ impl Places<'_> {
         Ok(chosen)
     }
 
-    fn exists(&self, store: &Path, name: &str) -> Result<PersistentError> {
+    fn exists(&self, store: &Path, name: &str) -> Result<Error> {
         let other = Persistent::find(store, name)?;
         Ok(match other {
-            Some(other) => PersistentError::Exists(Box::new(other)),
+            Some(other) => Error::Exists(Box::new(other)),
             None => forebay_store::Error::PersistentExists(name.to_owned()).into(),
         })
     }
@@ -309,13 +282,8 @@ impl Places<'_> {
     }
 
     /// What is left of one that is not there, because of this error.
-    fn destroy_remains(
-        &self,
-        name: &str,
-        hurry: bool,
-        error: PersistentError,
-    ) -> Result<Destroyed> {
-        let (PersistentError::Missing(_) | PersistentError::Unknown { .. }) = &error else {
+    fn destroy_remains(&self, name: &str, hurry: bool, error: Error) -> Result<Destroyed> {
+        let (Error::Missing(_) | Error::Unknown { .. }) = &error else {
             return Err(error);
         };
         let mut swept = false;
@@ -324,9 +292,7 @@ impl Places<'_> {
         }
         match error {
             _ if swept => Ok(Destroyed::Remains),
-            PersistentError::Missing(missing)
-                if missing.host.is_none() && (missing.in_memory || hurry) =>
-            {
+            Error::Missing(missing) if missing.host.is_none() && (missing.in_memory || hurry) => {
                 known::forget(&missing.root)?;
                 Ok(Destroyed::Memory)
             }
@@ -347,45 +313,6 @@ fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
     Ok(!swept.is_empty())
 }
 
-/// The allocation, had alone, if it can be destroyed.
-fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
-    let name = || persistent.name.clone();
-    if !persistent.is_ours() {
-        let owner = sharing::user_named(persistent.owner);
-        return Err(PersistentError::NotOurs {
-            name: name(),
-            owner,
-        });
-    }
-    let held = persistent.hold(Hold::Alone)?;
-    let uses = Uses::of(persistent)?;
-    let is_free = held.is_some();
-    let jobs = uses.that(|state| match state {
-        UseState::Running | UseState::Processes(_) => true,
-        UseState::Elsewhere => !is_free, // its lock tells
-        UseState::Left => false,
-    });
-    let Some(held) = held.filter(|_| jobs.is_empty()) else {
-        return Err(PersistentError::InUse { name: name(), jobs });
-    };
-    let jobs = uses.that(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
-    if !jobs.is_empty() {
-        let uses = persistent.uses();
-        return Err(PersistentError::OutOfSight {
-            name: name(),
-            jobs,
-            uses,
-        });
-    }
-    let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
-    let undrained = undrained.map(|(one, _)| one.to_string());
-    let jobs: Vec<_> = undrained.chain(uses.unreadable).collect();
-    if !jobs.is_empty() && !hurry {
-        return Err(PersistentError::Undrained { name: name(), jobs });
-    }
-    Ok(held)
-}
-
 /// Memory of a job's own ends with the job: who asks for it has named no place for what outlives it.
 fn directory(named: Option<&Path>) -> Option<&Path> {
     named.filter(|named| !matches!(named.to_str(), Some("memory" | "memory:huge")))
@@ -398,5 +325,5 @@ fn path_of(directory: &Path) -> Result<PathBuf> {
 
 fn group_number(group: &str) -> Result<u32> {
     let found = sharing::group_id(group)?;
-    found.ok_or_else(|| PersistentError::NoGroup(group.to_owned()))
+    found.ok_or_else(|| Error::NoGroup(group.to_owned()))
 }

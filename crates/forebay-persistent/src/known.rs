@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::Persistent;
 
-use super::Missing;
+use crate::error::Missing;
 
 const LINKS: &str = "persistent";
 
@@ -16,9 +16,9 @@ const LINKS: &str = "persistent";
 const ON: char = '@';
 
 /// A link.
-pub(super) struct Known {
+pub(crate) struct Known {
     link: PathBuf,
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 impl Known {
@@ -31,7 +31,7 @@ impl Known {
 }
 
 /// All links, in the order in which they were made.
-pub(super) fn all() -> forebay_host::Result<Vec<Known>> {
+pub(crate) fn all() -> forebay_host::Result<Vec<Known>> {
     let mut all = Vec::new();
     for directory in state::directories() {
         let directory = directory.join(LINKS);
@@ -52,7 +52,7 @@ pub(super) fn all() -> forebay_host::Result<Vec<Known>> {
 }
 
 /// Those that lead nowhere.
-pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
+pub(crate) fn missing() -> forebay_host::Result<Vec<Missing>> {
     let mut missing = Vec::new();
     for known in all()? {
         let host = known.other_host();
@@ -74,7 +74,7 @@ pub(super) fn missing() -> forebay_host::Result<Vec<Missing>> {
 }
 
 /// Writes down where one lies.
-pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
+pub(crate) fn remember(made: &Persistent) -> forebay_host::Result<()> {
     let mut refused = None;
     for directory in state::create_directories() {
         let linked = directory.and_then(|directory| {
@@ -93,7 +93,7 @@ pub(super) fn remember(made: &Persistent) -> forebay_host::Result<()> {
 }
 
 /// Takes away what is written down of one of this machine.
-pub(super) fn forget(root: &Path) -> forebay_host::Result<()> {
+pub(crate) fn forget(root: &Path) -> forebay_host::Result<()> {
     let is_it = |known: &Known| known.root == root && known.other_host().is_none();
     for known in all()?.into_iter().filter(is_it) {
         files::remove_if_present(&known.link)?;

@@ -3,15 +3,30 @@
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
+use forebay_directive::Place;
 use forebay_host::sharing;
 use forebay_store::persistent::Persistent;
 use indicatif::HumanBytes;
 
-use super::Missing;
+/// What comes of an attempt, or why nothing does.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// One that was made and cannot be found any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub name: String,
+    /// Where it was.
+    pub root: PathBuf,
+    /// It lay in memory, and so it is gone for good.
+    pub in_memory: bool,
+    /// It was made on another machine, which alone can tell.
+    pub host: Option<String>,
+}
 
 /// Why a persistent allocation cannot be made, used or destroyed.
 #[derive(Debug, thiserror::Error)]
-pub enum PersistentError {
+pub enum Error {
     /// The machine refused.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
@@ -132,6 +147,19 @@ pub enum PersistentError {
     /// It is being destroyed.
     #[error("the persistent allocation {0} is being destroyed")]
     Vanishing(String),
+    /// The record of the job cannot be changed.
+    #[error(transparent)]
+    Record(#[from] forebay_record::Error),
+    /// What the script of a job wants with one.
+    #[error("{}: {}: {error}", script.display(), place.on_line())]
+    OfJob {
+        /// The script.
+        script: PathBuf,
+        /// The directive.
+        place: Place,
+        /// What is wrong.
+        error: Box<Self>,
+    },
     /// A series runs one job many times and keeps nothing.
     #[error(
         "a job with persistent allocations cannot be run as a series: each run would change what stays"
@@ -139,12 +167,14 @@ pub enum PersistentError {
     InSeries,
 }
 
-impl PersistentError {
+impl Error {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Host(_) => return None,
+            Self::Record(error) => return error.hint(),
+            Self::OfJob { error, .. } => return error.hint(),
             Self::BadName { .. } => "choose another name, for example proj1",
             Self::Store(_) => "choose another store with --store DIR",
             Self::Unknown { names, .. } if names.is_empty() => {

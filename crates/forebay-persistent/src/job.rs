@@ -6,19 +6,19 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_directive::{CreatePersistent, Place, Request, Stage, is_named_by};
+use forebay_host::messages::Messages;
 use forebay_host::sharing::{self, Held, Hold};
 use forebay_host::{clock, files};
+use forebay_record::{PersistentUse, Phase, Record, Recorded};
 use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use super::made::Made;
-use super::uses::Use;
-use super::withdrawn::{Removal, Withdrawn, put_back};
-use super::{NewPersistent, PersistentError, Places, Result, destroyable};
-use crate::running::Life;
-use crate::{Error, Messages, Order};
-use forebay_record::{PersistentUse, Record, Recorded};
+use crate::error::{Error, Result};
+use crate::made::Made;
+use crate::search::{NewPersistent, Places};
+use crate::uses::Use;
+use crate::withdrawn::{Removal, Withdrawn, destroyable, put_back};
 
 /// What a job does with a persistent allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,7 +60,7 @@ pub struct PersistentPlan {
 
 /// The persistent allocations of a job that runs.
 #[derive(Debug, Default)]
-pub(crate) struct Persistents {
+pub struct Persistents {
     used: Vec<Attached>,
     made: Vec<Made>,
     destroyed: OnceCell<Removal>,
@@ -100,9 +100,9 @@ impl Attached {
 
 /// Where programs of the job may ask for staging, too.
 #[derive(Debug)]
-pub(crate) struct Askable {
+pub struct Askable {
     /// Root of the namespace, with links resolved.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     file: PathBuf,
     stages_out: OnceLock<()>,
 }
@@ -110,7 +110,10 @@ pub(crate) struct Askable {
 impl Askable {
     /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
     /// that.
-    pub(crate) fn stages_out(&self) -> forebay_host::Result<()> {
+    ///
+    /// # Errors
+    /// If that cannot be written down.
+    pub fn stages_out(&self) -> forebay_host::Result<()> {
         if self.stages_out.get().is_none() {
             Use::will_stage_out(&self.file)?;
             self.stages_out.get_or_init(|| ());
@@ -119,71 +122,77 @@ impl Askable {
     }
 }
 
-/// Puts the place of its directive before an error.
-fn at<T>(order: &Order, place: &Place, result: Result<T>) -> std::result::Result<T, Error> {
-    result.map_err(|error| Error::PersistentOfJob {
-        script: order.script.path.clone(),
-        place: *place,
-        error: Box::new(error),
-    })
+/// The job whose script makes, uses and destroys persistent allocations.
+pub struct Owner<'a> {
+    /// Its id: the scheduler's, where there is one.
+    pub job_id: &'a str,
+    /// The script as named.
+    pub script: &'a Path,
+    /// What its directives ask for.
+    pub request: &'a Request,
+    /// A scheduler may begin it again.
+    pub under_scheduler: bool,
+    /// Where allocations are looked for.
+    pub search: Places<'a>,
+    /// Make none that has less than was asked for.
+    pub strict_capacity: bool,
+    /// Receives messages.
+    pub messages: &'a dyn Messages,
 }
 
-impl Life<'_> {
-    fn places(&self) -> Places<'_> {
-        places(self.order)
-    }
-}
-
-fn places<'a>(order: &'a Order) -> Places<'a> {
-    Places {
-        named: order.wishes.store,
-        site: order.wishes.site_store,
+impl Owner<'_> {
+    /// Puts the place of its directive before an error.
+    fn at<T>(&self, place: &Place, result: Result<T>) -> Result<T> {
+        result.map_err(|error| Error::OfJob {
+            script: self.script.to_owned(),
+            place: *place,
+            error: Box::new(error),
+        })
     }
 }
 
 impl Persistents {
     /// Makes what is to be made and takes what is to be used, once all is known to be possible.
-    pub(crate) fn prepare(
-        &mut self,
-        life: &Life,
-        recorded: &mut Recorded,
-    ) -> std::result::Result<(), Error> {
-        let (order, request, places) = (life.order, &life.request, life.places());
+    ///
+    /// # Errors
+    /// If one of them cannot be made, used or destroyed.
+    pub fn prepare(&mut self, owner: &Owner, recorded: &mut Recorded) -> Result<()> {
+        let (request, places) = (owner.request, owner.search);
         for asked in &request.destroy {
             let found = places.find(&asked.name);
             let can_be = found.and_then(|found| destroyable(&found, asked.hurry).map(drop));
-            at(order, &asked.place, can_be)?;
+            owner.at(&asked.place, can_be)?;
         }
         for asked in &request.persistent {
             if !is_made_by(request, &asked.name) {
                 let usable = places.find(&asked.name).and_then(|found| usable(&found));
-                at(order, &asked.place, usable)?;
+                owner.at(&asked.place, usable)?;
             }
         }
         for asked in &request.create {
-            let new = new_persistent(order, asked, Some((&life.job_id, &order.script.path)));
-            match places.create(&new, life.watcher) {
-                Err(PersistentError::Exists(other)) if is_of_this_job(&other, life) => {
+            let new = new_persistent(owner, asked, Some((owner.job_id, owner.script)));
+            match places.create(&new, owner.messages) {
+                Err(Error::Exists(other)) if is_of_this_job(&other, owner) => {
                     let note = format!("{} was made when this job began before", asked.name);
-                    life.watcher.note(&note);
+                    owner.messages.note(&note);
                 }
-                made => self.made.push(Made::of(at(order, &asked.place, made)?)),
+                made => self.made.push(Made::of(owner.at(&asked.place, made)?)),
             }
         }
         for asked in &request.persistent {
             let held = places.find(&asked.name).and_then(hold);
-            let (persistent, held) = at(order, &asked.place, held)?;
+            let (persistent, held) = owner.at(&asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
             let mut made = self.made.iter_mut();
             let made = made.find(|made| made.persistent.root() == persistent.root());
-            let mut write = || write_down(&persistent, stages_out, life, recorded);
+            let mut write = || write_down(&persistent, stages_out, owner, recorded);
             let file = match made {
                 Some(made) => made.used_by_us(write),
                 None => write(),
             }?;
             let path = persistent.namespace();
-            life.watcher.explain(&format!(
+            owner.messages.explain(&format!(
                 "persistent allocation {}: ${} is {}/",
                 asked.name,
                 variables.join(", $"),
@@ -201,25 +210,29 @@ impl Persistents {
 
     /// Starts the job once what its script destroys has lost its name: all of it or none, and none if the job
     /// cannot be started.
-    pub(crate) fn destroy_and_start<T>(
+    ///
+    /// # Errors
+    /// That of the start, or something cannot be destroyed.
+    pub fn destroy_and_start<T, E: From<Error>>(
         &self,
-        life: &Life,
-        start: impl FnOnce() -> forebay_host::Result<T>,
-    ) -> std::result::Result<T, Error> {
+        owner: &Owner,
+        start: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
         let mut withdrawn = Vec::new();
-        let started = life.request.destroy.iter().try_for_each(|asked| {
-            let found = life.places().find(&asked.name);
+        let ready = owner.request.destroy.iter().try_for_each(|asked| {
+            let found = owner.search.find(&asked.name);
             let one = found.and_then(|found| Withdrawn::of(found, asked.hurry));
-            withdrawn.push(at(life.order, &asked.place, one)?);
-            Ok(())
+            withdrawn.push(owner.at(&asked.place, one)?);
+            Ok::<_, Error>(())
         });
-        let started = started.and_then(|()| Ok(start()?));
+        let started = ready.map_err(E::from).and_then(|()| start());
         if started.is_err() {
-            put_back(&withdrawn, life.watcher);
+            put_back(&withdrawn, owner.messages);
         } else if !withdrawn.is_empty() {
             let removal = self.destroyed.get_or_init(|| Removal::begin(withdrawn));
             for Persistent { name, .. } in removal.destroyed() {
-                life.watcher
+                owner
+                    .messages
                     .note(&format!("persistent allocation {name} destroyed"));
             }
         }
@@ -229,7 +242,7 @@ impl Persistents {
     /// Ends the use. A use whose data did not all arrive stays written down, and so does one of processes that
     /// go on; none if all have ended, and no numbers where they are not known. What a job made that was never
     /// started is undone.
-    pub(crate) fn let_go(
+    pub fn let_go(
         mut self,
         recorded: &mut Recorded,
         watcher: &dyn Messages,
@@ -238,7 +251,7 @@ impl Persistents {
         if let Some(removal) = self.destroyed.take() {
             removal.end(watcher);
         }
-        let was_started = recorded.record.phase != crate::Phase::Preparing;
+        let was_started = recorded.record.phase != Phase::Preparing;
         let is_undrained = recorded.is_undrained();
         if was_started {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
@@ -262,16 +275,22 @@ impl Persistents {
     }
 
     /// Does the job use any?
-    pub(crate) fn are_used(&self) -> bool {
+    #[must_use]
+    pub fn are_used(&self) -> bool {
         !self.used.is_empty()
     }
 
     /// Where one of them lies.
-    pub(crate) fn root(&self) -> Option<PathBuf> {
+    #[must_use]
+    pub fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
     }
 
-    pub(crate) fn askable(&self) -> forebay_host::Result<Vec<Askable>> {
+    /// Those, as programs of the job may ask for staging out of them.
+    ///
+    /// # Errors
+    /// If one cannot be looked at.
+    pub fn askable(&self) -> forebay_host::Result<Vec<Askable>> {
         let askable = self.used.iter().map(|one| {
             Ok(Askable {
                 root: files::real_path(&one.persistent.namespace())?,
@@ -283,13 +302,14 @@ impl Persistents {
     }
 
     /// The names of those that the job uses, and where their namespaces lie.
-    pub(crate) fn namespaces(&self) -> Vec<(String, PathBuf)> {
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<(String, PathBuf)> {
         let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
         self.used.iter().map(named).collect()
     }
 
     /// Those that name the namespaces, with the slash that DataWarp gives.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, std::ffi::OsString)> {
+    pub fn variables(&self) -> impl Iterator<Item = (&str, std::ffi::OsString)> {
         self.used.iter().flat_map(|one| {
             let value = forebay_scheduler::with_slash(&one.persistent.namespace());
             let names = one.variables.iter();
@@ -298,7 +318,8 @@ impl Persistents {
     }
 
     /// For the account of the job.
-    pub(crate) fn account(&self) -> Vec<PersistentUsed> {
+    #[must_use]
+    pub fn account(&self) -> Vec<PersistentUsed> {
         let of = |action| {
             move |persistent: &Persistent| PersistentUsed {
                 action,
@@ -321,7 +342,7 @@ impl Persistents {
 ///
 /// # Errors
 /// If what the job said of its use cannot be read.
-pub(crate) fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
+pub fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
         if Use::found(&one.file)?.is_some_and(|found| found.was_asked()) {
@@ -335,7 +356,7 @@ pub(crate) fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
 ///
 /// # Errors
 /// If what the job said of its use cannot be read.
-pub(crate) fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
+pub fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let mut processes = Vec::new();
     for one in &record.persistent {
         let found = Use::found(&one.file)?;
@@ -345,7 +366,10 @@ pub(crate) fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
 }
 
 /// Takes away what says that a job uses its persistent allocations.
-pub(crate) fn remove_uses(record: &Record) -> forebay_host::Result<()> {
+///
+/// # Errors
+/// If a file cannot be removed.
+pub fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     for one in &record.persistent {
         files::remove_if_present(&one.file)?;
     }
@@ -353,11 +377,11 @@ pub(crate) fn remove_uses(record: &Record) -> forebay_host::Result<()> {
 }
 
 /// What a run would make, use and destroy, once all of it is known to be possible.
-pub(crate) fn plans(
-    order: &Order,
-    request: &Request,
-) -> std::result::Result<Vec<PersistentPlan>, Error> {
-    let places = places(order);
+///
+/// # Errors
+/// If something of it is not possible.
+pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
+    let (request, places) = (owner.request, owner.search);
     let mut plans = Vec::new();
     let found = |action, found: &Persistent| PersistentPlan {
         action,
@@ -367,8 +391,8 @@ pub(crate) fn plans(
         variables: Vec::new(),
     };
     for asked in &request.create {
-        let new = new_persistent(order, asked, None);
-        let (store, _, grant) = at(order, &asked.place, places.check_new(&new))?;
+        let new = new_persistent(owner, asked, None);
+        let (store, _, grant) = owner.at(&asked.place, places.check_new(&new))?;
         plans.push(PersistentPlan {
             action: PersistentAction::Create,
             name: asked.name.clone(),
@@ -388,7 +412,7 @@ pub(crate) fn plans(
                 let usable = places
                     .find(&asked.name)
                     .and_then(|one| usable(&one).map(|()| found(PersistentAction::Use, &one)));
-                at(order, &asked.place, usable)?
+                owner.at(&asked.place, usable)?
             }
         };
         plans.push(PersistentPlan {
@@ -401,20 +425,20 @@ pub(crate) fn plans(
             destroyable(&one, asked.hurry)?;
             Ok(found(PersistentAction::Destroy, &one))
         });
-        plans.push(at(order, &asked.place, doomed)?);
+        plans.push(owner.at(&asked.place, doomed)?);
     }
     Ok(plans)
 }
 
 fn new_persistent<'a>(
-    order: &Order,
+    owner: &Owner,
     asked: &'a CreatePersistent,
     job: Option<(&'a str, &'a Path)>,
 ) -> NewPersistent<'a> {
     NewPersistent {
         name: &asked.name,
         asked_bytes: asked.capacity_bytes,
-        strict_capacity: order.wishes.strict_capacity,
+        strict_capacity: owner.strict_capacity,
         mode: OWNER_ALONE,
         group: None,
         expires_after_s: None,
@@ -427,10 +451,10 @@ fn is_made_by(request: &Request, name: &str) -> bool {
 }
 
 /// A scheduler may begin a job again: what it made the first time is its own.
-fn is_of_this_job(other: &Persistent, life: &Life) -> bool {
+fn is_of_this_job(other: &Persistent, owner: &Owner) -> bool {
     let made_by = other.about.as_ref().ok();
     let made_by = made_by.and_then(|about| about.job_id.as_deref());
-    life.under_scheduler && other.is_ours() && made_by == Some(&life.job_id)
+    owner.under_scheduler && other.is_ours() && made_by == Some(owner.job_id)
 }
 
 /// Is something to be staged out of it? A list may name it.
@@ -447,14 +471,14 @@ fn usable(found: &Persistent) -> Result<()> {
     let name = || found.name.clone();
     match &found.about {
         Err(reason) => {
-            return Err(PersistentError::Damaged {
+            return Err(Error::Damaged {
                 name: name(),
                 root: found.namespace(),
                 reason: reason.clone(),
             });
         }
         Ok(about) if found.is_expired() => {
-            return Err(PersistentError::Expired {
+            return Err(Error::Expired {
                 name: name(),
                 expires_unix_s: about.expires_unix_s.unwrap_or_default(),
             });
@@ -465,7 +489,7 @@ fn usable(found: &Persistent) -> Result<()> {
         return Ok(());
     }
     let owner = sharing::user_named(found.owner);
-    Err(PersistentError::Closed {
+    Err(Error::Closed {
         name: name(),
         owner,
     })
@@ -486,16 +510,16 @@ fn hold(found: Persistent) -> Result<(Persistent, Held)> {
         }
         clock::sleep(LOOKED_AT);
     }
-    Err(PersistentError::Vanishing(found.name))
+    Err(Error::Vanishing(found.name))
 }
 
 /// First in the job's record, so that whoever cleans up after us takes it away; then beside the data.
 fn write_down(
     persistent: &Persistent,
     stages_out: bool,
-    life: &Life,
+    owner: &Owner,
     recorded: &mut Recorded,
-) -> std::result::Result<PathBuf, Error> {
+) -> std::result::Result<PathBuf, forebay_record::Error> {
     let file = Use::file(&recorded.record, &persistent.uses());
     let planned = PersistentUse {
         name: persistent.name.clone(),
@@ -503,7 +527,7 @@ fn write_down(
         file: file.clone(),
     };
     recorded.update(|record| record.persistent.push(planned))?;
-    Use::of(&recorded.record, &life.job_id, stages_out).write(&file)?;
+    Use::of(&recorded.record, owner.job_id, stages_out).write(&file)?;
     Ok(file)
 }
 
