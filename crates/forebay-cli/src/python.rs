@@ -26,7 +26,7 @@ pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let state = match forebay_control::state_directory() {
         Ok(state) => state,
-        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return fail(&error.to_string(), error.hint(), 1),
     };
     let mut python = command(program);
     python.arg(verb).args(words).env("FOREBAY_STATE", state);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::process::{Asked, Caught, command, start_beside_us};
+use forebay_profile::{Profile, Recording, is_launcher, prune};
 use serde::Serialize;
 
 use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
-use crate::launcher::is_launcher;
-use crate::profile::{Profile, Recording, make_room};
+use crate::recording;
 use crate::{Error, Watcher};
 
 /// A command, and how it is run.
@@ -44,12 +44,12 @@ impl Command<'_> {
     /// # Errors
     /// If it cannot be started, or signals cannot be handed on.
     pub fn run(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Profiled, Error> {
-        let profile = Profile::of_command(self.words, watcher);
+        let profile = recording::begin_of_command(self.words, watcher);
         let done = self.live(profile.as_ref(), caught, watcher);
         if let Some(profile) = profile {
-            let record = profile.directory.clone();
-            profile.end(&self.recording, done.as_ref(), watcher);
-            make_room(&record, watcher);
+            let record = profile.directory().to_owned();
+            recording::end(profile, &self.recording, done.as_ref(), watcher);
+            prune(&record, watcher);
         }
         done
     }

@@ -88,9 +88,9 @@ pub enum Error {
     /// A persistent allocation cannot be made, used or destroyed.
     #[error(transparent)]
     Persistent(#[from] PersistentError),
-    /// A run of a series would add to what another one recorded.
-    #[error("there is a record of a run in {} already", .0.display())]
-    RecordExists(PathBuf),
+    /// The record of the I/O cannot be used.
+    #[error(transparent)]
+    Profile(#[from] forebay_profile::Error),
     /// `forebay profile` without a command.
     #[error("there is no command to run")]
     NoCommand,
@@ -150,7 +150,7 @@ impl Error {
             Self::RequestsNotKept { .. } => {
                 "files that had arrived, or were not wanted any more, are staged out once more"
             }
-            Self::RecordExists(_) => "name another directory, or remove that one",
+            Self::Profile(error) => return error.hint().map(str::to_owned),
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"
             }

@@ -13,11 +13,11 @@ use forebay_requests::SOCKET_VARIABLE;
 
 use crate::deadline::Guard;
 use crate::events::{Beside, Handled};
-use crate::launcher::is_launcher;
 use crate::order::Output;
-use crate::profile::{Profile, Recording};
 use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
+use forebay_profile::is_launcher;
+use forebay_profile::{Profile, Recording};
 use forebay_record::Prepared;
 
 /// Time a job has between SIGTERM and SIGKILL.

@@ -7,13 +7,12 @@ mod error;
 mod events;
 mod execution;
 mod fresh;
-mod launcher;
 mod life;
 mod order;
 mod outcome;
 mod pace;
 mod preview;
-mod profile;
+mod recording;
 pub mod recovery;
 mod requests;
 mod running;
@@ -40,6 +39,10 @@ pub use forebay_persistent::{
     Destroyed, Error as PersistentError, Listing, Missing, NewPersistent, PersistentAction,
     PersistentPlan, PersistentUsed, Places, Use, UseState, Uses, written_time,
 };
+pub use forebay_profile::{
+    Libraries, MpiFamily as Flavour, ProgramSummary as Seen, Recording, Usage as Stored,
+    state_directory, summarize as seen, usage as stored,
+};
 pub use forebay_record::{
     DrainTo, Error as RecordError, NotSafe, Phase, RUN_VARIABLE, Record, Recorded, Records,
     StagingWish, records,
@@ -49,14 +52,11 @@ pub use forebay_scheduler::{
     in_a_schedulers_job, parse_time,
 };
 pub use forebay_staging::{Patterns, Staged, StagingProgress, expanded_out};
-pub use launcher::Flavour;
 pub use life::{run, series};
 pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
-pub use profile::{
-    Libraries, Recording, Seen, Stored, complete_abandoned, seen, state_directory, stored,
-};
+pub use recording::complete_profiles as complete_abandoned;
 pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;
 pub use series::{Ran, Ready, Requester, Run, What};

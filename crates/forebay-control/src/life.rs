@@ -11,11 +11,12 @@ use forebay_host::process::Caught;
 use forebay_host::{clock, machine, probe};
 
 use crate::order::{Order, Watcher};
-use crate::profile::{Profile, make_room, record_refusal};
+use crate::recording::{self, record_refusal};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
 use forebay_persistent::{Owner, Persistents};
+use forebay_profile::prune;
 use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
 
 /// Brings a job from its script to its end.
@@ -31,13 +32,15 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
             return Err(error);
         }
     };
-    let profile = Profile::of_job(order, &held.recorded, watcher);
+    let profile = recording::begin_of_job(order, &held.recorded, watcher);
     let done = held.live(order, caught, watcher, true, |running, recorded| {
         running.live(profile.as_ref(), recorded)
     });
-    let record = profile.as_ref().map(|profile| profile.directory.clone());
-    if let (Some(profile), Some(recording)) = (profile, &order.recording) {
-        profile.end(recording, done.as_ref(), watcher);
+    let record = profile
+        .as_ref()
+        .map(|profile| profile.directory().to_owned());
+    if let (Some(profile), Some(how)) = (profile, &order.recording) {
+        recording::end(profile, how, done.as_ref(), watcher);
     }
     let kept = match &done {
         Ok(outcome) => outcome.kept.is_some(),
@@ -54,7 +57,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
     };
     held.let_go(kept, processes, watcher);
     if let Some(record) = record {
-        make_room(&record, watcher);
+        prune(&record, watcher);
     }
     done
 }

@@ -13,10 +13,10 @@ use forebay_persistent::{Owner, Places};
 
 use crate::deadline::DeadlineWishes;
 use crate::drain;
-use crate::profile::Recording;
 use crate::{
     AllocationProgress, DrainWish, Error, JobScript, Spectral, StagingProgress, StagingWish,
 };
+use forebay_profile::Recording;
 
 /// Where such a script finds it, with the user's name behind.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";

@@ -12,9 +12,9 @@ use forebay_host::process::{self, Caught, Identity, Liveness};
 use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 
-use crate::profile::complete_killed;
 use crate::{Direction, RUN_VARIABLE};
 use forebay_persistent::{asked_of, remaining_of, remove_uses};
+use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, Recorded, Records, StagingWish, open_in};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 
@@ -189,7 +189,7 @@ pub fn clean(
     }
     // Killed from here on, the next one must not take what is half taken away for the results.
     job.update(Record::is_removed)?;
-    if let Some(Err(error)) = job.record.profile.as_deref().map(complete_killed) {
+    if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         watcher.warning(&error.to_string());
     }
     take_away(job, is_inside)?;

@@ -16,10 +16,10 @@ use crate::drain::Drain;
 use crate::execution::{Executed, Execution, Program};
 use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
-use crate::profile::Profile;
 use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 use forebay_persistent::Persistents;
+use forebay_profile::Profile;
 use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
 use forebay_staging::{Roots, StageOut, Staging, lies_in, plan_in};
 

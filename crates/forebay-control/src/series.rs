@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use forebay_engine::StoreUsed;
 use forebay_host::process::Bell;
+use forebay_profile::Recording;
 use serde::Serialize;
 
 use crate::execution::{Execution, Program};
 use crate::fresh::Contents;
 use crate::life::check_directory;
 use crate::order::Output;
-use crate::profile::{Profile, Recording};
+use crate::recording::{self, begin_of_run};
 use crate::running::Running;
 use crate::{Error, JobScript, Outcome};
 use forebay_record::Recorded;
@@ -211,14 +212,14 @@ impl Running<'_> {
         };
         let id = format!("{}.{}", life.directory.id(), run.number);
         let (script, works_in) = (execution.script(life), execution.works_in);
-        let profile = Profile::of_run(directory, run, script, works_in, &id, &recording)?;
+        let profile = begin_of_run(directory, run, script, works_in, &id, &recording)?;
         let execution = Execution {
             recording: Some((&profile, &recording)),
             ..*execution
         };
         let done = self.carry_out(&execution, stage_in);
         let outcome = done.as_ref().map(|(_, outcome)| outcome);
-        profile.end(&recording, outcome, life.watcher);
+        recording::end(profile, &recording, outcome, life.watcher);
         Ok(done?.0)
     }
 

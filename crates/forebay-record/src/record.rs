@@ -15,10 +15,6 @@ use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
 use crate::{DrainTo, Error, StagingWish};
-
-/// Where records of I/O lie, below a state directory (docs/profiles.md).
-pub const PROFILES: &str = "profiles";
-
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -158,7 +154,8 @@ impl Record {
             self.id, self.runner.process.pid, self.runner.host
         );
         let path = directory.join(name);
-        self.profile = is_profiled.then(|| directory.join(PROFILES).join(&self.id));
+        self.profile =
+            is_profiled.then(|| directory.join(forebay_profile::PROFILES).join(&self.id));
         let recorded = Recorded { record: self, path };
         recorded.write().map(|()| recorded)
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Staged, profile};
+use crate::Staged;
 
 /// A speed, and whence it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +70,7 @@ pub(super) fn rate(given: Option<u64>, stage_in: Option<&Staged>) -> Rate {
     if let Some(given) = given {
         return known(given.max(1) as f64, Measured::Given);
     }
-    let earlier = profile::earlier_stage_outs();
+    let earlier = forebay_profile::recent_stage_outs();
     let earlier = earlier.filter_map(|(bytes, seconds)| speed(bytes, seconds));
     if let Some(slowest) = earlier.take(5).reduce(f64::min) {
         return known(slowest, Measured::EarlierStageOut);

@@ -1,33 +1,18 @@
-//! The record of a job's I/O: a directory `profiles/ID` in the user's state directory, described in
-//! docs/profiles.md. What is in it beside `job.json` is written by `libforebay_mpi.so`, which is put in
-//! front of the job's programs.
-//!
-//! No job fails because it cannot be recorded: what is lost is said, and the job goes on.
-
-mod drains;
-mod job_file;
-mod programs;
-mod retention;
+//! A record that was begun, and what puts the library in front of the programs.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_host::{clock, files, machine, state};
+use forebay_host::messages::Messages;
+use forebay_host::{clock, files, state};
 use serde::Serialize;
 
-use crate::launcher::Flavour;
-use crate::series::Run;
-use crate::{Error, JobScript, Order, Outcome, Watcher};
-use forebay_record::{PROFILES, Recorded};
-
-use job_file::JobFile;
-
-pub(crate) use drains::earlier_stage_outs;
-pub use job_file::complete_abandoned;
-pub(crate) use job_file::complete_killed;
-pub use programs::{Seen, seen};
+use crate::error::Error;
+use crate::ids::PROFILES;
+use crate::job_file::{self, JobDescription, JobFile};
+use crate::mpi_family::MpiFamily;
 
 /// What is free behind a record that was begun, so that it does not take the room of what is written about
 /// the job itself.
@@ -61,9 +46,9 @@ pub struct Libraries {
 
 impl Libraries {
     /// The one for a job: that of its launcher. A program of the other family corrects it.
-    fn for_launcher(&self, flavour: impl FnOnce() -> Flavour) -> Option<&Path> {
+    fn for_launcher(&self, family: impl FnOnce() -> MpiFamily) -> Option<&Path> {
         let found = match (&self.openmpi, &self.mpich) {
-            (Some(_), Some(mpich)) if flavour() == Flavour::Hydra => Some(mpich),
+            (Some(_), Some(mpich)) if family() == MpiFamily::Hydra => Some(mpich),
             (openmpi, mpich) => openmpi.as_ref().or(mpich.as_ref()),
         };
         found.map(PathBuf::as_path)
@@ -84,80 +69,63 @@ impl Libraries {
 }
 
 /// A record that was begun.
-pub(crate) struct Profile {
-    pub(crate) directory: PathBuf,
+pub struct Profile {
+    directory: PathBuf,
     job: JobFile,
     library: OnceCell<PathBuf>,
 }
 
 impl Profile {
-    /// That of a job which has just been written down.
-    pub(crate) fn of_job(
-        order: &Order,
-        recorded: &Recorded,
-        watcher: &dyn Watcher,
-    ) -> Option<Self> {
-        let directory = recorded.record.profile.clone()?;
-        let job = JobFile::of_order(order, &recorded.record.id);
-        let made = job.and_then(|job| Self::make(directory, job));
-        begun(made, watcher)
+    /// Begins a record in a directory that is made for it.
+    ///
+    /// # Errors
+    /// If it cannot be made, or leaves no room.
+    pub fn begin(directory: PathBuf, job: &JobDescription, id: &str) -> Result<Self, Error> {
+        Self::make(directory, JobFile::new(job, id)?)
     }
 
-    /// That of a command, in the first state directory that takes it.
-    pub(crate) fn of_command(words: &[OsString], watcher: &dyn Watcher) -> Option<Self> {
-        begun(
-            Self::make_anywhere(|id| JobFile::of_command(words, id)),
-            watcher,
-        )
-    }
-
-    /// That of a run of a series, in a directory of the requester's.
-    pub(crate) fn of_run(
-        directory: &Path,
-        run: &Run,
-        script: &JobScript,
-        works_in: &Path,
-        id: &str,
-        recording: &Recording,
-    ) -> Result<Self, Error> {
+    /// The same in a directory that may exist but holds no record.
+    ///
+    /// # Errors
+    /// If it holds one, or cannot be written.
+    pub fn begin_in(directory: &Path, job: &JobDescription, id: &str) -> Result<Self, Error> {
         files::make_directories(directory, 0o700)?;
         if job_file::lies_in(directory) {
             return Err(Error::RecordExists(directory.to_owned()));
         }
-        let mut job = JobFile::of_run(run, script, works_in, id)?;
-        job.emulated = recording.emulated.map(|emulated| emulated());
         let profile = Self {
             directory: directory.to_owned(),
-            job,
+            job: JobFile::new(job, id)?,
             library: OnceCell::new(),
         };
         profile.job.write(directory)?;
         Ok(profile)
     }
 
-    fn make_anywhere(job: impl Fn(&str) -> Result<JobFile, Error>) -> Result<Self, Error> {
+    /// The same in the first state directory that takes it, with an id of its own.
+    ///
+    /// # Errors
+    /// Why none of them takes it.
+    pub fn begin_anywhere(job: &JobDescription) -> Result<Self, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
             let made = directory.map_err(Error::from);
-            match made.and_then(|made| Self::make_in(&made.join(PROFILES), &job)) {
+            match made.and_then(|made| Self::make_in(&made.join(PROFILES), job)) {
                 Ok(profile) => return Ok(profile),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or(forebay_record::Error::NoState(None).into()))
+        Err(refused.unwrap_or(Error::NoState))
     }
 
     /// The id is the time in milliseconds, or the next number that is free.
-    fn make_in(
-        profiles: &Path,
-        job: &impl Fn(&str) -> Result<JobFile, Error>,
-    ) -> Result<Self, Error> {
+    fn make_in(profiles: &Path, job: &JobDescription) -> Result<Self, Error> {
         const TRIES: u128 = 100;
         let first = clock::unix_milliseconds();
         let mut id = first;
         loop {
             let text = id.to_string();
-            match Self::make(profiles.join(&text), job(&text)?) {
+            match Self::begin(profiles.join(&text), job, &text) {
                 Err(Error::Host(error)) if error.already_exists() && id < first + TRIES => id += 1,
                 made => return made,
             }
@@ -175,14 +143,14 @@ impl Profile {
             library: OnceCell::new(),
         };
         let written = profile.job.write(&profile.directory);
-        if let Err(error) = written.and_then(|()| profile.leaves_room()) {
+        if let Err(error) = written.and_then(|()| profile.check_space()) {
             files::remove_tree(&profile.directory)?;
             return Err(error);
         }
         Ok(profile)
     }
 
-    fn leaves_room(&self) -> Result<(), Error> {
+    fn check_space(&self) -> Result<(), Error> {
         let (room, fresh) = (
             self.directory.join("room"),
             self.directory.join("room.fresh"),
@@ -191,28 +159,30 @@ impl Profile {
         Ok(files::remove_file(&room)?)
     }
 
-    pub(crate) fn directory(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// What puts the library in front of the job's programs; nothing where there is no library. We are
     /// where the job will be: in its view.
-    pub(crate) fn environment(
+    pub fn environment(
         &self,
         recording: &Recording,
         launcher: Option<&OsStr>,
-        watcher: &dyn Watcher,
+        messages: &dyn Messages,
     ) -> Vec<(&'static str, OsString)> {
         let libraries = &recording.libraries;
-        let flavour = || launcher.map_or_else(Flavour::in_path, Flavour::of_launcher);
-        let library = match libraries.for_launcher(flavour).map(usable) {
+        let family = || launcher.map_or_else(MpiFamily::in_path, MpiFamily::of_launcher);
+        let library = match libraries.for_launcher(family).map(usable) {
             Some(Ok(library)) => library,
             Some(Err(why)) => {
-                watcher.note(&format!("the job's I/O is not recorded: {why}"));
+                messages.note(&format!("the job's I/O is not recorded: {why}"));
                 return Vec::new();
             }
             None => {
-                watcher.note(
+                messages.note(
                     "the job's I/O is not recorded: there is no libforebay_mpi.so in \
                      ../lib/forebay beside this program",
                 );
@@ -234,27 +204,19 @@ impl Profile {
         variables
     }
 
-    /// Writes down how it ended.
-    pub(crate) fn end(
+    /// Records how it ended: the outcome, or an error and its hint.
+    pub fn end(
         mut self,
         recording: &Recording,
-        done: Result<&impl Serialize, &Error>,
-        watcher: &dyn Watcher,
+        done: Result<&impl Serialize, (String, Option<String>)>,
+        messages: &dyn Messages,
     ) {
         self.job.library = self.library.take().map(job_file::text);
         self.job.emulated = recording.emulated.map(|emulated| emulated());
         let written = self.job.end(done);
         if let Err(error) = written.and_then(|()| self.job.write(&self.directory)) {
-            watcher.warning(&format!("how the job ended is not recorded: {error}"));
+            messages.warning(&format!("how the job ended is not recorded: {error}"));
         }
-    }
-}
-
-/// Makes room for later records beside this one, which has ended. Not when a job begins, nor before the last that is
-/// to be done for it: to look through all records takes time with their files.
-pub(crate) fn make_room(beside: &Path, watcher: &dyn Watcher) {
-    if let Err(error) = retention::retain(beside) {
-        watcher.warning(&format!("old records of I/O are not removed: {error}"));
     }
 }
 
@@ -270,33 +232,6 @@ fn sanitizer_options() -> Option<OsString> {
     }
     options.push("verify_asan_link_order=0");
     Some(options)
-}
-
-/// Says where the record is, or that there is none.
-fn begun(made: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile> {
-    match made {
-        Ok(profile) => {
-            watcher.recorded(&profile.directory);
-            Some(profile)
-        }
-        Err(error) => {
-            watcher.warning(&format!("the job's I/O is not recorded: {error}"));
-            None
-        }
-    }
-}
-
-/// Writes down a job that came to nothing before it had an id of its own.
-pub(crate) fn record_refusal(order: &Order, error: &Error, watcher: &dyn Watcher) {
-    let Some(recording) = &order.recording else {
-        return;
-    };
-    let made = Profile::make_anywhere(|id| JobFile::of_order(order, id));
-    if let Some(profile) = begun(made, watcher) {
-        let directory = profile.directory.clone();
-        profile.end(recording, Err::<&Outcome, _>(error), watcher);
-        make_room(&directory, watcher);
-    }
 }
 
 /// Can this library be named in LD_PRELOAD, where blanks and colons end a name and `$` begins a
@@ -317,47 +252,6 @@ fn usable(library: &Path) -> Result<&Path, String> {
     found.map(|_| library)
 }
 
-/// The state directory whose record of I/O is the newest, else the first that a job would take.
-///
-/// # Errors
-/// If the current directory was removed, and it is needed.
-pub fn state_directory() -> Result<PathBuf, Error> {
-    let directories = state::directories();
-    let newest = |directory: &&PathBuf| retention::ids(&directory.join(PROFILES)).pop();
-    let found = directories.iter().rev().max_by_key(newest);
-    let found = found.cloned().unwrap_or_default();
-    let here = || Ok::<_, Error>(machine::current_directory()?);
-    Ok(if found.is_absolute() {
-        found
-    } else {
-        here()?.join(found)
-    })
-}
-
-/// What records of I/O take.
-#[derive(Debug)]
-pub struct Stored {
-    /// Where they lie.
-    pub directory: PathBuf,
-    /// How many there are.
-    pub records: usize,
-    /// What they take, traces included.
-    pub bytes: u64,
-}
-
-/// Looks at the records of I/O.
-///
-/// # Errors
-/// As [`state_directory`].
-pub fn stored() -> Result<Stored, Error> {
-    let directory = state_directory()?.join(PROFILES);
-    Ok(Stored {
-        records: retention::ids(&directory).len(),
-        bytes: files::tree_bytes(&directory),
-        directory,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,16 +266,26 @@ mod tests {
     #[test]
     fn the_library_is_that_of_the_launcher_where_there_are_two() {
         let both = libraries();
-        let of = |all: &Libraries, flavour| all.for_launcher(|| flavour).map(Path::to_owned);
-        assert_eq!(of(&both, Flavour::Hydra), both.mpich);
-        assert_eq!(of(&both, Flavour::OpenMpi), both.openmpi);
-        assert_eq!(of(&both, Flavour::Unknown), both.openmpi);
+        let of = |all: &Libraries, family| all.for_launcher(|| family).map(Path::to_owned);
+        assert_eq!(of(&both, MpiFamily::Hydra), both.mpich);
+        assert_eq!(of(&both, MpiFamily::OpenMpi), both.openmpi);
+        assert_eq!(of(&both, MpiFamily::Unknown), both.openmpi);
         let one = Libraries {
             openmpi: None,
             ..libraries()
         };
-        assert_eq!(of(&one, Flavour::OpenMpi), both.mpich);
-        assert_eq!(of(&Libraries::default(), Flavour::Hydra), None);
+        assert_eq!(of(&one, MpiFamily::OpenMpi), both.mpich);
+        assert_eq!(of(&Libraries::default(), MpiFamily::Hydra), None);
+    }
+
+    #[test]
+    fn two_records_of_one_millisecond_get_two_ids() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let job = JobDescription::default();
+        let begun = |_| Profile::make_in(scratch.path(), &job).expect("begun");
+        let directories: std::collections::BTreeSet<_> =
+            (0..5).map(begun).map(|profile| profile.directory).collect();
+        assert_eq!(directories.len(), 5);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::path::Path;
 use forebay_host::{files, state};
 use serde::Deserialize;
 
-use super::{job_file, retention};
-use forebay_record::PROFILES;
+use crate::ids::{PROFILES, ids};
+use crate::job_file;
 
 /// Records that are looked at.
-const LOOKS: usize = 20;
+const SAMPLES_MAX: usize = 20;
 
 #[derive(Deserialize)]
 struct Record {
@@ -30,13 +30,13 @@ struct Moved {
 
 /// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
 /// are left out.
-pub(crate) fn earlier_stage_outs() -> impl Iterator<Item = (u64, f64)> {
+pub fn recent_stage_outs() -> impl Iterator<Item = (u64, f64)> {
     let all = state::directories().into_iter().flat_map(|directory| {
         let profiles = directory.join(PROFILES);
-        let newest = retention::ids(&profiles).into_iter().rev().take(LOOKS);
+        let newest = ids(&profiles).into_iter().rev().take(SAMPLES_MAX);
         newest.filter_map(move |id| stage_out(&profiles.join(id.to_string())))
     });
-    all.take(LOOKS)
+    all.take(SAMPLES_MAX)
 }
 
 /// What is damaged or incomplete tells nothing.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// What is in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Seen {
+pub struct ProgramSummary {
     /// Programs, with MPI or without.
     pub programs: usize,
     /// Seconds in which they were in I/O calls: of each program those of its slowest rank, and of
@@ -31,7 +31,7 @@ struct IoSeconds {
 
 /// Looks into a record. A file that cannot be understood is a program that does not tell.
 #[must_use]
-pub fn seen(directory: &Path) -> Seen {
+pub fn summarize(directory: &Path) -> ProgramSummary {
     let names = files::names_in(directory).unwrap_or_default();
     let names = names.iter().filter_map(|name| name.to_str());
     let is_program = |name: &&str| {
@@ -44,7 +44,7 @@ pub fn seen(directory: &Path) -> Seen {
         .map(|text| Span::of(&serde_json::from_str(&text.ok()?).ok()?))
         .collect();
     let all: Option<Vec<Span>> = programs.iter().copied().collect();
-    Seen {
+    ProgramSummary {
         programs: programs.len(),
         io_s: all
             .filter(|spans| !spans.is_empty())
@@ -102,14 +102,14 @@ fn io_seconds(spans: &[Span]) -> f64 {
 mod tests {
     use super::*;
 
-    fn written(programs: &[&str]) -> Seen {
+    fn written(programs: &[&str]) -> ProgramSummary {
         let scratch = tempfile::tempdir().expect("tempdir");
         for (number, text) in programs.iter().enumerate() {
             let name = scratch.path().join(format!("step-{number}-1.json"));
             files::write_whole(&name, &scratch.path().join("fresh"), text.as_bytes())
                 .expect("write");
         }
-        seen(scratch.path())
+        summarize(scratch.path())
     }
 
     #[test]
@@ -132,18 +132,18 @@ mod tests {
         let programs = 2;
         assert_eq!(
             written(&[told, untold]),
-            Seen {
+            ProgramSummary {
                 programs,
                 io_s: None
             }
         );
         assert_eq!(
             written(&[told, "{"]),
-            Seen {
+            ProgramSummary {
                 programs,
                 io_s: None
             }
         );
-        assert_eq!(written(&[]), Seen::default());
+        assert_eq!(written(&[]), ProgramSummary::default());
     }
 }

@@ -3,27 +3,28 @@
 use std::path::Path;
 
 use forebay_host::files;
+use forebay_host::messages::Messages;
 
-use super::job_file;
-use crate::Error;
+use crate::error::Error;
+use crate::ids::ids;
+use crate::job_file;
 
 /// Records that are kept.
 const RECORDS_MAX: usize = 200;
 /// What they may take together, traces included.
 const RECORDS_BYTES_MAX: u64 = 4 << 30;
 
-/// Ids of the records in a directory, oldest first. What is not named as a record is none.
-pub(super) fn ids(profiles: &Path) -> Vec<u128> {
-    let names = files::names_in(profiles).unwrap_or_default();
-    let id = |name: &std::ffi::OsString| name.to_str()?.parse().ok();
-    let mut ids: Vec<u128> = names.iter().filter_map(id).collect();
-    ids.sort_unstable();
-    ids
+/// Removes old records in the directory of this one, which has ended. Not when a job begins, nor before the last that is
+/// to be done for it: to look through all records takes time with their files.
+pub fn prune(beside: &Path, messages: &dyn Messages) {
+    if let Err(error) = remove_surplus(beside) {
+        messages.warning(&format!("old records of I/O are not removed: {error}"));
+    }
 }
 
 /// Removes the oldest records beside this one beyond the limits; never itself, nor the newest, nor one whose job may
 /// still run.
-pub(super) fn retain(beside: &Path) -> Result<(), Error> {
+fn remove_surplus(beside: &Path) -> Result<(), Error> {
     let Some(profiles) = beside.parent() else {
         return Ok(());
     };

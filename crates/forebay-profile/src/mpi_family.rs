@@ -13,7 +13,7 @@ const ANSWER_MS_MAX: u64 = 2_000;
 
 /// The MPI to which a launcher belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
+pub enum MpiFamily {
     /// Open MPI.
     OpenMpi,
     /// MPICH, Intel MPI and others of its family.
@@ -22,7 +22,7 @@ pub enum Flavour {
     Unknown,
 }
 
-impl Flavour {
+impl MpiFamily {
     /// From what the launcher says of its version.
     #[must_use]
     pub fn of(said: &str) -> Self {
@@ -56,7 +56,8 @@ impl Flavour {
 }
 
 /// Does it start ranks itself, so that its MPI counts and not that of PATH?
-pub(crate) fn is_launcher(program: &OsStr) -> bool {
+#[must_use]
+pub fn is_launcher(program: &OsStr) -> bool {
     let name = Path::new(program)
         .file_name()
         .unwrap_or_default()

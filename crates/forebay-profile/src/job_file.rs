@@ -1,7 +1,6 @@
 //! `job.json`: what ran, where, and how it ended.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
 
 use forebay_host::process::{Identity, Liveness, ProcessRef};
@@ -9,13 +8,11 @@ use forebay_host::{clock, files, machine, state};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::retention;
-use crate::series::{Run, What};
-use crate::{Error, JobScript, Order};
-use forebay_record::{PROFILES, Records};
+use crate::error::Error;
+use crate::ids::{PROFILES, ids};
 
 const FORMAT: u32 = 1;
-pub(super) const NAME: &str = "job.json";
+pub(crate) const NAME: &str = "job.json";
 /// Its name while it is written.
 const FRESH: &str = "job.fresh";
 /// A job that cannot be seen from here is over after this time: 30 days, more than schedulers give.
@@ -24,10 +21,14 @@ const UNSEEN_S_MAX: f64 = 30.0 * 86_400.0;
 const VARIABLES: [&str; 1] = ["PNETCDF_HINTS"];
 const PREFIXES: [&str; 5] = ["MPICH_", "ROMIO_", "OMPI_MCA_", "HDF5_", "FOREBAY_"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What is recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub enum Kind {
+    /// A job with a script.
+    #[default]
     Run,
+    /// A command.
     Profile,
 }
 
@@ -36,6 +37,31 @@ pub(super) enum Kind {
 enum State {
     Running,
     Ended,
+}
+
+/// What a job says of itself as it begins.
+#[derive(Debug, Clone, Default)]
+pub struct JobDescription {
+    /// A job or a command.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Path of the script; none for a command.
+    pub script: Option<String>,
+    /// The words that are run.
+    pub command: Vec<String>,
+    /// Where it is run.
+    pub directory: String,
+    /// Nodes that it asks for.
+    pub nodes: Option<u32>,
+    /// Tasks that it asks for.
+    pub tasks: Option<u32>,
+    /// Variables on top of this process's own; only those that affect I/O are recorded.
+    pub environment: BTreeMap<String, String>,
+    /// Id of the scheduler's job that it is part of.
+    pub scheduler_job: Option<String>,
+    /// The state of the emulation, if there is one.
+    pub emulated: Option<Value>,
 }
 
 /// The process that runs the job.
@@ -50,7 +76,7 @@ struct Process {
 
 /// Each member is described in docs/profiles.md.
 #[derive(Debug, Serialize)]
-pub(super) struct JobFile {
+pub(crate) struct JobFile {
     forebay_job: u32,
     kind: Kind,
     id: String,
@@ -70,8 +96,8 @@ pub(super) struct JobFile {
     killed: bool,
     process: Process,
     environment: BTreeMap<String, String>,
-    pub(super) library: Option<String>,
-    pub(super) emulated: Option<Value>,
+    pub(crate) library: Option<String>,
+    pub(crate) emulated: Option<Value>,
     outcome: Option<Value>,
     error: Option<String>,
     hint: Option<String>,
@@ -79,7 +105,7 @@ pub(super) struct JobFile {
 
 /// What tells whether a job is over.
 #[derive(Debug, Deserialize)]
-struct Standing {
+struct JobStatus {
     id: String,
     state: State,
     process: Process,
@@ -88,67 +114,24 @@ struct Standing {
 }
 
 impl JobFile {
-    pub(super) fn of_order(order: &Order, id: &str) -> Result<Self, Error> {
-        let path = order.script.path.as_os_str();
-        let words = std::iter::once(path).chain(order.arguments.iter().map(AsRef::as_ref));
-        let mut job = Self::of_script(order.script, id)?;
-        job.command = words.map(text).collect();
-        job.emulated = order
-            .recording
-            .as_ref()
-            .and_then(|recording| recording.emulated)
-            .map(|emulated| emulated());
-        Ok(job)
-    }
-
-    pub(super) fn of_run(
-        run: &Run,
-        script: &JobScript,
-        works_in: &Path,
-        id: &str,
-    ) -> Result<Self, Error> {
-        let mut job = Self::of_script(script, id)?;
-        job.command = match &run.what {
-            What::Script(path) => vec![text(path)],
-            What::Command(words) => words.clone(),
-        };
-        job.directory = text(works_in);
-        let added = run.environment.clone().into_iter();
-        job.environment
-            .extend(added.filter(|(name, _)| bears_on_io(name)));
-        Ok(job)
-    }
-
-    fn of_script(script: &JobScript, id: &str) -> Result<Self, Error> {
-        let mut job = Self::new(Kind::Run, id, script.job_name())?;
-        job.script = Some(text(Path::new(&job.directory).join(&script.path)));
-        job.nodes = script.header.nodes;
-        job.tasks = Some(script.header.task_count());
-        Ok(job)
-    }
-
-    pub(super) fn of_command(words: &[OsString], id: &str) -> Result<Self, Error> {
-        let program = words.first().map(Path::new).and_then(Path::file_name);
-        let mut job = Self::new(Kind::Profile, id, program.map(text).unwrap_or_default())?;
-        job.command = words.iter().map(text).collect();
-        Ok(job)
-    }
-
-    fn new(kind: Kind, id: &str, name: String) -> Result<Self, Error> {
+    pub(crate) fn new(job: &JobDescription, id: &str) -> Result<Self, Error> {
         let ours = ProcessRef::ours()?;
+        let mut environment = variables();
+        let added = job.environment.clone().into_iter();
+        environment.extend(added.filter(|(name, _)| affects_io(name)));
         Ok(Self {
             forebay_job: FORMAT,
-            kind,
+            kind: job.kind,
             id: id.to_owned(),
-            scheduler_job: forebay_scheduler::scheduler_job_id(id).filter(|outer| outer != id),
-            name,
-            script: None,
-            command: Vec::new(),
-            directory: text(machine::current_directory()?),
+            scheduler_job: job.scheduler_job.clone(),
+            name: job.name.clone(),
+            script: job.script.clone(),
+            command: job.command.clone(),
+            directory: job.directory.clone(),
             user: machine::user_name(),
             host: ours.host.clone(),
-            nodes: None,
-            tasks: None,
+            nodes: job.nodes,
+            tasks: job.tasks,
             processors: machine::processors(),
             started_unix_s: now_unix_s(),
             ended_unix_s: None,
@@ -161,9 +144,9 @@ impl JobFile {
                 host: ours.host,
                 pid_namespace: ours.pid_namespace,
             },
-            environment: variables(),
+            environment,
             library: None,
-            emulated: None,
+            emulated: job.emulated.clone(),
             outcome: None,
             error: None,
             hint: None,
@@ -171,7 +154,10 @@ impl JobFile {
     }
 
     /// Sets what is known of the end.
-    pub(super) fn end(&mut self, done: Result<&impl Serialize, &Error>) -> Result<(), Error> {
+    pub(crate) fn end(
+        &mut self,
+        done: Result<&impl Serialize, (String, Option<String>)>,
+    ) -> Result<(), Error> {
         self.state = State::Ended;
         self.ended_unix_s = Some(now_unix_s());
         match done {
@@ -179,21 +165,21 @@ impl JobFile {
                 let outcome = serde_json::to_value(outcome).map_err(std::io::Error::other);
                 self.outcome = Some(files::named(outcome, "write down", Path::new(NAME))?);
             }
-            Err(error) => {
-                self.error = Some(error.to_string());
-                self.hint = error.hint();
+            Err((error, hint)) => {
+                self.error = Some(error);
+                self.hint = hint;
             }
         }
         Ok(())
     }
 
-    pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         write(directory, self)
     }
 }
 
 /// Is there one?
-pub(super) fn lies_in(directory: &Path) -> bool {
+pub(crate) fn lies_in(directory: &Path) -> bool {
     files::status_of_name(&directory.join(NAME)).is_ok()
 }
 
@@ -209,7 +195,7 @@ fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
     Ok(files::read_json(&directory.join(NAME))?)
 }
 
-impl Standing {
+impl JobStatus {
     /// May the job still run, as far as can be told from here?
     fn may_run(&self) -> Result<bool, Error> {
         let process = &self.process;
@@ -234,13 +220,16 @@ impl Standing {
 }
 
 /// May the job of this record still run? One whose `job.json` cannot be read does not.
-pub(super) fn may_run(directory: &Path) -> Result<bool, Error> {
-    read::<Standing>(directory).map_or(Ok(false), |standing| standing.may_run())
+pub(crate) fn may_run(directory: &Path) -> Result<bool, Error> {
+    read::<JobStatus>(directory).map_or(Ok(false), |status| status.may_run())
 }
 
 /// Says in the record of a job that was killed that it was. One that was killed before anything was
 /// written there is taken away.
-pub(crate) fn complete_killed(directory: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// If the record cannot be read or written.
+pub fn mark_killed(directory: &Path) -> Result<(), Error> {
     let mut job: serde_json::Map<String, Value> = match read(directory) {
         Err(Error::Host(error)) if error.is_not_found() => return remove_if_empty(directory),
         job => job?,
@@ -262,21 +251,20 @@ fn remove_if_empty(directory: &Path) -> Result<(), Error> {
 }
 
 /// Completes records of killed jobs that hold nothing else: commands, and jobs that were killed at their
-/// very end. `records` are those which will be cleaned by themselves.
+/// very end. `is_recorded` tells those which will be cleaned by themselves.
 ///
 /// # Errors
 /// If one cannot be written, or /proc cannot be read.
-pub fn complete_abandoned(records: &Records) -> Result<(), Error> {
+pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Error> {
     for state_directory in state::directories() {
         let profiles = state_directory.join(PROFILES);
-        for id in retention::ids(&profiles) {
+        for id in ids(&profiles) {
             let directory = profiles.join(id.to_string());
-            let Ok(standing) = read::<Standing>(&directory) else {
+            let Ok(status) = read::<JobStatus>(&directory) else {
                 continue; // it is just being made, or nobody can tell
             };
-            let is_recorded = records.found.iter().any(|job| job.record.id == standing.id);
-            if standing.state == State::Running && !is_recorded && !standing.may_run()? {
-                complete_killed(&directory)?;
+            if status.state == State::Running && !is_recorded(&status.id) && !status.may_run()? {
+                mark_killed(&directory)?;
             }
         }
     }
@@ -284,7 +272,8 @@ pub fn complete_abandoned(records: &Records) -> Result<(), Error> {
 }
 
 /// JSON is text: what is not UTF-8 is replaced.
-pub(super) fn text(words: impl AsRef<std::ffi::OsStr>) -> String {
+#[must_use]
+pub fn text(words: impl AsRef<std::ffi::OsStr>) -> String {
     words.as_ref().to_string_lossy().into_owned()
 }
 
@@ -294,9 +283,9 @@ fn now_unix_s() -> f64 {
 
 fn variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    all.filter(|(name, _)| bears_on_io(name)).collect()
+    all.filter(|(name, _)| affects_io(name)).collect()
 }
 
-fn bears_on_io(name: &str) -> bool {
+fn affects_io(name: &str) -> bool {
     VARIABLES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

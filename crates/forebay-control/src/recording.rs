@@ -1,0 +1,139 @@
+//! What a job, a command or a run of a series says of itself in the record of its I/O.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use forebay_host::machine;
+use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune, text};
+use forebay_record::{Recorded, Records};
+
+use crate::series::{Run, What};
+use crate::{Error, JobScript, Order, Outcome, Watcher};
+
+/// Begins the record of a job whose own record was just created.
+pub(crate) fn begin_of_job(
+    order: &Order,
+    recorded: &Recorded,
+    watcher: &dyn Watcher,
+) -> Option<Profile> {
+    let directory = recorded.record.profile.clone()?;
+    let id = &recorded.record.id;
+    let begun = of_order(order).and_then(|job| Ok(Profile::begin(directory, &job, id)?));
+    report_begun(begun, watcher)
+}
+
+/// Begins the record of a command, in the first state directory that takes it.
+pub(crate) fn begin_of_command(words: &[OsString], watcher: &dyn Watcher) -> Option<Profile> {
+    let begun = of_command(words).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
+    report_begun(begun, watcher)
+}
+
+/// Begins the record of a run of a series, in a directory of the requester's.
+pub(crate) fn begin_of_run(
+    directory: &Path,
+    run: &Run,
+    script: &JobScript,
+    works_in: &Path,
+    id: &str,
+    recording: &Recording,
+) -> Result<Profile, Error> {
+    let mut job = of_script(script)?;
+    job.command = match &run.what {
+        What::Script(path) => vec![text(path)],
+        What::Command(words) => words.clone(),
+    };
+    job.directory = text(works_in);
+    job.environment.clone_from(&run.environment);
+    job.emulated = recording.emulated.map(|emulated| emulated());
+    Ok(Profile::begin_in(directory, &job, id)?)
+}
+
+/// Ends a record with the outcome, or with the error and its hint.
+pub(crate) fn end(
+    profile: Profile,
+    recording: &Recording,
+    done: Result<&impl serde::Serialize, &Error>,
+    watcher: &dyn Watcher,
+) {
+    let done = done.map_err(|error| (error.to_string(), error.hint()));
+    profile.end(recording, done, watcher);
+}
+
+/// Records a job that failed before it had an id of its own.
+pub(crate) fn record_refusal(order: &Order, error: &Error, watcher: &dyn Watcher) {
+    let Some(recording) = &order.recording else {
+        return;
+    };
+    let begun = of_order(order).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
+    if let Some(profile) = report_begun(begun, watcher) {
+        let directory = profile.directory().to_owned();
+        end(profile, recording, Err::<&Outcome, _>(error), watcher);
+        prune(&directory, watcher);
+    }
+}
+
+/// Completes records of killed jobs that hold nothing else: commands, and jobs that were killed at their
+/// very end. `records` are those which will be cleaned by themselves.
+///
+/// # Errors
+/// If one cannot be written, or /proc cannot be read.
+pub fn complete_profiles(records: &Records) -> Result<(), Error> {
+    let is_recorded = |id: &str| records.found.iter().any(|job| job.record.id == id);
+    Ok(complete_abandoned(&is_recorded)?)
+}
+
+/// Says where the record is, or that there is none.
+fn report_begun(begun: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile> {
+    match begun {
+        Ok(profile) => {
+            watcher.recorded(profile.directory());
+            Some(profile)
+        }
+        Err(error) => {
+            watcher.warning(&format!("the job's I/O is not recorded: {error}"));
+            None
+        }
+    }
+}
+
+fn of_order(order: &Order) -> Result<JobDescription, Error> {
+    let path = order.script.path.as_os_str();
+    let words = std::iter::once(path).chain(order.arguments.iter().map(AsRef::as_ref));
+    let mut job = of_script(order.script)?;
+    job.command = words.map(text).collect();
+    let recording = order.recording.as_ref();
+    let emulated = recording.and_then(|recording| recording.emulated);
+    job.emulated = emulated.map(|emulated| emulated());
+    Ok(job)
+}
+
+fn of_script(script: &JobScript) -> Result<JobDescription, Error> {
+    let mut job = description(Kind::Run, script.job_name())?;
+    job.script = Some(text(Path::new(&job.directory).join(&script.path)));
+    job.nodes = script.header.nodes;
+    job.tasks = Some(script.header.task_count());
+    Ok(job)
+}
+
+fn of_command(words: &[OsString]) -> Result<JobDescription, Error> {
+    let program = words.first().map(Path::new).and_then(Path::file_name);
+    let mut job = description(Kind::Profile, program.map(text).unwrap_or_default())?;
+    job.command = words.iter().map(text).collect();
+    Ok(job)
+}
+
+fn description(kind: Kind, name: String) -> Result<JobDescription, Error> {
+    let scheduler_job = forebay_scheduler::scheduler_job_id("");
+    Ok(JobDescription {
+        kind,
+        name,
+        script: None,
+        command: Vec::new(),
+        directory: text(machine::current_directory()?),
+        nodes: None,
+        tasks: None,
+        environment: std::collections::BTreeMap::new(),
+        scheduler_job: scheduler_job.filter(|id| !id.is_empty()),
+        emulated: None,
+    })
+}
