@@ -113,6 +113,10 @@ check: $(VENV)/made
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	python3 tools/floors.py
+	$(MAKE) -C kernels BUILD=$(BUILD)
+	$(MAKE) -C mpi BUILD=$(BUILD)
+	$(MAKE) -C replay BUILD=$(BUILD)
+	python3 tools/circles_c.py $(BUILD)
 	$(VENV)/bin/ruff check $(PYTHON)
 	$(VENV)/bin/ruff format --check $(PYTHON)
 	cd python && $(VENV)/bin/lint-imports --no-cache

@@ -8,8 +8,3 @@ const char *const variant_names[VARIANTS + 1] = {
 const struct variant *const variants[VARIANTS] = {
     &variant_full,   &variant_independent, &variant_pnetcdf, &variant_pnetcdf_nonblocking,
     &variant_simple, &variant_epio,        &variant_fortran};
-
-int64_t dump_file_bytes(const struct dump_file *file) {
-  const int *grid = file->partition->grid;
-  return (int64_t)file->dumps * grid[0] * grid[1] * grid[2] * COMPONENTS * (int64_t)sizeof(double);
-}

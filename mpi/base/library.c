@@ -2,7 +2,6 @@
 #include "base/library.h"
 
 #include "base/next.h"
-#include "hooks/exchange.h"
 
 #include <dlfcn.h>
 #include <string.h>

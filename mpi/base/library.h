@@ -9,6 +9,19 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+#ifdef OPEN_MPI
+#define FAMILY "Open MPI"
+/* Open MPI has an object, MPICH a function, that programs of that family use by name. */
+#define FAMILY_MARKER "ompi_mpi_comm_world"
+#define OTHER_MARKER "MPIR_Dup_fn"
+#define SIBLING "mpich"
+#else
+#define FAMILY "MPICH"
+#define FAMILY_MARKER "MPIR_Dup_fn"
+#define OTHER_MARKER "ompi_mpi_comm_world"
+#define SIBLING "openmpi"
+#endif
+
 #define LIBRARY_FUNCTIONS(X)                                                                       \
   X(Bcast)                                                                                         \
   X(Comm_free)                                                                                     \

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "hooks/exchange.h"
 
+#include "base/library.h"
 #include "base/message.h"
 #include "base/text.h"
 

@@ -5,7 +5,10 @@
 #include "base/path.h"
 #include "base/section.h"
 #include "record/call.h"
+#include "record/descriptors.h"
+#include "record/file_table.h"
 #include "record/layout.h"
+#include "record/observation.h"
 #include "record/positions.h"
 #include "trace/trace.h"
 
@@ -99,7 +102,7 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 }
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
-  if (files_are_locked_here())
+  if (section_is_here())
     return;
   struct call *call = call_on(file);
   file_lock(file);
@@ -133,7 +136,7 @@ static void trace_other(struct file *file, enum system_call what, int64_t argume
 }
 
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
-  if (files_are_locked_here())
+  if (section_is_here())
     return;
   struct call *call = call_on(file);
   if (call != NULL)
@@ -254,7 +257,7 @@ static struct file *file_of(int directory, const char *name) {
 void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   double elapsed_s) {
   bool is_of_mpi = call_current() != NULL;
-  if (name == NULL || is_of_mpi || files_are_locked_here())
+  if (name == NULL || is_of_mpi || section_is_here())
     return;
   section_begin();
   struct file *file = file_of(directory, name);
@@ -271,7 +274,7 @@ void observe_open(const struct opening *opening) {
     return;
   struct call *call = call_current();
   descriptors_set(opening->descriptor, NULL); /* if it was closed where we did not see it */
-  if (files_are_locked_here())
+  if (section_is_here())
     return;
   if (call != NULL && call->file != NULL)
     open_in_call(call->file, opening);
@@ -286,7 +289,7 @@ struct file *observe_close(int descriptor) {
 }
 
 void observe_closed(struct file *file, double start_s, double end_s) {
-  if (file == NULL || files_are_locked_here())
+  if (file == NULL || section_is_here())
     return;
   trace_system_other(file, TRACE_SYSTEM_CLOSE, 0, end_s - start_s);
   if (file->layer == LAYER_MPIIO)
@@ -311,7 +314,7 @@ void observe_duplicate(int from, int to) {
     position_share(from, to);
   double now_s = clock_s();
   observe_closed(before, now_s, now_s);
-  if (file != NULL && !files_are_locked_here())
+  if (file != NULL && !section_is_here())
     trace_system_other(file, TRACE_SYSTEM_DUPLICATE, 0, 0);
 }
 
@@ -347,7 +350,7 @@ static void count_as_opened(struct file *file) {
 struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
   bool has_moved = file_has_moved_data(file);
   if (file->layer == layer || file->layer == LAYER_MPIIO || (has_moved && layer == LAYER_POSIX) ||
-      files_are_locked_here() || !is_our_process())
+      section_is_here() || !is_our_process())
     return file;
   struct file *other = files_for_path(file->path, layer);
   if (other == NULL)

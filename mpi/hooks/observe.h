@@ -2,21 +2,7 @@
 #ifndef FOREBAY_MPI_OBSERVE_H
 #define FOREBAY_MPI_OBSERVE_H
 
-#include "record/files.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-/* A read or write of asked bytes that began at offset; negative: not known, and taken to go on
- * where the one before ended. */
-struct transfer {
-  enum direction direction;
-  off_t offset;
-  size_t asked;  /* 0: not known */
-  ssize_t moved; /* -1: it failed */
-  double start_s;
-};
+#include "record/io_event.h"
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s);
 
@@ -29,18 +15,6 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
  * files that they never open. */
 void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   double elapsed_s);
-
-struct opening {
-  enum layer layer; /* LAYER_POSIX or LAYER_STDIO, if it is not MPI-IO's */
-  int directory;    /* from which the path is seen: a descriptor or AT_FDCWD */
-  const char *path;
-  int descriptor; /* negative: it failed */
-  const void *caller;
-  double start_s;
-  int flags; /* of open, or what they would be */
-  mode_t permissions;
-  int64_t bytes_before; /* of trace_size_before_open */
-};
 
 /* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that
  * file's; else to the record of its path, if it is a file to tell of. */

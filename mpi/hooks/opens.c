@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/next.h"
 #include "hooks/observe.h"
+#include "record/descriptors.h"
+#include "record/file_table.h"
+#include "record/observation.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/next.h"
 #include "hooks/observe.h"
+#include "record/descriptors.h"
 #include "record/positions.h"
 
 #include <aio.h>

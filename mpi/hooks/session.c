@@ -6,7 +6,8 @@
 #include "base/next.h"
 #include "hooks/exchange.h"
 #include "hooks/jumps.h"
-#include "record/files.h"
+#include "record/file_table.h"
+#include "record/observation.h"
 #include "report/report.h"
 #include "report/step.h"
 #include "settings/settings.h"
@@ -49,6 +50,7 @@ static void after_init(int code) {
   }
   files_start();
   settings_share();
+  settings.is_active = trace_share() || settings.is_active;
   was_spawned = is_spawned(); /* later the program may have left its parent */
   if (was_spawned)            /* its parent writes that file */
     settings.wants_json = false;

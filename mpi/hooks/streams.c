@@ -5,6 +5,8 @@
 #include "base/next.h"
 #include "hooks/observe.h"
 #include "record/characters.h"
+#include "record/descriptors.h"
+#include "record/observation.h"
 #include "record/positions.h"
 #include "trace/trace.h"
 

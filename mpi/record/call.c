@@ -2,8 +2,10 @@
 
 #include "base/clock.h"
 #include "base/library.h"
+#include "record/mpi_handles.h"
+#include "record/observation.h"
+#include "record/trace_state.h"
 #include "settings/settings.h"
-#include "trace/trace.h"
 
 /* A copy, not a pointer into the hook's frame: an exception, or a longjmp out of an error handler,
  * leaves that frame without call_end. file is NULL outside of any call. */

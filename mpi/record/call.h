@@ -3,7 +3,9 @@
 #ifndef FOREBAY_MPI_CALL_H
 #define FOREBAY_MPI_CALL_H
 
-#include "record/files.h"
+#include "record/file_record.h"
+
+#include <mpi.h>
 
 enum call_class { CALL_OPEN, CALL_CLOSE, CALL_METADATA, CALL_SYNC, CALL_DATA };
 

@@ -1,7 +1,8 @@
 #include "record/characters.h"
 
 #include "base/clock.h"
-#include "trace/trace.h"
+#include "record/observation.h"
+#include "record/trace_state.h"
 
 bool characters_join(struct file *file, enum direction direction, int64_t offset) {
   int64_t next = __atomic_load_n(&file->next_offset[direction], __ATOMIC_RELAXED);

@@ -4,7 +4,7 @@
 #ifndef FOREBAY_MPI_CHARACTERS_H
 #define FOREBAY_MPI_CHARACTERS_H
 
-#include "record/files.h"
+#include "record/file_record.h"
 
 /* False if the character does not follow the last one, or is to be traced: it is a call to observe.
  */

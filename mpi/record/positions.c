@@ -1,7 +1,5 @@
 #include "record/positions.h"
 
-#include "record/files.h"
-
 #include <string.h>
 
 struct position {

@@ -14,6 +14,8 @@
 
 enum { POSITION_UNKNOWN = -1 };
 
+enum { DESCRIPTORS_MAX = 65536 }; /* higher ones are not observed */
+
 /* The descriptor was opened: it stands at 0. */
 void position_begin(int descriptor, bool appends);
 

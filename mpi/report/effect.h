@@ -4,6 +4,8 @@
 
 #include "report/gather.h"
 
+#include <mpi.h>
+
 /* How the asked value compares with what happened. */
 struct effect {
   char key[MPI_MAX_INFO_KEY + 1], asked[MPI_MAX_INFO_VAL + 1], seen[MPI_MAX_INFO_VAL + 128];

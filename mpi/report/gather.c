@@ -6,6 +6,8 @@
 #include "base/message.h"
 #include "base/path.h"
 #include "record/characters.h"
+#include "record/file_table.h"
+#include "record/observation.h"
 #include "settings/settings.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef FOREBAY_MPI_GATHER_H
 #define FOREBAY_MPI_GATHER_H
 
-#include "record/files.h"
+#include "record/file_record.h"
 
 enum {
   JOINED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */

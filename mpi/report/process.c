@@ -2,16 +2,18 @@
  * exits, if it was worth telling. Nothing here calls malloc or a stream: programs call exit in
  * signal handlers. It says nothing on stderr: shells and their tools have users of their own. */
 #define _GNU_SOURCE
-#include "report/process.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/next.h"
 #include "base/path.h"
+#include "base/section.h"
 #include "record/characters.h"
-#include "record/files.h"
+#include "record/file_table.h"
+#include "record/observation.h"
+#include "report/program_info.h"
 #include "report/report.h"
+#include "report/report_header.h"
 #include "settings/settings.h"
 
 #include <fcntl.h>
@@ -25,7 +27,6 @@ enum {
   REPORTS_MAX = 64, /* in one record */
   TOLD_CALLS_MIN = 1000,
   TOLD_BYTES_MIN = 1 << 20,
-  ARGUMENTS_BYTES_MAX = 16384, /* of the command line; what is longer is cut */
   HOST_BYTES_MAX = 256,
 };
 
@@ -76,41 +77,11 @@ static bool is_worth_telling(void) {
   return calls >= TOLD_CALLS_MIN || bytes >= TOLD_BYTES_MIN;
 }
 
-static void add_executable(struct text *out) {
-  static char path[PATH_BYTES_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  path[length > 0 ? length : 0] = '\0';
-  add_string(out, "program", path);
-}
-
-static size_t read_words(char *words, size_t room) {
-  int descriptor = NEXT(open)("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return 0;
-  ssize_t length = NEXT(read)(descriptor, words, room);
-  NEXT(close)(descriptor);
-  return length > 0 ? (size_t)length : 0;
-}
-
-void process_program_json(struct text *out) {
-  static char words[ARGUMENTS_BYTES_MAX];
-  size_t length = read_words(words, sizeof words - 1);
-  words[length] = '\0';
-  add_executable(out);
-  add_name(out, "arguments");
-  text_add(out, "[");
-  for (size_t at = strlen(words) + 1; at < length; at += strlen(words + at) + 1) {
-    separate(out);
-    text_add_json_string(out, words + at);
-  }
-  text_add(out, "]");
-}
-
 static void add_header(double wall_s, struct text *out) {
   char host[HOST_BYTES_MAX] = "";
   gethostname(host, sizeof host - 1);
   add_integer(out, "forebay_mpi", REPORT_FORMAT);
-  process_program_json(out);
+  program_info_json(out);
   add_string(out, "host", host);
   add_integer(out, "hosts", 1);
   add_integer(out, "pid", getpid());
@@ -174,7 +145,7 @@ static void tell(void) {
 __attribute__((destructor)) static void end(void) {
   bool is_of_mpi = settings.ranks > 0;
   if (directory[0] == '\0' || is_of_mpi || !files_are_observed() || getpid() != files_process() ||
-      files_are_locked_here() || !is_worth_telling())
+      section_is_here() || !is_worth_telling())
     return;
   if (takes_a_place())
     tell();

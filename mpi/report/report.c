@@ -1,57 +1,22 @@
 #include "report/report.h"
 
+#include "base/atomic_file.h"
 #include "base/message.h"
+#include "record/file_table.h"
 #include "report/effect.h"
 #include "report/step.h"
 #include "settings/settings.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool write_to(const char *path, const struct text *text) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL)
-    return false;
-  bool good = fwrite(text->bytes, 1, text->length, file) == text->length;
-  return fclose(file) == 0 && good;
-}
-
-/* A device or a pipe must not be replaced by a file. */
-static bool is_special(const char *path) {
-  struct stat found;
-  return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
-}
-
-bool report_place(const char *path, const struct text *text) {
-  struct text beside = {0};
-  text_add(&beside, "%s.new", path);
-  if (text->is_cut || beside.is_cut) {
-    text_clear(&beside);
-    errno = ENOMEM;
-    return false;
-  }
-  if (is_special(path)) {
-    text_clear(&beside);
-    return write_to(path, text);
-  }
-  bool good = write_to(beside.bytes, text) && rename(beside.bytes, path) == 0;
-  int fault = errno;
-  if (!good)
-    remove(beside.bytes);
-  text_clear(&beside);
-  errno = fault;
-  return good;
-}
 
 static void write_json(const struct job *job, double wall_s) {
   struct text json = {0};
   report_json(job, wall_s, &json);
   if (settings.wants_profile)
     step_end(&json);
-  if (settings.wants_json && !report_place(settings.json_path, &json))
+  if (settings.wants_json && !atomic_file_write(settings.json_path, &json))
     message_print("%s: the report could not be written: %s\nhint: %s names a file on rank 0's node",
                   settings.json_path, strerror(errno), JSON_VARIABLE);
   text_clear(&json);

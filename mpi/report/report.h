@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-enum { REPORT_FORMAT = 2 }; /* "forebay_mpi": docs/profiles.md */
-
 /* Collective, before MPI is finalised: gathers, and rank 0 prints and writes what was asked for. */
 void report_make(double wall_s);
 
@@ -18,9 +16,5 @@ void report_members_json(const struct job *job, double wall_s, struct text *out)
 
 /* One file as Cray's MPI prints it for MPICH_MPIIO_STATS=1, in both directions. */
 void report_box(const struct joined *file, struct text *out);
-
-/* Writes a file beside the path and then puts it in its place, so that a reader never finds half of
- * it; into a device or a pipe directly. False, with errno, if that fails. */
-bool report_place(const char *path, const struct text *text);
 
 #endif

@@ -1,7 +1,7 @@
 #include "base/json.h"
 #include "report/effect.h"
 #include "report/report.h"
-#include "report/step.h"
+#include "report/report_header.h"
 #include "settings/info.h"
 
 #include <stdio.h>
@@ -342,7 +342,7 @@ void report_members_json(const struct job *job, double wall_s, struct text *out)
 
 void report_json(const struct job *job, double wall_s, struct text *out) {
   text_add(out, "{");
-  step_header_json(wall_s, out);
+  report_header_json(wall_s, out);
   report_members_json(job, wall_s, out);
   text_add(out, "}\n");
 }

@@ -9,10 +9,6 @@
 /* After settings_share; collective over all ranks if a record or a report is wanted. */
 void step_begin(void);
 
-/* The members that tell which program it is and how it ran, without the braces around them.
- * wall_s: from MPI_Init to MPI_Finalize; negative: it is not finished. */
-void step_header_json(double wall_s, struct text *out);
-
 /* On rank 0: the whole step in place of the unfinished one. */
 void step_end(const struct text *json);
 

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/message.h"
-#include "trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,5 +143,4 @@ void settings_share(void) {
     choose_romio();
   settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0 ||
                        settings.wants_profile;
-  settings.is_active = trace_share() || settings.is_active;
 }

@@ -6,17 +6,15 @@
 #ifndef FOREBAY_MPI_TRACE_H
 #define FOREBAY_MPI_TRACE_H
 
-#include "hooks/observe.h"
 #include "record/call.h"
+#include "record/io_event.h"
+#include "record/trace_state.h"
 #include "trace_format.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 
 #define TRACE_BYTES_MAX_VARIABLE "FOREBAY_MPI_TRACE_BYTES_MAX"
-
-/* True between trace_start and trace_stop; constant in between, so it is read without a lock. */
-extern bool trace_is_on;
 
 /* Collective: rank 0 tells all ranks whether and where it wants a trace. True if it does. */
 bool trace_share(void);
@@ -31,9 +29,6 @@ void trace_stop(enum trace_end end);
 
 /* The directory's name in the job's record; NULL if there is no trace, or it lies elsewhere. */
 const char *trace_name(void);
-
-/* How many calls have ended so far; kept in a call from its begin to its end. */
-int64_t trace_mark(void);
 
 /* Bytes of the file that is about to be opened; TRACE_ABSENT; or TRACE_NOT_LOOKED: this rank is not
  * the first one of the communicator. */
@@ -72,6 +67,11 @@ void trace_delete(double start_s, const char *path, MPI_Info info, int code);
 
 /* Between a non-blocking call and the call that completes it. */
 void trace_request(MPI_Request request, int64_t number);
+
+/* Around a call that may complete requests; frame: of its hook. Only where the first says true is
+ * there something to look for after the call, which mark tells from the calls before it. */
+bool trace_before_wait(const void *frame, const MPI_Request *requests, int count);
+void trace_after_wait(const void *frame, const MPI_Request *requests, double start_s, int64_t mark);
 
 /* A type is about to be freed: its handle may come back as another type. */
 void trace_type_freed(MPI_Datatype type);

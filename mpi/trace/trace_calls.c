@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/library.h"
+#include "record/descriptors.h"
 #include "trace/trace_file.h"
 #include "trace/trace_map.h"
 #include "trace/trace_record.h"

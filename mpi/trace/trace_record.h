@@ -15,6 +15,13 @@ void trace_leave(void);
 void trace_lose(void);
 void trace_lose_system(void);
 
+struct trace_losses {
+  int64_t calls, system_calls; /* of the program; below them */
+};
+struct trace_losses trace_losses(void);
+
+/* Ticks count from this moment on. */
+void trace_begin_clock(double now_s);
 int64_t trace_ticks(double s);
 
 enum { TRACE_RECORD_BYTES_MAX = 160 }; /* all but definitions and completions */

@@ -1,4 +1,4 @@
-/* The life of the trace in one process, its lock, and what all records have. */
+/* The life of the trace in one process. */
 #define _GNU_SOURCE
 #include "trace/trace.h"
 
@@ -20,82 +20,12 @@
 
 enum { TRACE_BYTES_MAX_DEFAULT = 64 << 20 };
 
-bool trace_is_on;
-
 /* What rank 0 tells the others. */
 static struct wish {
   char directory[PATH_MAX]; /* "": no trace */
   bool is_in_record;        /* the directory is one of the job's record */
   int64_t bytes_max;
 } wish;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread volatile bool is_inside __attribute__((tls_model("initial-exec")));
-static __thread int own_thread __attribute__((tls_model("initial-exec"))); /* 0: not numbered */
-static int last_thread = 1, thread_count;
-static int64_t last_end, call_count, lost_calls, lost_system_calls; /* lost_...: atomic */
-static double origin_s;
-
-bool trace_enter(void) {
-  if (is_inside)
-    return false;
-  is_inside = true;
-  pthread_mutex_lock(&lock);
-  return true;
-}
-
-void trace_leave(void) {
-  pthread_mutex_unlock(&lock);
-  is_inside = false;
-}
-
-void trace_lose(void) { __atomic_fetch_add(&lost_calls, 1, __ATOMIC_RELAXED); }
-
-void trace_lose_system(void) { __atomic_fetch_add(&lost_system_calls, 1, __ATOMIC_RELAXED); }
-
-int64_t trace_mark(void) {
-  return trace_is_on ? __atomic_load_n(&call_count, __ATOMIC_RELAXED) : 0;
-}
-
-int64_t trace_ticks(double s) { return (int64_t)((s - origin_s) * (1e9 / TRACE_TICK_NS)); }
-
-static int thread_number(void) {
-  if (own_thread == 0)
-    own_thread = ++thread_count;
-  return own_thread;
-}
-
-void trace_add_head(struct trace_record *record, struct trace_head head) {
-  int thread = thread_number();
-  int64_t start = trace_ticks(head.start_s), end = trace_ticks(head.end_s);
-  int flags = head.flags | (thread != last_thread ? TRACE_OTHER_THREAD : 0) |
-              (head.overlap > 0 ? TRACE_OVERLAP : 0) |
-              (head.code != TRACE_SUCCESS ? TRACE_FAILED : 0);
-  record->bytes[0] = (uint8_t)head.tag;
-  record->bytes[1] = (uint8_t)flags;
-  record->length = 2;
-  if (flags & TRACE_OTHER_THREAD)
-    trace_add(record, (uint64_t)thread - 1);
-  if (flags & TRACE_OVERLAP)
-    trace_add(record, (uint64_t)head.overlap);
-  if (flags & TRACE_FAILED)
-    trace_add_signed(record, head.code);
-  trace_add_signed(record, start - last_end);
-  trace_add(record, (uint64_t)(end - start));
-  last_thread = thread;
-  last_end = end;
-  if (!trace_is_of_mpi(head.tag))
-    __atomic_store_n(&call_count, call_count + 1, __ATOMIC_RELAXED);
-}
-
-bool trace_keep(const uint8_t *record, size_t length) {
-  bool is_kept = trace_file_add(record, length, last_end);
-  if (!is_kept && trace_is_of_mpi(record[0]))
-    trace_lose_system();
-  else if (!is_kept && record[0] >= TRACE_OPEN)
-    trace_lose();
-  return is_kept;
-}
 
 static const char *value_of(const char *variable) {
   const char *value = getenv(variable);
@@ -199,7 +129,7 @@ void trace_start(bool was_spawned) {
     say_it_stopped(path != NULL ? path : wish.directory, trace_file_stopped());
     return;
   }
-  origin_s = clock_s();
+  trace_begin_clock(clock_s());
   add_header();
   pthread_atfork(NULL, NULL, in_child);
   trace_is_on = true;
@@ -210,14 +140,16 @@ static void add_trailer(enum trace_end end) {
   uint8_t record[TRACE_TRAILER_BYTES_MAX];
   size_t length = 0;
   record[length++] = TRACE_TRAILER;
-  const int64_t numbers[] = {end, call_count, lost_calls, lost_system_calls, trace_file_stopped()};
+  struct trace_losses lost = trace_losses();
+  const int64_t numbers[] = {end, trace_calls_ended, lost.calls, lost.system_calls,
+                             trace_file_stopped()};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     length += trace_put(record + length, trace_fold(numbers[i]));
   trace_file_end(record, length);
 }
 
 struct loss {
-  int64_t calls, system_calls;
+  struct trace_losses lost;
   int stopped;
 };
 
@@ -230,24 +162,24 @@ static const char *reason(int stopped) {
 static void say_loss(const struct loss *loss, int ranks) {
   message_print("%s: the trace lacks %lld call(s) to MPI-IO or of the program and %lld system "
                 "call(s) below, on %d rank(s): %s%s",
-                wish.directory, (long long)loss->calls, (long long)loss->system_calls, ranks,
-                reason(loss->stopped),
+                wish.directory, (long long)loss->lost.calls, (long long)loss->lost.system_calls,
+                ranks, reason(loss->stopped),
                 loss->stopped < 0 ? "\nhint: set it to more bytes for each rank" : "");
 }
 
 /* Rank 0 hears what each rank has lost, on a communicator of our own. */
 static void tell_losses(void) {
   MPI_Comm comm;
-  struct loss own = {lost_calls, lost_system_calls, trace_file_stopped()}, other;
+  struct loss own = {trace_losses(), trace_file_stopped()}, other;
   library.Comm_split(library.world, 0, settings.rank, &comm);
-  int ranks = own.calls + own.system_calls > 0;
+  int ranks = own.lost.calls + own.lost.system_calls > 0;
   if (settings.rank > 0)
     library.Send(&own, sizeof own, library.byte, 0, 0, comm);
   for (int rank = 1; settings.rank == 0 && rank < settings.ranks; rank++) {
     library.Recv(&other, sizeof other, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
-    ranks += other.calls + other.system_calls > 0;
-    own.calls += other.calls;
-    own.system_calls += other.system_calls;
+    ranks += other.lost.calls + other.lost.system_calls > 0;
+    own.lost.calls += other.lost.calls;
+    own.lost.system_calls += other.lost.system_calls;
     own.stopped = other.stopped != 0 ? other.stopped : own.stopped;
   }
   if (settings.rank == 0 && ranks > 0)

@@ -1,0 +1,42 @@
+/* The files that this rank opened.
+ *
+ * One record for each path and layer, however often it is opened; records are never freed, so a
+ * pointer to one stays good. A call on the handle or descriptor of no record costs one look-up. */
+#ifndef FOREBAY_MPI_FILE_TABLE_H
+#define FOREBAY_MPI_FILE_TABLE_H
+
+#include "record/file_record.h"
+
+enum {
+  FILES_MAX = 1024, /* paths opened by MPI-IO on one rank, and as many opened without; later ones
+                       are counted, not observed */
+};
+
+/* The record for the name that MPI-IO is about to open, made if needed; NULL beyond FILES_MAX. */
+struct file *files_for_name(const char *name);
+
+/* The record for an absolute path that was opened without MPI-IO, made if needed. */
+struct file *files_for_path(const char *path, enum layer layer);
+
+/* The same for an open that failed. Programs look for files in many places: such records do not
+ * take the room of others, and NULL is no loss. */
+struct file *files_for_failure(const char *path, enum layer layer);
+
+/* A record that is there, or NULL. */
+struct file *files_known(const char *path, enum layer layer);
+
+/* The n-th record, NULL behind the last. */
+struct file *files_at(int index);
+
+/* Opens that found no room, in files, in handles or in descriptors. */
+int64_t files_dropped(void);
+void files_note_dropped(void);
+
+/* Once, before anything is observed. */
+void files_start(void);
+
+/* Observes from now on. The origin is the moment from which others are counted, as the clock reads
+ * it; to call this again moves it. */
+void files_observe(double origin_s);
+
+#endif

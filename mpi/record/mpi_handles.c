@@ -1,0 +1,65 @@
+#include "record/mpi_handles.h"
+
+#include "base/section.h"
+
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened handles[HANDLES_MAX];
+static int64_t dropped;
+
+static size_t slot_of(MPI_File handle) {
+  return ((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15u >> 40 & (HANDLES_MAX - 1);
+}
+
+/* The lock is held. The slot that holds the handle, or the empty one where the search ends, or
+ * NULL. */
+static struct opened *probe(MPI_File handle) {
+  size_t at = slot_of(handle);
+  for (int tries = 0; tries < HANDLES_MAX; tries++, at = (at + 1) & (HANDLES_MAX - 1))
+    if (handles[at].file == NULL || handles[at].handle == handle)
+      return &handles[at];
+  return NULL;
+}
+
+void handles_add(MPI_File handle, struct file *file, bool tells_hints) {
+  section_lock(&lock);
+  struct opened *slot = probe(handle);
+  if (slot != NULL)
+    *slot = (struct opened){handle, file, tells_hints};
+  else
+    dropped++;
+  section_unlock(&lock);
+}
+
+struct opened handles_find(MPI_File handle) {
+  section_lock(&lock);
+  struct opened *slot = probe(handle);
+  struct opened found = slot != NULL ? *slot : (struct opened){.file = NULL};
+  section_unlock(&lock);
+  return found;
+}
+
+void handles_remove(MPI_File handle) {
+  section_lock(&lock);
+  struct opened *slot = probe(handle);
+  if (slot != NULL && slot->file != NULL) {
+    slot->file = NULL;
+    /* What was stored further on because this slot was taken moves up. */
+    for (size_t at = ((size_t)(slot - handles) + 1) & (HANDLES_MAX - 1); handles[at].file != NULL;
+         at = (at + 1) & (HANDLES_MAX - 1)) {
+      struct opened moved = handles[at];
+      handles[at].file = NULL;
+      *probe(moved.handle) = moved;
+    }
+  }
+  section_unlock(&lock);
+}
+
+int64_t handles_dropped(void) { return dropped; }
+
+void handles_forget(void) {
+  pthread_mutex_init(&lock, NULL);
+  memset(handles, 0, sizeof handles);
+  dropped = 0;
+}

@@ -1,0 +1,16 @@
+/* Which program a report is about, and how it ran. */
+#ifndef FOREBAY_MPI_REPORT_HEADER_H
+#define FOREBAY_MPI_REPORT_HEADER_H
+
+#include "base/text.h"
+
+enum { REPORT_FORMAT = 2 }; /* "forebay_mpi": docs/profiles.md */
+
+/* Collective over all ranks, before the header is made. */
+void report_count_hosts(void);
+
+/* The members that tell which program it is and how it ran, without the braces around them.
+ * wall_s: from MPI_Init to MPI_Finalize; negative: it is not finished. */
+void report_header_json(double wall_s, struct text *out);
+
+#endif
