@@ -101,7 +101,7 @@ fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
         State::Lost => true,
-        State::Left { .. } if recorded.is_only_the_users() && !discard => {
+        State::Left { .. } if recorded.needs_user_decision() && !discard => {
             say(&format!(
                 "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
             ));

@@ -126,13 +126,13 @@ fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
         let state = recovery::state(&recorded)?;
         let left = match &state {
             State::Left { .. } | State::Elsewhere => {
-                recorded.is_undrained() && !recorded.is_only_the_users()
+                recorded.needs_stage_out() && !recorded.needs_user_decision()
             }
             State::Running | State::Lost | State::Unreachable => false,
         };
         let into = match state {
             _ if left => &mut held,
-            State::Elsewhere if recorded.may_be_asked() => &mut unknown,
+            State::Elsewhere if recorded.may_have_requests() => &mut unknown,
             _ => continue,
         };
         let record = recorded.record;

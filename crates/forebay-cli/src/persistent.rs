@@ -126,8 +126,8 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Persi
     let site = site_store();
     let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
         Destroyed::Allocation => ("allocation", "destroyed"),
-        Destroyed::Remains => ("remains", "what was left of it is removed"),
-        Destroyed::Memory => ("memory", "it was not there, and is forgotten"),
+        Destroyed::Leftovers => ("remains", "what was left of it is removed"),
+        Destroyed::RegistryEntry => ("memory", "it was not there, and is forgotten"),
     };
     say(&format!("persistent allocation {name}: {said}"));
     if found.json {
@@ -274,14 +274,11 @@ impl Shown {
             "used",
             self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()),
         );
-        add(
-            "made",
-            self.created_unix_s.map(forebay_control::written_time),
-        );
+        add("made", self.created_unix_s.map(forebay_control::format_utc));
         add("by job", self.job_id.clone());
         add(
             "expires",
-            self.expires_unix_s.map(forebay_control::written_time),
+            self.expires_unix_s.map(forebay_control::format_utc),
         );
         let until = if self.in_memory { ", in memory" } else { "" };
         add("where", Some(format!("{}{until}", self.path)));
@@ -327,7 +324,7 @@ pub fn table(shown: &[Shown]) -> String {
     for one in shown {
         let bytes =
             |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
-        let expires = one.expires_unix_s.map(forebay_control::written_time);
+        let expires = one.expires_unix_s.map(forebay_control::format_utc);
         table.add_row([
             one.persistent.clone(),
             one.owner.clone(),

@@ -153,7 +153,7 @@ fn show(recorded: &Recorded) -> Result<Shown, recovery::Error> {
         state,
         phase: record.phase,
         processes,
-        undrained: state != "lost" && recorded.is_undrained(),
+        undrained: state != "lost" && recorded.needs_stage_out(),
         missing_files: missing.map(|missing| missing.files),
         missing_bytes: missing.map(|missing| missing.bytes),
         failures: failures
@@ -224,7 +224,7 @@ pub fn warn_of_leftovers() {
     for recorded in records.found {
         let record = &recorded.record;
         let (id, script) = (&record.id, &record.script);
-        let kept_on_purpose = record.phase == Phase::Kept && !recorded.is_undrained();
+        let kept_on_purpose = record.phase == Phase::Kept && !recorded.needs_stage_out();
         match recovery::state(&recorded) {
             Ok(State::Left { .. }) if !kept_on_purpose => warn(&format!(
                 "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"

@@ -18,7 +18,7 @@ use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
 use forebay_profile::is_launcher;
 use forebay_profile::{Profile, Recording};
-use forebay_record::Prepared;
+use forebay_record::PendingUpdate;
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(crate) enum Program<'a> {
 /// What is run in the allocation, and how.
 pub(crate) struct Execution<'a> {
     /// What is written down as it begins.
-    pub(crate) begins: Option<&'a Prepared>,
+    pub(crate) begins: Option<&'a PendingUpdate>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,
     pub(crate) works_in: &'a Path,
@@ -179,7 +179,7 @@ impl Running<'_> {
         }
         process.envs(execution.environment);
         if let Some(begins) = execution.begins {
-            begins.takes_its_place_in(&mut process)?;
+            begins.commit_on_exec(&mut process)?;
         }
         self.persistents.destroy_and_start(&life.owner(), || {
             life.watcher.running(&life.job_id);

@@ -37,7 +37,7 @@ pub use forebay_host::state::directories as state_directories;
 pub use forebay_mover::{Account, Failure, Shortage, Verify};
 pub use forebay_persistent::{
     Destroyed, Error as PersistentError, Listing, Missing, NewPersistent, PersistentAction,
-    PersistentPlan, PersistentUsed, Places, Use, UseState, Uses, written_time,
+    PersistentPlan, PersistentUsed, Places, Use, UseState, Uses, format_utc,
 };
 pub use forebay_profile::{
     Libraries, MpiFamily as Flavour, ProgramSummary as Seen, Recording, Usage as Stored,

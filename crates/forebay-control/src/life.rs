@@ -15,7 +15,7 @@ use crate::recording::{self, record_refusal};
 use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
-use forebay_persistent::{Owner, Persistents};
+use forebay_persistent::{JobPersistents, Owner};
 use forebay_profile::prune;
 use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
 
@@ -86,7 +86,7 @@ struct Held {
     directory: JobDirectory,
     recorded: Recorded,
     placement: Provisioned,
-    persistents: Persistents,
+    persistents: JobPersistents,
 }
 
 impl Held {
@@ -97,7 +97,7 @@ impl Held {
         let mut tries = 0;
         loop {
             let held = Self::with_any_id(order, is_profiled)?;
-            if held.recorded.is_alone()? {
+            if held.recorded.id_is_unique()? {
                 return Ok(held);
             }
             held.take_down()?;
@@ -113,8 +113,8 @@ impl Held {
             record.emulation = order.emulation.map(Path::to_path_buf);
             record.keep = order.keep;
             record.staging = order.staging;
-            let recorded = record.keep(is_profiled)?;
-            match directory.is_recorded() {
+            let recorded = record.create(is_profiled)?;
+            match directory.mark_recorded() {
                 Ok(()) => Ok(recorded),
                 Err(error) => {
                     recorded.remove()?;
@@ -127,7 +127,7 @@ impl Held {
                 directory,
                 recorded,
                 placement: Provisioned::default(),
-                persistents: Persistents::default(),
+                persistents: JobPersistents::default(),
             }),
             Err(error) => {
                 directory.remove()?;
@@ -187,7 +187,7 @@ impl Held {
     /// Leaves the allocation to be found through its record, or frees all that the job had. `processes`: those
     /// that go on, as far as they are known, if any do.
     fn let_go(mut self, kept: bool, processes: Option<&[i32]>, watcher: &dyn Watcher) {
-        std::mem::take(&mut self.persistents).let_go(&mut self.recorded, watcher, processes);
+        std::mem::take(&mut self.persistents).release(&mut self.recorded, watcher, processes);
         let gone = if kept { self.leave() } else { self.take_down() };
         if let Err(error) = gone {
             watcher.warning(&error.to_string());

@@ -13,7 +13,7 @@ use forebay_host::{clock, machine, namespace};
 use forebay_store::Allocation;
 
 use crate::{Direction, RUN_VARIABLE};
-use forebay_persistent::{asked_of, remaining_of, remove_uses};
+use forebay_persistent::{names_with_requests, remove_uses, surviving_processes};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, Recorded, Records, StagingWish, open_in};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
@@ -117,7 +117,7 @@ fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
         found.extend(process::at_work_in(&place.root, since)?);
     }
     if same_boot {
-        found.extend(remaining_of(record)?);
+        found.extend(surviving_processes(record)?);
     }
     found.sort_unstable();
     found.dedup();
@@ -143,7 +143,7 @@ pub fn clean(
     };
     let mut now = state(&job)?;
     // It may have gone on between our look at the record and at its process.
-    while job.reread()? {
+    while job.reload()? {
         now = state(&job)?;
     }
     match &now {
@@ -171,7 +171,7 @@ pub fn clean(
             record.drain_to.clear();
         })?;
     }
-    let drains = is_inside || (!how.discard && job.is_undrained());
+    let drains = is_inside || (!how.discard && job.needs_stage_out());
     remove_half_done(&job, now == State::Lost || !drains, watcher);
     let drained = drains.then(|| drain(&job, is_inside, how.staging, caught, watcher));
     let staged = drained.transpose()?;
@@ -180,15 +180,15 @@ pub fn clean(
         return Ok(staged);
     }
     let asked = match now {
-        State::Lost if !how.discard => asked_of(&job.record)?,
+        State::Lost if !how.discard => names_with_requests(&job.record)?,
         _ => Vec::new(),
     };
     if !asked.is_empty() {
-        job.update(Record::is_drained)?;
+        job.update(Record::clear_stage_out)?;
         return Err(Error::RequestsLost(asked));
     }
     // Killed from here on, the next one must not take what is half taken away for the results.
-    job.update(Record::is_removed)?;
+    job.update(Record::mark_removing)?;
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         watcher.warning(&error.to_string());
     }
@@ -226,7 +226,7 @@ fn go_inside(job: &Recorded, state: State, how: Cleaning) -> Result<(State, bool
         return Ok((state, false));
     };
     let mut entered = Ok(false);
-    if job.is_undrained() && view_is_held(record) {
+    if job.needs_stage_out() && view_is_held(record) {
         entered = namespace::enter(keeper).map(|()| true);
     }
     let is_memory = |place: &Place| place.mounted;
@@ -274,7 +274,7 @@ fn drain(
         tag: &record.id,
         stops: events.stops(),
         watcher,
-        into_fresh: false,
+        into_new_allocation: false,
         how,
     };
     let staged = staging.carry_out(&journal, 0);
@@ -290,7 +290,7 @@ fn remove_half_done(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
     let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
         // What it staged into a persistent allocation would stay there half done.
-        job.stage_in_half_done().unwrap_or_else(warn);
+        job.remove_partial_stage_in().unwrap_or_else(warn);
     }
     if also_out {
         // What a killed stage-out left half done is at the destination, not in the allocation.
@@ -302,7 +302,7 @@ fn remove_half_done(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
 /// because its view cannot be entered any more.
 fn half_done(job: &Recorded, watcher: &dyn Messages) -> Result<(), forebay_record::Error> {
     let record = &job.record;
-    if let Some(journal) = job.begun_out()? {
+    if let Some(journal) = job.stage_out_journal()? {
         journal.remove_parts(&record.id)?;
     }
     let unlisted = job.remove_drained_parts()?;

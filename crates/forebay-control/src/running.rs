@@ -18,10 +18,10 @@ use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
 use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
-use forebay_persistent::Persistents;
+use forebay_persistent::JobPersistents;
 use forebay_profile::Profile;
 use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
-use forebay_staging::{Roots, StageOut, Staging, lies_in, plan_in};
+use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
@@ -45,7 +45,7 @@ pub(crate) struct Running<'a> {
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
     pub(crate) space: Option<&'a Space>,
-    pub(crate) persistents: &'a mut Persistents,
+    pub(crate) persistents: &'a mut JobPersistents,
 }
 
 impl Running<'_> {
@@ -178,9 +178,9 @@ impl Running<'_> {
         if !missing {
             // Whatever becomes of the record, the job has ended well.
             let change = if life.order.keep {
-                Record::is_drained
+                Record::clear_stage_out
             } else {
-                Record::is_removed
+                Record::mark_removing
             };
             let written = self
                 .allocation()
@@ -192,7 +192,7 @@ impl Running<'_> {
         }
         if missing || (life.order.keep && self.space.is_some()) {
             let kept = self.kept();
-            outcome.kept = kept.map(|root| recorded.record.reachable_root(&root));
+            outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
         outcome
     }
@@ -219,14 +219,14 @@ impl Running<'_> {
                 if let Some(drain) = drain {
                     drain.finish(None);
                 }
-                return (Staged::refused(error), None);
+                return (Staged::not_started(error), None);
             }
             Err(error) => {
                 let not_safe = self.list_refused(stage_out, recorded, &error);
                 if let Some(drain) = drain {
                     drain.finish(None);
                 }
-                return (Staged::refused(error), not_safe);
+                return (Staged::not_started(error), not_safe);
             }
         };
         let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
@@ -379,7 +379,9 @@ impl Running<'_> {
         let life = self.life;
         let stages = life.request.stage_out.iter();
         let mut named = stages.filter(|stage| stage.kind != StageKind::List);
-        match named.find(|stage| lies_in(&space.allocation, Path::new(&stage.pfs_path))) {
+        match named
+            .find(|stage| is_inside_allocation(&space.allocation, Path::new(&stage.pfs_path)))
+        {
             Some(stage) => Err(Error::StageOutInside {
                 script: life.order.script.path.clone(),
                 place: stage.place,
@@ -454,7 +456,7 @@ impl Running<'_> {
             tag: self.life.directory.id(),
             stops: self.events.stops(),
             watcher: self.life.watcher,
-            into_fresh: direction == Direction::In && !self.persistents.are_used(),
+            into_new_allocation: direction == Direction::In && !self.persistents.are_used(),
             how: self.life.order.staging,
         }
     }

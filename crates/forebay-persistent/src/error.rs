@@ -127,7 +127,7 @@ pub enum Error {
         jobs: Vec<String>,
     },
     /// Its time has come.
-    #[error("the persistent allocation {name} expired on {}", written_time(*expires_unix_s))]
+    #[error("the persistent allocation {name} expired on {}", format_utc(*expires_unix_s))]
     Expired {
         /// The name.
         name: String,
@@ -286,13 +286,13 @@ fn origin(other: &Persistent) -> String {
     };
     format!(
         "made by {owner} on {}{job}",
-        written_time(about.created_unix_s)
+        format_utc(about.created_unix_s)
     )
 }
 
 /// Seconds since 1970 as `2026-11-22T08:30:00Z`.
 #[must_use]
-pub fn written_time(unix_s: u64) -> String {
+pub fn format_utc(unix_s: u64) -> String {
     // Later times cannot be written so.
     const LAST_S: u64 = 253_402_300_799;
     let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_S));

@@ -14,11 +14,11 @@ use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use crate::created::CreatedAllocation;
+use crate::destroy::{BackgroundRemoval, Detached, destroyable, restore};
 use crate::error::{Error, Result};
-use crate::made::Made;
 use crate::search::{NewPersistent, Places};
 use crate::uses::Use;
-use crate::withdrawn::{Removal, Withdrawn, destroyable, put_back};
 
 /// What a job does with a persistent allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,7 +35,7 @@ pub enum PersistentAction {
 /// A persistent allocation of a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct PersistentUsed {
-    /// Made, used or destroyed.
+    /// CreatedAllocation, used or destroyed.
     pub action: PersistentAction,
     /// Its name.
     pub name: String,
@@ -60,10 +60,10 @@ pub struct PersistentPlan {
 
 /// The persistent allocations of a job that runs.
 #[derive(Debug, Default)]
-pub struct Persistents {
+pub struct JobPersistents {
     used: Vec<Attached>,
-    made: Vec<Made>,
-    destroyed: OnceCell<Removal>,
+    made: Vec<CreatedAllocation>,
+    destroyed: OnceCell<BackgroundRemoval>,
 }
 
 /// One that the job uses. As long as this lives, it cannot be destroyed.
@@ -115,7 +115,7 @@ impl Askable {
     /// If that cannot be written down.
     pub fn stages_out(&self) -> forebay_host::Result<()> {
         if self.stages_out.get().is_none() {
-            Use::will_stage_out(&self.file)?;
+            Use::set_stages_out(&self.file)?;
             self.stages_out.get_or_init(|| ());
         }
         Ok(())
@@ -142,7 +142,7 @@ pub struct Owner<'a> {
 
 impl Owner<'_> {
     /// Puts the place of its directive before an error.
-    fn at<T>(&self, place: &Place, result: Result<T>) -> Result<T> {
+    fn with_place<T>(&self, place: &Place, result: Result<T>) -> Result<T> {
         result.map_err(|error| Error::OfJob {
             script: self.script.to_owned(),
             place: *place,
@@ -151,7 +151,7 @@ impl Owner<'_> {
     }
 }
 
-impl Persistents {
+impl JobPersistents {
     /// Makes what is to be made and takes what is to be used, once all is known to be possible.
     ///
     /// # Errors
@@ -161,12 +161,12 @@ impl Persistents {
         for asked in &request.destroy {
             let found = places.find(&asked.name);
             let can_be = found.and_then(|found| destroyable(&found, asked.hurry).map(drop));
-            owner.at(&asked.place, can_be)?;
+            owner.with_place(&asked.place, can_be)?;
         }
         for asked in &request.persistent {
             if !is_made_by(request, &asked.name) {
                 let usable = places.find(&asked.name).and_then(|found| usable(&found));
-                owner.at(&asked.place, usable)?;
+                owner.with_place(&asked.place, usable)?;
             }
         }
         for asked in &request.create {
@@ -176,19 +176,21 @@ impl Persistents {
                     let note = format!("{} was made when this job began before", asked.name);
                     owner.messages.note(&note);
                 }
-                made => self.made.push(Made::of(owner.at(&asked.place, made)?)),
+                made => self
+                    .made
+                    .push(CreatedAllocation::of(owner.with_place(&asked.place, made)?)),
             }
         }
         for asked in &request.persistent {
             let held = places.find(&asked.name).and_then(hold);
-            let (persistent, held) = owner.at(&asked.place, held)?;
+            let (persistent, held) = owner.with_place(&asked.place, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
             let mut made = self.made.iter_mut();
             let made = made.find(|made| made.persistent.root() == persistent.root());
             let mut write = || write_down(&persistent, stages_out, owner, recorded);
             let file = match made {
-                Some(made) => made.used_by_us(write),
+                Some(made) => made.record_own_use(write),
                 None => write(),
             }?;
             let path = persistent.namespace();
@@ -218,18 +220,20 @@ impl Persistents {
         owner: &Owner,
         start: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let mut withdrawn = Vec::new();
+        let mut detached = Vec::new();
         let ready = owner.request.destroy.iter().try_for_each(|asked| {
             let found = owner.search.find(&asked.name);
-            let one = found.and_then(|found| Withdrawn::of(found, asked.hurry));
-            withdrawn.push(owner.at(&asked.place, one)?);
+            let one = found.and_then(|found| Detached::of(found, asked.hurry));
+            detached.push(owner.with_place(&asked.place, one)?);
             Ok::<_, Error>(())
         });
         let started = ready.map_err(E::from).and_then(|()| start());
         if started.is_err() {
-            put_back(&withdrawn, owner.messages);
-        } else if !withdrawn.is_empty() {
-            let removal = self.destroyed.get_or_init(|| Removal::begin(withdrawn));
+            restore(&detached, owner.messages);
+        } else if !detached.is_empty() {
+            let removal = self
+                .destroyed
+                .get_or_init(|| BackgroundRemoval::begin(detached));
             for Persistent { name, .. } in removal.destroyed() {
                 owner
                     .messages
@@ -242,7 +246,7 @@ impl Persistents {
     /// Ends the use. A use whose data did not all arrive stays written down, and so does one of processes that
     /// go on; none if all have ended, and no numbers where they are not known. What a job made that was never
     /// started is undone.
-    pub fn let_go(
+    pub fn release(
         mut self,
         recorded: &mut Recorded,
         watcher: &dyn Messages,
@@ -252,25 +256,25 @@ impl Persistents {
             removal.end(watcher);
         }
         let was_started = recorded.record.phase != Phase::Preparing;
-        let is_undrained = recorded.is_undrained();
+        let needs_stage_out = recorded.needs_stage_out();
         if was_started {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
         }
         let go_on = processes.unwrap_or_default();
         for Attached { file, .. } in self.used.iter().filter(|_| !go_on.is_empty()) {
-            if let Err(error) = Use::remains(file, go_on) {
+            if let Err(error) = Use::set_survivors(file, go_on) {
                 watcher.warning(&error.to_string());
             }
         }
         drop(self.used);
         let undone = self.made.iter().filter(|_| !was_started);
-        let undone: Vec<_> = undone.map(|made| (made, made.is_ours_alone())).collect();
-        let is_over = processes.is_none() && !is_undrained;
+        let undone: Vec<_> = undone.map(|made| (made, made.is_unshared())).collect();
+        let is_over = processes.is_none() && !needs_stage_out;
         if is_over && let Err(error) = remove_uses(&recorded.record) {
             watcher.warning(&error.to_string());
         }
-        for (made, is_ours_alone) in undone {
-            made.undo(is_ours_alone, watcher);
+        for (made, is_unshared) in undone {
+            made.undo(is_unshared, watcher);
         }
     }
 
@@ -332,7 +336,7 @@ impl Persistents {
         let used = self.used.iter().map(|one| &one.persistent);
         let used = used.map(of(PersistentAction::Use));
         let destroyed = self.destroyed.get().into_iter();
-        let destroyed = destroyed.flat_map(Removal::destroyed);
+        let destroyed = destroyed.flat_map(BackgroundRemoval::destroyed);
         let destroyed = destroyed.map(of(PersistentAction::Destroy));
         made.chain(used).chain(destroyed).collect()
     }
@@ -342,10 +346,10 @@ impl Persistents {
 ///
 /// # Errors
 /// If what the job said of its use cannot be read.
-pub fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
+pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
-        if Use::found(&one.file)?.is_some_and(|found| found.was_asked()) {
+        if Use::found(&one.file)?.is_some_and(|found| found.has_requests()) {
             names.push(one.name.clone());
         }
     }
@@ -356,7 +360,7 @@ pub fn asked_of(record: &Record) -> forebay_host::Result<Vec<String>> {
 ///
 /// # Errors
 /// If what the job said of its use cannot be read.
-pub fn remaining_of(record: &Record) -> forebay_host::Result<Vec<i32>> {
+pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let mut processes = Vec::new();
     for one in &record.persistent {
         let found = Use::found(&one.file)?;
@@ -392,7 +396,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
     };
     for asked in &request.create {
         let new = new_persistent(owner, asked, None);
-        let (store, _, grant) = owner.at(&asked.place, places.check_new(&new))?;
+        let (store, _, grant) = owner.with_place(&asked.place, places.check_new(&new))?;
         plans.push(PersistentPlan {
             action: PersistentAction::Create,
             name: asked.name.clone(),
@@ -412,7 +416,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
                 let usable = places
                     .find(&asked.name)
                     .and_then(|one| usable(&one).map(|()| found(PersistentAction::Use, &one)));
-                owner.at(&asked.place, usable)?
+                owner.with_place(&asked.place, usable)?
             }
         };
         plans.push(PersistentPlan {
@@ -425,7 +429,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
             destroyable(&one, asked.hurry)?;
             Ok(found(PersistentAction::Destroy, &one))
         });
-        plans.push(owner.at(&asked.place, doomed)?);
+        plans.push(owner.with_place(&asked.place, doomed)?);
     }
     Ok(plans)
 }

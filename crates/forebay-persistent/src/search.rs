@@ -9,9 +9,9 @@ use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted}
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
+use crate::destroy::Detached;
 use crate::error::{Error, Missing, Result};
-use crate::withdrawn::Withdrawn;
-use crate::{known, lifetime};
+use crate::{lifetime, registry};
 
 /// Where persistent allocations may lie.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,9 +58,9 @@ pub enum Destroyed {
     /// The allocation with all that was in it.
     Allocation,
     /// What somebody who was killed had left of one.
-    Remains,
+    Leftovers,
     /// What was known of one that is not there.
-    Memory,
+    RegistryEntry,
 }
 
 impl Places<'_> {
@@ -80,7 +80,7 @@ impl Places<'_> {
     /// Those, and the stores in which the user has made some before; each once.
     fn all_directories(&self) -> Result<Vec<PathBuf>> {
         let mut all = self.directories()?;
-        for known in known::all()? {
+        for known in registry::all()? {
             let store = known.root.parent().unwrap_or(Path::new("/"));
             if files::status(store).is_ok() {
                 all.push(store.to_owned());
@@ -104,7 +104,7 @@ impl Places<'_> {
         let stores = match directory(self.named) {
             Some(named) => vec![path_of(named)?],
             None => {
-                listing.missing = known::missing()?;
+                listing.missing = registry::missing()?;
                 self.all_directories()?
             }
         };
@@ -138,7 +138,7 @@ impl Places<'_> {
             // Another user's of the same name is not what the user has made.
             let is_it =
                 |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
-            if let Some(missing) = known::missing()?.into_iter().find(is_it) {
+            if let Some(missing) = registry::missing()?.into_iter().find(is_it) {
                 return Err(Error::Missing(missing));
             }
         }
@@ -227,7 +227,7 @@ impl Places<'_> {
             }
             made => made?,
         };
-        if let Err(error) = known::remember(&made) {
+        if let Err(error) = registry::register(&made) {
             watcher.warning(&format!(
                 "only --store {} finds it: {error}",
                 store.display()
@@ -266,23 +266,23 @@ impl Places<'_> {
         })
     }
 
-    /// Destroys an allocation with all that is in it, or what is left of one. With `hurry` also what a
+    /// Destroys an allocation with all that is in it, or what is left of one. With `force` also what a
     /// killed job was to stage out of it.
     ///
     /// # Errors
     /// If it is another user's, a job uses it, or something in it is to be staged out yet.
-    pub fn destroy(&self, name: &str, hurry: bool) -> Result<Destroyed> {
+    pub fn destroy(&self, name: &str, force: bool) -> Result<Destroyed> {
         match self.find(name) {
             Ok(found) => {
-                Withdrawn::of(found, hurry)?.remove()?;
+                Detached::of(found, force)?.remove()?;
                 Ok(Destroyed::Allocation)
             }
-            Err(error) => self.destroy_remains(name, hurry, error),
+            Err(error) => self.destroy_remains(name, force, error),
         }
     }
 
     /// What is left of one that is not there, because of this error.
-    fn destroy_remains(&self, name: &str, hurry: bool, error: Error) -> Result<Destroyed> {
+    fn destroy_remains(&self, name: &str, force: bool, error: Error) -> Result<Destroyed> {
         let (Error::Missing(_) | Error::Unknown { .. }) = &error else {
             return Err(error);
         };
@@ -291,10 +291,10 @@ impl Places<'_> {
             swept |= sweep(&store, Some(name))?;
         }
         match error {
-            _ if swept => Ok(Destroyed::Remains),
-            Error::Missing(missing) if missing.host.is_none() && (missing.in_memory || hurry) => {
-                known::forget(&missing.root)?;
-                Ok(Destroyed::Memory)
+            _ if swept => Ok(Destroyed::Leftovers),
+            Error::Missing(missing) if missing.host.is_none() && (missing.in_memory || force) => {
+                registry::unregister(&missing.root)?;
+                Ok(Destroyed::RegistryEntry)
             }
             error => Err(error),
         }
@@ -307,7 +307,7 @@ fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
     for root in &swept {
         // Destroyed half way, its link leads nowhere; made again since, it does not.
         if files::status_of_name(root).is_err() {
-            known::forget(root)?;
+            registry::unregister(root)?;
         }
     }
     Ok(!swept.is_empty())

@@ -101,7 +101,7 @@ impl Use {
     }
 
     /// Changes what is written down: something is to be staged out of it.
-    pub(crate) fn will_stage_out(file: &Path) -> forebay_host::Result<()> {
+    pub(crate) fn set_stages_out(file: &Path) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
         written.stages_out = true;
         written.is_asked = true;
@@ -109,7 +109,7 @@ impl Use {
     }
 
     /// Changes what is written down: these processes go on.
-    pub(crate) fn remains(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
+    pub(crate) fn set_survivors(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
         let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // or it has ended since
         written.remaining = alive.collect();
@@ -131,7 +131,7 @@ impl Use {
     }
 
     /// Did a program ask for something to be staged out of it?
-    pub(crate) fn was_asked(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         self.is_asked
     }
 
@@ -188,7 +188,7 @@ impl Uses {
     }
 
     /// Those that are in such a state.
-    pub(crate) fn that(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
+    pub(crate) fn matching(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
         let wanted = self.found.iter().filter(|(_, state)| is_wanted(state));
         wanted.map(|(one, _)| one.to_string()).collect()
     }

@@ -50,7 +50,7 @@ impl JobDirectory {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn is_recorded(&self) -> forebay_host::Result<()> {
+    pub fn mark_recorded(&self) -> forebay_host::Result<()> {
         files::make_directory(&self.path.join("script"), 0o700)
     }
 

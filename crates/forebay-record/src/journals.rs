@@ -22,7 +22,7 @@ impl Recorded {
     /// # Errors
     /// If its journal cannot be read.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
-        let Some(journal) = self.begun_out()? else {
+        let Some(journal) = self.stage_out_journal()? else {
             return Ok(None);
         };
         Ok(Some((journal.account()?, journal.failures(failures)?)))
@@ -33,10 +33,10 @@ impl Recorded {
     /// # Errors
     /// If it cannot be read.
     pub fn staging(&self) -> Result<Option<(Direction, Journal)>, Error> {
-        if let Some(journal) = self.begun_out()? {
+        if let Some(journal) = self.stage_out_journal()? {
             return Ok(Some((Direction::Out, journal)));
         }
-        let begun = self.begun_in()?;
+        let begun = self.stage_in_journal()?;
         Ok(begun.map(|journal| (Direction::In, journal)))
     }
 
@@ -44,15 +44,15 @@ impl Recorded {
     ///
     /// # Errors
     /// If one cannot be removed, or the journal cannot be read.
-    pub fn stage_in_half_done(&self) -> Result<(), Error> {
-        if let Some(journal) = self.begun_in()? {
+    pub fn remove_partial_stage_in(&self) -> Result<(), Error> {
+        if let Some(journal) = self.stage_in_journal()? {
             journal.remove_parts(&self.record.id)?;
         }
         Ok(())
     }
 
-    fn begun_in(&self) -> Result<Option<Journal>, Error> {
-        if_there(Journal::open_existing(
+    fn stage_in_journal(&self) -> Result<Option<Journal>, Error> {
+        if_exists(Journal::open_existing(
             &self.record.job_directory.join(STAGE_IN),
         ))
     }
@@ -62,9 +62,9 @@ impl Recorded {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn begun_out(&self) -> Result<Option<Journal>, Error> {
+    pub fn stage_out_journal(&self) -> Result<Option<Journal>, Error> {
         let place = self.record.place.as_ref();
-        let inside = place.map(|place| self.record.reachable_root(&place.root));
+        let inside = place.map(|place| self.record.path_from_outside(&place.root));
         let inside = inside.map(|root| root.join(STAGE_OUT));
         let opened = match inside.filter(|path| files::status(path).is_ok()) {
             Some(path) if place.is_some_and(|place| place.mounted) => {
@@ -73,7 +73,7 @@ impl Recorded {
             Some(path) => Journal::open_existing(&path),
             None => Journal::open_existing(&self.journal()),
         };
-        if_there(opened)
+        if_exists(opened)
     }
 
     /// What is open in the allocation of the job, as can be told from outside of its view.
@@ -162,7 +162,7 @@ fn bytes_of(path: &Path) -> forebay_host::Result<Vec<u8>> {
     }
 }
 
-fn if_there(opened: Result<Journal, Unusable>) -> Result<Option<Journal>, Error> {
+fn if_exists(opened: Result<Journal, Unusable>) -> Result<Option<Journal>, Error> {
     match opened {
         Err(Unusable::Host(error)) if error.is_not_found() => Ok(None),
         opened => Ok(Some(opened?)),

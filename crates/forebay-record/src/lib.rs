@@ -18,7 +18,7 @@ pub use job_directory::{JobDirectory, RUN_VARIABLE};
 pub use journals::{STAGE_IN, STAGE_OUT};
 pub use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
 pub use record::{
-    PersistentUse, Phase, Prepared, Record, Recorded, Records, records, reserved_bytes,
+    PendingUpdate, PersistentUse, Phase, Record, Recorded, Records, records, reserved_bytes,
 };
 pub use staging::{DrainTo, StagingWish};
 pub use target_log::{DrainedInto, tag};

@@ -98,7 +98,7 @@ impl OpenRequests {
             return Ok(());
         }
         let path = self.path.clone();
-        let connection = self.made().map_err(|error| refused(&path, &error))?;
+        let connection = self.connection().map_err(|error| refused(&path, &error))?;
         let added = connection.transaction().and_then(|transaction| {
             for request in requests {
                 let (inner, outer) = (bytes(&request.inner), bytes(&request.outer));
@@ -159,7 +159,7 @@ impl OpenRequests {
             .map_err(|error| refused(&self.path, &error))
     }
 
-    fn made(&mut self) -> rusqlite::Result<&mut Connection> {
+    fn connection(&mut self) -> rusqlite::Result<&mut Connection> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {

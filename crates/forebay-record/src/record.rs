@@ -90,18 +90,18 @@ pub struct Recorded {
 
 /// A change of a record that is still to take its place.
 #[derive(Debug)]
-pub struct Prepared {
-    fresh: PathBuf,
+pub struct PendingUpdate {
+    temporary: PathBuf,
     path: PathBuf,
 }
 
-impl Prepared {
+impl PendingUpdate {
     /// It does as this process begins.
     ///
     /// # Errors
     /// If its name cannot be given to the process.
-    pub fn takes_its_place_in(&self, process: &mut Command) -> forebay_host::Result<()> {
-        process::renames_first(process, &self.fresh, &self.path)
+    pub fn commit_on_exec(&self, process: &mut Command) -> forebay_host::Result<()> {
+        process::renames_first(process, &self.temporary, &self.path)
     }
 }
 
@@ -135,10 +135,10 @@ impl Record {
     ///
     /// # Errors
     /// If no state directory takes it.
-    pub fn keep(self, is_profiled: bool) -> Result<Recorded, Error> {
+    pub fn create(self, is_profiled: bool) -> Result<Recorded, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
-            match directory.and_then(|directory| self.clone().keep_in(&directory, is_profiled)) {
+            match directory.and_then(|directory| self.clone().create_in(&directory, is_profiled)) {
                 Ok(recorded) => return Ok(recorded),
                 Err(error) => refused = refused.or(Some(error)),
             }
@@ -146,7 +146,7 @@ impl Record {
         Err(Error::NoState(refused))
     }
 
-    fn keep_in(mut self, directory: &Path, is_profiled: bool) -> forebay_host::Result<Recorded> {
+    fn create_in(mut self, directory: &Path, is_profiled: bool) -> forebay_host::Result<Recorded> {
         // Jobs of other machines and of other temporary directories may have begun in the same
         // millisecond, and their records may lie in the same home.
         let name = format!(
@@ -169,13 +169,13 @@ impl Record {
     }
 
     /// All that was to be staged out has arrived.
-    pub fn is_drained(&mut self) {
+    pub fn clear_stage_out(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
     }
 
     /// From here on there is nothing in the allocation that is wanted.
-    pub fn is_removed(&mut self) {
+    pub fn mark_removing(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
         self.phase = Phase::Removing;
@@ -183,7 +183,7 @@ impl Record {
 
     /// The path under which a directory of the view can be reached from outside of it.
     #[must_use]
-    pub fn reachable_root(&self, root: &Path) -> PathBuf {
+    pub fn path_from_outside(&self, root: &Path) -> PathBuf {
         let mounted = self.place.as_ref().is_some_and(|place| place.mounted);
         match self.keeper.filter(|_| mounted) {
             Some(keeper) => {
@@ -200,7 +200,7 @@ impl Recorded {
     #[must_use]
     pub fn used_bytes(&self) -> Option<u64> {
         let place = self.record.place.as_ref()?;
-        let root = self.record.reachable_root(&place.root);
+        let root = self.record.path_from_outside(&place.root);
         if !place.mounted {
             return Some(files::tree_bytes(&root));
         }
@@ -213,7 +213,7 @@ impl Recorded {
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
         let own = self.record.place.as_ref();
-        let own = own.map(|place| self.record.reachable_root(&place.root));
+        let own = own.map(|place| self.record.path_from_outside(&place.root));
         let first = self.record.persistent.first();
         let persistent = first.map(|one| namespace_in(&one.root));
         let is_there = own.as_ref().is_some_and(|own| files::status(own).is_ok());
@@ -233,16 +233,16 @@ impl Recorded {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<Prepared, Error> {
+    pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<PendingUpdate, Error> {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
         let here = machine::current_directory()?; // the script may work elsewhere
-        let prepared = Prepared {
-            fresh: here.join(self.fresh()),
+        let prepared = PendingUpdate {
+            temporary: here.join(self.temporary()),
             path: here.join(&self.path),
         };
-        let mut file = files::open_to_write(&prepared.fresh)?;
-        files::named(file.write_all(&text), "write", &prepared.fresh)?;
+        let mut file = files::open_to_write(&prepared.temporary)?;
+        files::named(file.write_all(&text), "write", &prepared.temporary)?;
         Ok(prepared)
     }
 
@@ -250,7 +250,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If the state directory cannot be listed.
-    pub fn is_alone(&self) -> forebay_host::Result<bool> {
+    pub fn id_is_unique(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let begin = format!("{}-", self.record.id);
         let names = files::names_in(directory)?;
@@ -281,7 +281,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn reread(&mut self) -> Result<bool, Error> {
+    pub fn reload(&mut self) -> Result<bool, Error> {
         let record: Record = files::read_json(&self.path)?;
         let changed = record != self.record;
         self.record = record;
@@ -295,19 +295,19 @@ impl Recorded {
         self.path.with_extension(JOURNAL)
     }
 
-    pub(crate) fn fresh(&self) -> PathBuf {
-        self.path.with_extension(FRESH)
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path.with_extension(TEMPORARY)
     }
 
     /// Whoever reads it sees it whole, before or after.
     fn write(&self) -> forebay_host::Result<()> {
-        files::write_json(&self.path, &self.fresh(), &self.record)
+        files::write_json(&self.path, &self.temporary(), &self.record)
     }
 }
 
 const JOURNAL: &str = "journal";
 /// Ending of a record that is being written.
-const FRESH: &str = "fresh";
+const TEMPORARY: &str = "fresh";
 
 /// What the state directories hold.
 #[derive(Debug, Default)]
@@ -341,7 +341,7 @@ fn read_records() -> forebay_host::Result<Records> {
             let path = directory.join(name);
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("json") => {}
-                Some(FRESH) => {
+                Some(TEMPORARY) => {
                     records.begun.push(path);
                     continue;
                 }
@@ -400,15 +400,15 @@ mod tests {
     fn an_id_that_another_nodes_job_has_too_is_seen() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
-        let recorded = record.keep_in(scratch.path(), false).expect("kept");
+        let recorded = record.create_in(scratch.path(), false).expect("kept");
         let beside = |name: &str| {
             files::write_whole(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
                 .expect("written");
         };
         beside("1700-1@other.json");
         beside("170-1@other.FILES-NOT-SAFE");
-        assert!(recorded.is_alone().expect("looked"));
+        assert!(recorded.id_is_unique().expect("looked"));
         beside("170-1@other.json");
-        assert!(!recorded.is_alone().expect("looked"));
+        assert!(!recorded.id_is_unique().expect("looked"));
     }
 }

@@ -9,16 +9,16 @@ use crate::{Phase, Recorded};
 impl Recorded {
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
-    pub fn is_undrained(&self) -> bool {
+    pub fn needs_stage_out(&self) -> bool {
         match self.record.phase {
             Phase::Preparing => false,
             Phase::Removing => self.record.stages_out(),
-            Phase::Running | Phase::Kept => !self.stages_nothing_out(),
+            Phase::Running | Phase::Kept => !self.has_nothing_to_stage_out(),
         }
     }
 
     /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
-    fn stages_nothing_out(&self) -> bool {
+    fn has_nothing_to_stage_out(&self) -> bool {
         // Yes, if nobody can tell.
         let is_asked = || self.open_requests().map_or(true, |open| !open.is_empty());
         !self.record.stages_out() && !is_asked()
@@ -26,7 +26,7 @@ impl Recorded {
 
     /// May its programs have asked for something to be staged out, so that only its own machine can tell?
     #[must_use]
-    pub fn may_be_asked(&self) -> bool {
+    pub fn may_have_requests(&self) -> bool {
         let record = &self.record;
         let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
         let is_out_of_sight = |place: &Place| place.mounted || files::status(&place.root).is_err();
@@ -37,11 +37,12 @@ impl Recorded {
     /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
     /// have written something that nothing stages out.
     #[must_use]
-    pub fn is_only_the_users(&self) -> bool {
-        let stages_nothing_out = || self.stages_nothing_out() && self.record.place.is_some();
+    pub fn needs_user_decision(&self) -> bool {
+        let has_nothing_to_stage_out =
+            || self.has_nothing_to_stage_out() && self.record.place.is_some();
         match self.record.phase {
             Phase::Preparing | Phase::Removing => false,
-            Phase::Running | Phase::Kept => self.record.keep || stages_nothing_out(),
+            Phase::Running | Phase::Kept => self.record.keep || has_nothing_to_stage_out(),
         }
     }
 }

@@ -15,7 +15,7 @@ impl Recorded {
         self.remove_not_safe_list()?;
         self.remove_drained_into()?;
         // There is one if we were killed while we wrote it.
-        files::remove_if_present(&self.fresh())?;
+        files::remove_if_present(&self.temporary())?;
         Ok(files::remove_file(self.path())?)
     }
 }

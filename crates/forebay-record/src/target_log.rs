@@ -15,7 +15,7 @@ use forebay_mover::remove_parts_in;
 use crate::Recorded;
 
 /// Between two paths: no path has it.
-const END: u8 = 0;
+const SEPARATOR: u8 = 0;
 
 /// The tag of what one thread of a drain copies.
 #[must_use]
@@ -55,7 +55,7 @@ impl DrainedInto {
             None => file.insert(files::open_to_append(&self.path)?),
         };
         let mut line = directory.as_os_str().as_bytes().to_vec();
-        line.push(END);
+        line.push(SEPARATOR);
         files::named(file.write_all(&line), "write", &self.path)?;
         known.insert(directory.to_owned());
         Ok(())
@@ -80,7 +80,7 @@ impl Recorded {
         };
         let begin = format!("{}-d", self.record.id);
         for directory in list
-            .split(|byte| *byte == END)
+            .split(|byte| *byte == SEPARATOR)
             .filter(|path| !path.is_empty())
         {
             let directory = Path::new(OsStr::from_bytes(directory));

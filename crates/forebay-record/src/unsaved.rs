@@ -55,24 +55,24 @@ impl Recorded {
             list: self.not_safe_list(),
             ..NotSafe::default()
         };
-        let mut text = self.head();
+        let mut text = self.header();
         journal.missing(&|| true, |missing| {
             let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
-            let lies = inner.map_or_else(
+            let location = inner.map_or_else(
                 || missing.source.clone(),
-                |(root, path)| self.record.reachable_root(root).join(path),
+                |(root, path)| self.record.path_from_outside(root).join(path),
             );
-            line(&mut text, &missing, &lies, reason);
+            append_line(&mut text, &missing, &location, reason);
             found.files += 1;
             found.bytes += missing.bytes;
             if found.first.len() < NAMED {
-                found.first.push(lies);
+                found.first.push(location);
             }
         })?;
         let done = if found.files == 0 {
             self.remove_not_safe_list()
         } else {
-            files::write_whole(&found.list, &fresh(&found.list), &text)
+            files::write_whole(&found.list, &temporary(&found.list), &text)
         };
         Ok((found, done))
     }
@@ -80,13 +80,13 @@ impl Recorded {
     /// Everything is safe.
     pub(crate) fn remove_not_safe_list(&self) -> forebay_host::Result<()> {
         let list = self.not_safe_list();
-        for path in [fresh(&list), list] {
+        for path in [temporary(&list), list] {
             files::remove_if_present(&path)?;
         }
         Ok(())
     }
 
-    fn head(&self) -> Vec<u8> {
+    fn header(&self) -> Vec<u8> {
         let (id, host) = (&self.record.id, &self.record.runner.host);
         format!(
             "# Not safe: in the allocation of job {id} on {host} only. Stage them out there: forebay clean {id}\n\
@@ -98,15 +98,15 @@ impl Recorded {
 }
 
 /// Its name while it is written.
-fn fresh(list: &Path) -> PathBuf {
+fn temporary(list: &Path) -> PathBuf {
     list.with_extension("FILES-NOT-SAFE.fresh-list")
 }
 
-fn line(text: &mut Vec<u8>, missing: &Missing, lies: &Path, reason: Option<&str>) {
+fn append_line(text: &mut Vec<u8>, missing: &Missing, location: &Path, reason: Option<&str>) {
     text.extend(missing.bytes.to_string().bytes());
     let target = missing.target.as_deref().map(Path::as_os_str);
     let reason = missing.reason.as_deref().or(reason).map(OsStr::new);
-    for field in [Some(lies.as_os_str()), target, reason] {
+    for field in [Some(location.as_os_str()), target, reason] {
         text.push(b'\t');
         for &byte in field.unwrap_or(OsStr::new("-")).as_bytes() {
             if byte < b' ' || byte == b'\\' || byte == 0x7f {

@@ -30,7 +30,7 @@ pub struct Staging<'a> {
     /// Hears how it goes.
     pub watcher: &'a dyn StagingProgress,
     /// Into allocations that were made for this job alone.
-    pub into_fresh: bool,
+    pub into_new_allocation: bool,
     /// How it copies.
     pub how: StagingWish,
 }
@@ -43,9 +43,9 @@ impl Staging<'_> {
         let is_out = self.direction == Direction::Out;
         let options = Options {
             // What was made for the job alone goes with it.
-            durable: !self.into_fresh,
+            durable: !self.into_new_allocation,
             past_page_cache: is_out,
-            placing: if self.into_fresh {
+            placing: if self.into_new_allocation {
                 Placing::Direct
             } else {
                 Placing::Renamed

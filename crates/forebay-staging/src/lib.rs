@@ -4,8 +4,8 @@
 
 mod carry_out;
 mod destination;
-mod elsewhere;
 mod error;
+mod extra_targets;
 mod inside;
 mod lines;
 mod patterns;
@@ -17,9 +17,9 @@ mod summary;
 
 pub use carry_out::{Staging, StagingProgress};
 pub use destination::{Way, way_to, ways_of_stages};
-pub use elsewhere::files_below;
 pub use error::Error;
-pub use inside::lies_in;
+pub use extra_targets::files_below;
+pub use inside::is_inside_allocation;
 pub use lines::expanded_out;
 pub use patterns::{Pattern, Patterns};
 pub use requests::remove_parts;

@@ -8,10 +8,10 @@ use forebay_mover::{Failure, Journal, Planned};
 use forebay_record::{DrainTo, Recorded, STAGE_OUT, are_open_in};
 use forebay_store::Allocation;
 
-use crate::elsewhere::plan_elsewhere;
+use crate::extra_targets::plan_extra_targets;
 use crate::lines::{expanded, transfer};
 use crate::requests::plan_requests;
-use crate::{Roots, lies_in};
+use crate::{Roots, is_inside_allocation};
 
 /// What stages out of namespaces.
 #[derive(Clone)]
@@ -85,7 +85,9 @@ impl StageOut<'_> {
             };
             for stage in stages {
                 let target = PathBuf::from(&stage.pfs_path);
-                let inside = self.allocation.is_some_and(|own| lies_in(own, &target));
+                let inside = self
+                    .allocation
+                    .is_some_and(|own| is_inside_allocation(own, &target));
                 match self.roots.path(&stage) {
                     Ok(source) if !inside => {
                         journal.add_or_note(&transfer(&stage, source, target), on_planned)?;
@@ -96,7 +98,7 @@ impl StageOut<'_> {
             }
         }
         if let Some(allocation) = self.allocation {
-            plan_elsewhere(
+            plan_extra_targets(
                 &journal,
                 &self.elsewhere,
                 self.stages,
@@ -106,7 +108,9 @@ impl StageOut<'_> {
             plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {
-            journal.refuse_places(INSIDE, on_planned, &|place| lies_in(allocation, place))?;
+            journal.refuse_places(INSIDE, on_planned, &|place| {
+                is_inside_allocation(allocation, place)
+            })?;
         }
         journal.end_plan()?;
         Ok(journal)

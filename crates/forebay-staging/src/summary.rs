@@ -34,7 +34,7 @@ pub struct Staged {
 impl Staged {
     /// None of it could begin.
     #[must_use]
-    pub fn refused(error: forebay_mover::Error) -> Self {
+    pub fn not_started(error: forebay_mover::Error) -> Self {
         Self {
             failures: vec![Failure::from(error)],
             ..Self::default()

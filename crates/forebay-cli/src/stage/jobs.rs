@@ -71,7 +71,9 @@ pub fn end_of(mut job: Recorded) -> Result<End, Refused> {
             // One that is not begun yet may end without a word: hardly so fast that this is not seen.
             State::Running if job.record.phase == Phase::Preparing => clock::sleep(SHORT_STEP),
             State::Running => clock::sleep(STEP),
-            _ if job.record.phase == Phase::Kept && !job.is_undrained() => return Ok(End::Arrived),
+            _ if job.record.phase == Phase::Kept && !job.needs_stage_out() => {
+                return Ok(End::Arrived);
+            }
             _ => return Ok(End::Left),
         }
         let Some(now) = with_id(&job.record.id)? else {

@@ -15,7 +15,7 @@ use super::wish::{check_target, namespace, target_refused};
 use crate::running::Life;
 use crate::{Error, Messages};
 use forebay_record::DrainTo;
-use forebay_staging::{Patterns, Way, files_below, lies_in, way_to, ways_of_stages};
+use forebay_staging::{Patterns, Way, files_below, is_inside_allocation, way_to, ways_of_stages};
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
@@ -253,7 +253,7 @@ pub(crate) fn not_in_burst_buffer(persist: &Path) -> Error {
 }
 
 fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
-    if lies_in(allocation, to) {
+    if is_inside_allocation(allocation, to) {
         return Err(Error::Drain {
             message: format!(
                 "drain to {}: it lies in the allocation itself",

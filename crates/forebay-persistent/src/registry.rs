@@ -10,31 +10,31 @@ use forebay_store::persistent::Persistent;
 
 use crate::error::Missing;
 
-const LINKS: &str = "persistent";
+const DIRECTORY: &str = "persistent";
 
 /// Begins the name of the machine at the end of a link's name: machines may share a state directory.
-const ON: char = '@';
+const HOST_SEPARATOR: char = '@';
 
 /// A link.
-pub(crate) struct Known {
+pub(crate) struct Entry {
     link: PathBuf,
     pub(crate) root: PathBuf,
 }
 
-impl Known {
+impl Entry {
     /// The machine on which it was made, if that is another one.
     fn other_host(&self) -> Option<String> {
         let link = self.link.file_name()?.to_str()?;
-        let (_, host) = link.rsplit_once(ON)?;
+        let (_, host) = link.rsplit_once(HOST_SEPARATOR)?;
         (host != machine::hostname()).then(|| host.to_owned())
     }
 }
 
 /// All links, in the order in which they were made.
-pub(crate) fn all() -> forebay_host::Result<Vec<Known>> {
+pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
     let mut all = Vec::new();
     for directory in state::directories() {
-        let directory = directory.join(LINKS);
+        let directory = directory.join(DIRECTORY);
         let names: Vec<OsString> = match files::names_in(&directory) {
             Err(error) if error.is_not_found() || error.is_denied() => continue,
             names => names?,
@@ -44,7 +44,7 @@ pub(crate) fn all() -> forebay_host::Result<Vec<Known>> {
             match files::read_link(&link) {
                 // Another process has forgotten it just now.
                 Err(error) if error.is_not_found() => {}
-                root => all.push(Known { link, root: root? }),
+                root => all.push(Entry { link, root: root? }),
             }
         }
     }
@@ -74,14 +74,14 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<Missing>> {
 }
 
 /// Writes down where one lies.
-pub(crate) fn remember(made: &Persistent) -> forebay_host::Result<()> {
+pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
     let mut refused = None;
     for directory in state::create_directories() {
         let linked = directory.and_then(|directory| {
-            let directory = directory.join(LINKS);
+            let directory = directory.join(DIRECTORY);
             files::make_directories(&directory, 0o700)?;
             let (now, host) = (clock::unix_milliseconds(), machine::hostname());
-            let link = format!("{now}-{}{ON}{host}", made.name);
+            let link = format!("{now}-{}{HOST_SEPARATOR}{host}", made.name);
             files::make_link(made.root(), &directory.join(link))
         });
         match linked {
@@ -93,8 +93,8 @@ pub(crate) fn remember(made: &Persistent) -> forebay_host::Result<()> {
 }
 
 /// Takes away what is written down of one of this machine.
-pub(crate) fn forget(root: &Path) -> forebay_host::Result<()> {
-    let is_it = |known: &Known| known.root == root && known.other_host().is_none();
+pub(crate) fn unregister(root: &Path) -> forebay_host::Result<()> {
+    let is_it = |known: &Entry| known.root == root && known.other_host().is_none();
     for known in all()?.into_iter().filter(is_it) {
         files::remove_if_present(&known.link)?;
     }

@@ -39,7 +39,7 @@ pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
 ///
 /// # Errors
 /// If the journal cannot be written, or it was told to stop.
-pub(crate) fn plan_elsewhere(
+pub(crate) fn plan_extra_targets(
     journal: &Journal,
     elsewhere: &[DrainTo],
     stages: &[Stage],

@@ -8,13 +8,13 @@ use forebay_host::messages::Messages;
 
 /// One that the job made.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct CreatedAllocation {
     pub(crate) persistent: Persistent,
     /// When we have changed last who uses it; none once others have.
     uses_changed: Option<(i64, i64)>,
 }
 
-impl Made {
+impl CreatedAllocation {
     pub(crate) fn of(persistent: Persistent) -> Self {
         Self {
             uses_changed: uses_changed(&persistent),
@@ -23,23 +23,23 @@ impl Made {
     }
 
     /// Writes down that the job uses it.
-    pub(crate) fn used_by_us<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
-        let was_ours_alone = self.is_ours_alone();
+    pub(crate) fn record_own_use<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
+        let was_unshared = self.is_unshared();
         let written = write_down();
-        self.uses_changed = uses_changed(&self.persistent).filter(|_| was_ours_alone);
+        self.uses_changed = uses_changed(&self.persistent).filter(|_| was_unshared);
         written
     }
 
     /// Has no other job used it until now? Each writes a file and takes it away again, which changes the
     /// directory.
-    pub(crate) fn is_ours_alone(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         self.uses_changed.is_some() && self.uses_changed == uses_changed(&self.persistent)
     }
 
     /// Takes it away, since the job was not started.
-    pub(crate) fn undo(&self, is_ours_alone: bool, watcher: &dyn Messages) {
+    pub(crate) fn undo(&self, is_unshared: bool, watcher: &dyn Messages) {
         let name = &self.persistent.name;
-        if !is_ours_alone {
+        if !is_unshared {
             return watcher.warning(&format!(
                 "{name} stays: another job has used it; forebay persistent destroy {name} removes it"
             ));

@@ -10,23 +10,23 @@ use forebay_host::sharing::{self, Held, Hold};
 use forebay_store::persistent::Persistent;
 
 use crate::error::{Error, Result};
-use crate::known;
+use crate::registry;
 use crate::uses::{UseState, Uses};
 use forebay_host::messages::Messages;
 
 /// An allocation without its name, had alone as long as this lives: nobody sweeps it away.
 #[derive(Debug)]
-pub(crate) struct Withdrawn {
+pub(crate) struct Detached {
     pub(crate) persistent: Persistent,
-    is_at: PathBuf,
+    detached_path: PathBuf,
     _held: Held,
 }
 
-impl Withdrawn {
-    pub(crate) fn of(persistent: Persistent, hurry: bool) -> Result<Self> {
-        let held = destroyable(&persistent, hurry)?;
+impl Detached {
+    pub(crate) fn of(persistent: Persistent, force: bool) -> Result<Self> {
+        let held = destroyable(&persistent, force)?;
         Ok(Self {
-            is_at: persistent.withdraw()?,
+            detached_path: persistent.withdraw()?,
             persistent,
             _held: held,
         })
@@ -37,14 +37,14 @@ impl Withdrawn {
         let root = self.persistent.root();
         // Unless there is another one of its name already.
         if files::status_of_name(root).is_err() {
-            known::forget(root)?;
+            registry::unregister(root)?;
         }
-        Ok(files::remove_tree(&self.is_at)?)
+        Ok(files::remove_tree(&self.detached_path)?)
     }
 
-    fn put_back(&self, watcher: &dyn Messages) {
+    fn restore(&self, watcher: &dyn Messages) {
         let name = &self.persistent.name;
-        match self.persistent.restore(&self.is_at) {
+        match self.persistent.restore(&self.detached_path) {
             Ok(root) if root == self.persistent.root() => {}
             Ok(root) => watcher.warning(&format!(
                 "{name} was not destroyed, and its name is taken by now: it is {}",
@@ -53,38 +53,38 @@ impl Withdrawn {
             Err(error) => watcher.warning(&format!(
                 "{name} was not destroyed and could not be given its name back: {error}; move {} before \
                  forebay persistent create takes it for left over",
-                self.is_at.display()
+                self.detached_path.display()
             )),
         }
     }
 }
 
 /// Gives them all back.
-pub(crate) fn put_back(all: &[Withdrawn], watcher: &dyn Messages) {
-    all.iter().for_each(|one| one.put_back(watcher));
+pub(crate) fn restore(all: &[Detached], watcher: &dyn Messages) {
+    all.iter().for_each(|one| one.restore(watcher));
 }
 
 /// The removal of some, beside the job: a large tree takes minutes, in which signals and the time limit count.
 /// Killed, it is gone on with by whoever sweeps next.
 #[derive(Debug)]
-pub(crate) struct Removal {
-    withdrawn: Arc<Vec<Withdrawn>>,
+pub(crate) struct BackgroundRemoval {
+    detached: Arc<Vec<Detached>>,
     /// None where no more threads may be made.
     thread: Option<JoinHandle<Vec<String>>>,
 }
 
-impl Removal {
-    pub(crate) fn begin(withdrawn: Vec<Withdrawn>) -> Self {
-        let withdrawn = Arc::new(withdrawn);
-        let doomed = Arc::clone(&withdrawn);
+impl BackgroundRemoval {
+    pub(crate) fn begin(detached: Vec<Detached>) -> Self {
+        let detached = Arc::new(detached);
+        let doomed = Arc::clone(&detached);
         let name = "destroying".to_owned();
         let builder = std::thread::Builder::new().name(name);
         let thread = builder.spawn(move || removed(&doomed)).ok();
-        Self { withdrawn, thread }
+        Self { detached, thread }
     }
 
     pub(crate) fn destroyed(&self) -> impl Iterator<Item = &Persistent> {
-        self.withdrawn.iter().map(|one| &one.persistent)
+        self.detached.iter().map(|one| &one.persistent)
     }
 
     /// Waits for it.
@@ -92,14 +92,14 @@ impl Removal {
         let refused = match self.thread.map(JoinHandle::join) {
             Some(Ok(refused)) => refused,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => removed(&self.withdrawn),
+            None => removed(&self.detached),
         };
         refused.iter().for_each(|line| watcher.warning(line));
     }
 }
 
 /// Why some could not be removed.
-fn removed(all: &[Withdrawn]) -> Vec<String> {
+fn removed(all: &[Detached]) -> Vec<String> {
     let removed = all.iter().map(|one| (one, one.remove()));
     let refused = removed.filter_map(|(one, removed)| {
         let (error, name) = (removed.err()?, &one.persistent.name);
@@ -111,7 +111,7 @@ fn removed(all: &[Withdrawn]) -> Vec<String> {
 }
 
 /// The allocation, had alone, if it can be destroyed.
-pub(crate) fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> {
+pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Held> {
     let name = || persistent.name.clone();
     if !persistent.is_ours() {
         let owner = sharing::user_named(persistent.owner);
@@ -123,7 +123,7 @@ pub(crate) fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> 
     let held = persistent.hold(Hold::Alone)?;
     let uses = Uses::of(persistent)?;
     let is_free = held.is_some();
-    let jobs = uses.that(|state| match state {
+    let jobs = uses.matching(|state| match state {
         UseState::Running | UseState::Processes(_) => true,
         UseState::Elsewhere => !is_free, // its lock tells
         UseState::Left => false,
@@ -131,7 +131,7 @@ pub(crate) fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> 
     let Some(held) = held.filter(|_| jobs.is_empty()) else {
         return Err(Error::InUse { name: name(), jobs });
     };
-    let jobs = uses.that(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
+    let jobs = uses.matching(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
     if !jobs.is_empty() {
         let uses = persistent.uses();
         return Err(Error::OutOfSight {
@@ -143,7 +143,7 @@ pub(crate) fn destroyable(persistent: &Persistent, hurry: bool) -> Result<Held> 
     let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
     let undrained = undrained.map(|(one, _)| one.to_string());
     let jobs: Vec<_> = undrained.chain(uses.unreadable).collect();
-    if !jobs.is_empty() && !hurry {
+    if !jobs.is_empty() && !force {
         return Err(Error::Undrained { name: name(), jobs });
     }
     Ok(held)
