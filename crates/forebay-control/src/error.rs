@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use forebay_directive::Place;
 use forebay_mover::Failure;
 
-use crate::{PersistentError, recovery};
+use crate::PersistentError;
 
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// A job cannot be cleaned.
     #[error(transparent)]
-    Recovery(#[from] recovery::Error),
+    Recovery(#[from] forebay_recovery::Error),
     /// Some files could not be staged in.
     #[error("stage-in failed for {} of the files, so the job was not started:\n{}", .0.len(), list(.0))]
     StageIn(Vec<Failure>),

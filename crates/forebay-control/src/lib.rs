@@ -13,7 +13,6 @@ mod outcome;
 mod pace;
 mod preview;
 mod recording;
-pub mod recovery;
 mod requests;
 mod running;
 mod series;
@@ -47,6 +46,10 @@ pub use forebay_record::{
     DrainTo, Error as RecordError, NotSafe, Phase, RUN_VARIABLE, Record, Recorded, Records,
     StagingWish, records,
 };
+pub use forebay_recovery::{
+    self as recovery, CleanOptions as Cleaning, JobState as State,
+    is_unrecorded as was_never_recorded, remove_unrecorded,
+};
 pub use forebay_scheduler::{
     Header, JOB_ID_VARIABLE, JobScript, SHIMS_VARIABLE, Scheduler, TASKS_VARIABLE,
     in_a_schedulers_job, parse_time,
@@ -57,6 +60,5 @@ pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use recording::complete_profiles as complete_abandoned;
-pub use recovery::{Cleaning, State, remove_unrecorded, was_never_recorded};
 pub use requests::Requested;
 pub use series::{Ran, Ready, Requester, Run, What};

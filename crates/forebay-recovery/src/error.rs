@@ -69,3 +69,11 @@ impl Error {
         Some(hint.to_owned())
     }
 }
+
+/// What is not there need not be taken away.
+pub(crate) fn ignore_not_found(removed: forebay_host::Result<()>) -> Result<(), Error> {
+    match removed {
+        Err(error) if error.is_not_found() => Ok(()),
+        removed => Ok(removed?),
+    }
+}

@@ -1,0 +1,257 @@
+//! Stages out what an earlier job has left, and removes all that it had.
+
+use std::time::Duration;
+
+use forebay_directive::Direction;
+use forebay_engine::Place;
+use forebay_host::messages::Messages;
+use forebay_host::process::{self, Caught};
+use forebay_host::{clock, files, namespace};
+use forebay_persistent::{names_with_requests, remove_uses};
+use forebay_profile::mark_killed;
+use forebay_record::{Phase, Record, Recorded, StagingWish, open_in};
+use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
+use forebay_store::Allocation;
+
+use crate::Error;
+use crate::error::ignore_not_found;
+use crate::state::{JobState, processes, state, view_is_alive};
+
+/// Time processes have between SIGTERM and SIGKILL, and then to be gone.
+const KILL_GRACE: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How a leftover is taken away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CleanOptions {
+    /// Delete without staging out.
+    pub discard: bool,
+    /// End processes that are still alive.
+    pub end_processes: bool,
+    /// How files are copied.
+    pub staging: StagingWish,
+}
+
+/// Stages out what is still to be staged out, and takes away all that the job had. If something does
+/// not arrive, nothing is taken away, and the account of the staging lists it. We must not have
+/// started a thread yet; afterwards we may be in the job's view.
+///
+/// # Errors
+/// If the job is running, or something cannot be taken away.
+pub fn clean(
+    mut job: Recorded,
+    how: CleanOptions,
+    caught: Caught,
+    watcher: &dyn StagingProgress,
+) -> Result<Option<Staged>, Error> {
+    let lock = match job.lock() {
+        // It has ended by itself meanwhile.
+        Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
+        locked => locked?,
+    };
+    let mut now = state(&job)?;
+    // It may have gone on between our look at the record and at its process.
+    while job.reload()? {
+        now = state(&job)?;
+    }
+    match &now {
+        JobState::Running => return Err(Error::IsRunning(job.record.id)),
+        JobState::Elsewhere if how.discard => {
+            job.remove()?; // what it names is not ours to judge
+            return Ok(None);
+        }
+        JobState::Elsewhere => return Err(Error::Elsewhere(job.record.runner.host)),
+        JobState::Unreachable if !how.discard => {
+            let place = job.record.place.map(|place| place.root);
+            return Err(Error::Unreachable(place.unwrap_or_default()));
+        }
+        JobState::Left { processes } if !processes.is_empty() => {
+            end_processes(&job.record, processes, how)?;
+            now = state(&job)?; // perhaps they were all that is left
+        }
+        JobState::Left { .. } | JobState::Lost | JobState::Unreachable => {}
+    }
+    let (now, is_inside) = enter_view(&job, now, how)?;
+    if now == JobState::Lost {
+        // What lay in the job's own allocation cannot be drained any more; the rest can.
+        job.update(|record| {
+            record.stage_out.retain(|stage| stage.persistent.is_some());
+            record.drain_to.clear();
+        })?;
+    }
+    let drains = is_inside || (!how.discard && job.needs_stage_out());
+    remove_partial_files(&job, now == JobState::Lost || !drains, watcher);
+    let drained = drains.then(|| drain(&job, is_inside, how.staging, caught, watcher));
+    let staged = drained.transpose()?;
+    let is_incomplete = |staged: &Staged| !staged.failures.is_empty();
+    if staged.as_ref().is_some_and(is_incomplete) {
+        return Ok(staged);
+    }
+    let asked = match now {
+        JobState::Lost if !how.discard => names_with_requests(&job.record)?,
+        _ => Vec::new(),
+    };
+    if !asked.is_empty() {
+        job.update(Record::clear_stage_out)?;
+        return Err(Error::RequestsLost(asked));
+    }
+    // Killed from here on, the next one must not take what is half taken away for the results.
+    job.update(Record::mark_removing)?;
+    if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
+        watcher.warning(&error.to_string());
+    }
+    remove_all(job, is_inside)?;
+    drop(lock);
+    Ok(staged)
+}
+
+fn end_processes(record: &Record, found: &[i32], how: CleanOptions) -> Result<(), Error> {
+    if !how.end_processes {
+        return Err(Error::HasProcesses(found.to_vec()));
+    }
+    process::end(found, false)?;
+    let began = clock::now();
+    loop {
+        let left = processes(record)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        if began.elapsed() > KILL_GRACE {
+            process::end(&left, true)?;
+        }
+        if began.elapsed() > 2 * KILL_GRACE {
+            return Err(Error::HasProcesses(left));
+        }
+        clock::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Enters the job's view if something is to be staged out. Are we inside, and what is the matter with the job
+/// now? Its keeper may die at any moment: what could not be read in its memory then was not nothing.
+fn enter_view(
+    job: &Recorded,
+    state: JobState,
+    how: CleanOptions,
+) -> Result<(JobState, bool), Error> {
+    let record = &job.record;
+    let Some(keeper) = record.keeper.filter(|_| !how.discard) else {
+        return Ok((state, false));
+    };
+    let mut entered = Ok(false);
+    if job.needs_stage_out() && view_is_alive(record) {
+        entered = namespace::enter(keeper).map(|()| true);
+    }
+    let is_memory = |place: &Place| place.mounted;
+    match entered {
+        Ok(true) => Ok((state, true)),
+        entered if view_is_alive(record) => Ok((state, entered.map_err(Error::View)?)),
+        _ if record.place.as_ref().is_some_and(is_memory) => Ok((JobState::Lost, false)),
+        _ => Ok((state, false)),
+    }
+}
+
+fn drain(
+    job: &Recorded,
+    is_inside: bool,
+    how: StagingWish,
+    caught: Caught,
+    watcher: &dyn StagingProgress,
+) -> Result<Staged, Error> {
+    let record = &job.record;
+    if record.keeper.is_some() && !is_inside {
+        // The destinations may be paths that only the view showed.
+        return Err(Error::ViewIsGone(job.data().unwrap_or_default()));
+    }
+    let events = caught.watch(record.keeper);
+    let place = record.place.as_ref();
+    let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
+    if let Some(allocation) = &allocation {
+        remove_parts(open_in(allocation.root())?, &record.id)?;
+    }
+    job.remove_drained_parts()?;
+    let stage_out = StageOut {
+        stages: &record.stage_out,
+        elsewhere: record.drain_to.clone(),
+        roots: Roots::of_record(record, allocation.as_ref()),
+        allocation: allocation.as_ref(),
+    };
+    let stops = events.stops();
+    let journal = stage_out.plan(job, &|_| stops.count() == 0)?;
+    let staging = Staging {
+        direction: Direction::Out,
+        tag: &record.id,
+        stops: events.stops(),
+        watcher,
+        into_new_allocation: false,
+        how,
+    };
+    let staged = staging.carry_out(&journal, 0);
+    if !staged.failures.is_empty() {
+        let root = allocation.as_ref().map(Allocation::root);
+        job.list_not_safe(&journal, root, None)?.1?;
+    }
+    Ok(staged)
+}
+
+/// Removes what is half done elsewhere than in the job's allocation.
+fn remove_partial_files(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
+    let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
+    if job.record.phase == Phase::Preparing {
+        // What it staged into a persistent allocation would stay there half done.
+        job.remove_partial_stage_in().unwrap_or_else(warn);
+    }
+    if also_out {
+        // What a killed stage-out left half done is at the destination, not in the allocation.
+        remove_partial_stage_out(job, watcher).unwrap_or_else(warn);
+    }
+}
+
+/// Removes files that are half staged out. From outside of the view: the job may be discarded
+/// because its view cannot be entered any more.
+fn remove_partial_stage_out(
+    job: &Recorded,
+    watcher: &dyn Messages,
+) -> Result<(), forebay_record::Error> {
+    let record = &job.record;
+    if let Some(journal) = job.stage_out_journal()? {
+        journal.remove_parts(&record.id)?;
+    }
+    let unlisted = job.remove_drained_parts()?;
+    for directory in unlisted.iter().filter(|_| record.keeper.is_some()) {
+        let (directory, id) = (directory.display(), &record.id);
+        watcher.warning(&format!(
+            "what is half drained in {directory}, as the job called it, was not looked for: .forebay-{id}-d*.part"
+        ));
+    }
+    Ok(remove_parts(job.open_requests()?, &record.id)?)
+}
+
+fn remove_all(job: Recorded, inside: bool) -> Result<(), Error> {
+    let record = &job.record;
+    if let Some(place) = record.place.clone() {
+        let allocation = Allocation::found(place.root, place.mounted);
+        // From outside, the end of the keeper takes the mount away.
+        if !place.mounted || inside {
+            match allocation.free() {
+                Err(forebay_store::Error::Host(error)) => ignore_not_found(Err(error))?,
+                freed => freed?,
+            }
+        }
+    }
+    if let Some(keeper) = record.keeper {
+        keeper.kill();
+        let began = clock::now();
+        while keeper.is_alive() && began.elapsed() < KILL_GRACE {
+            clock::sleep(POLL_INTERVAL);
+        }
+    }
+    ignore_not_found(remove_uses(record))?;
+    ignore_not_found(files::remove_tree(&record.job_directory))?;
+    if let Some(state) = &record.emulation {
+        ignore_not_found(files::remove_file(state))?;
+    }
+    match job.remove() {
+        Err(forebay_record::Error::Host(error)) => ignore_not_found(Err(error)),
+        removed => Ok(removed?),
+    }
+}

@@ -1,0 +1,12 @@
+//! What is the matter with earlier jobs, and the removal of what they left. Assumes that `clean` runs before the
+//! process starts a thread, since it enters the job's view. Never stages out what the user wants to keep.
+
+mod clean;
+mod error;
+mod state;
+mod unrecorded;
+
+pub use clean::{CleanOptions, clean};
+pub use error::Error;
+pub use state::{JobState, state};
+pub use unrecorded::{is_unrecorded, remove_unrecorded};

@@ -1,0 +1,55 @@
+//! Removes what jobs have left that were killed before anything was recorded.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind};
+use forebay_host::{clock, machine};
+use forebay_record::Records;
+
+use crate::error::{Error, ignore_not_found};
+
+/// A job that is about to be recorded has been there for less time than this.
+const UNRECORDED_MS_MAX: u128 = 2000;
+
+/// Removes what jobs have left that were killed before anything was recorded: an empty directory, the
+/// beginning of a record. The id in their names is the time they were made.
+///
+/// # Errors
+/// If something cannot be listed or removed.
+pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
+    let temporary = std::env::temp_dir();
+    for name in files::names_in(&temporary)? {
+        let id = name.to_str().and_then(|name| name.strip_prefix("forebay-"));
+        let path = temporary.join(&name);
+        let ours = || {
+            let status = files::status_of_name(&path);
+            status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == machine::user_id())
+        };
+        if id.is_some_and(|id| is_unrecorded(id, records)) && ours() {
+            // Whoever has not recorded it yet may do so just now.
+            ignore_not_found(files::remove_empty(&path))?;
+        }
+    }
+    for path in &records.begun {
+        if id_of(path).is_some_and(|id| is_unrecorded(id, records)) {
+            ignore_not_found(files::remove_file(path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Is this the id of a job that was killed before it was recorded?
+#[must_use]
+pub fn is_unrecorded(id: &str, records: &Records) -> bool {
+    let made = id.parse().unwrap_or(u128::MAX);
+    let old = clock::unix_milliseconds().saturating_sub(made) > UNRECORDED_MS_MAX;
+    let recorded = |path: &PathBuf| id_of(path) == Some(id);
+    old && made != u128::MAX
+        && !records.found.iter().any(|job| job.record.id == id)
+        && !records.unreadable.iter().any(|(path, _)| recorded(path))
+}
+
+/// The job's id in the name of a record.
+fn id_of(record: &Path) -> Option<&str> {
+    record.file_name()?.to_str()?.split('-').next()
+}
