@@ -11,11 +11,11 @@ use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command,
 use forebay_host::{clock, files, machine};
 use forebay_requests::SOCKET_VARIABLE;
 
-use crate::deadline::Guard;
 use crate::events::{Beside, Handled};
 use crate::order::Output;
 use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
+use forebay_deadline::Guard;
 use forebay_profile::is_launcher;
 use forebay_profile::{Profile, Recording};
 use forebay_record::PendingUpdate;
@@ -129,13 +129,13 @@ impl Running<'_> {
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
             // The scheduler has sent the same to the job's processes, and kills us soon.
-            Asked::Signal(_) if guard.is_some_and(Guard::is_on_duty) => SCHEDULER_GRACE,
+            Asked::Signal(_) if guard.is_some_and(Guard::is_active) => SCHEDULER_GRACE,
             Asked::Signal(_) => JOB_GRACE,
             Asked::TimeLimit => grace,
         };
         let look = |events: &Events| {
             let over = limit.is_some_and(|limit| limit <= clock::now());
-            let end = guard.map_or(Ok(false), |guard| guard.obey(events))?;
+            let end = guard.map_or(Ok(false), |guard| guard.apply_pending(events))?;
             Ok(if over || end {
                 Step::End
             } else {
@@ -275,7 +275,7 @@ impl Running<'_> {
     ) -> forebay_host::Result<(Ended, Option<Asked>)> {
         let guard = execution.guard;
         guard.inspect(|guard| guard.script_has_ended());
-        let has_end = guard.is_some_and(Guard::is_on_duty);
+        let has_end = guard.is_some_and(Guard::is_active);
         let grace = if has_end { SCHEDULER_GRACE } else { JOB_GRACE };
         let limit = if in_order {
             let job = Duration::from_secs_f64(job_s);

@@ -1,13 +1,13 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
 
 mod command;
-mod deadline;
 mod drain;
 mod error;
 mod events;
 mod execution;
 mod fresh;
 mod life;
+mod open_work;
 mod order;
 mod outcome;
 mod pace;
@@ -18,7 +18,6 @@ mod running;
 mod series;
 
 pub use command::{Command, Profiled};
-pub use deadline::{DeadlineAccount, DeadlineWishes, Measured, SignalBefore, parse_signal};
 pub use drain::{
     DRAIN_VARIABLE, DrainStatus, DrainWish, Drained, Question, Spectral, ask as ask_drain,
 };
@@ -26,6 +25,10 @@ pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
 pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
+pub use forebay_deadline::{
+    DeadlineAccount, DeadlineOptions as DeadlineWishes, RateSource as Measured, SignalBefore,
+    parse_signal,
+};
 pub use forebay_directive::Direction;
 pub use forebay_engine::{
     AllocationProgress, Chosen, MOUNTED_BELOW, PathMap as Map, Place, StoreOptions as Wishes,

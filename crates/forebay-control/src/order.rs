@@ -11,11 +11,11 @@ use forebay_host::messages::Messages;
 use forebay_host::process::Leftovers;
 use forebay_persistent::{Owner, Places};
 
-use crate::deadline::DeadlineWishes;
 use crate::drain;
 use crate::{
     AllocationProgress, DrainWish, Error, JobScript, Spectral, StagingProgress, StagingWish,
 };
+use forebay_deadline::DeadlineOptions;
 use forebay_profile::Recording;
 
 /// Where such a script finds it, with the user's name behind.
@@ -36,7 +36,7 @@ pub struct Order<'a> {
     /// The job is ended after this time.
     pub time_limit: Option<Duration>,
     /// Look after the end that a scheduler sets, and how; none if not.
-    pub deadline: Option<DeadlineWishes>,
+    pub deadline: Option<DeadlineOptions>,
     /// Where the script's standard output goes.
     pub output: Output<'a>,
     /// Launchers that our own program stands in for where there is no scheduler.

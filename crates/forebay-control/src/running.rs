@@ -6,20 +6,21 @@ use forebay_directive::{Request, StageKind};
 use forebay_engine::Space;
 use forebay_host::files;
 use forebay_host::process::{Events, Identity};
-use forebay_mover::Journal;
+use forebay_mover::{Journal, Number};
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::Direction;
-use crate::deadline::Guard;
 use crate::drain::Drain;
-use crate::execution::{Executed, Execution, Program};
+use crate::execution::{Executed, Execution, JOB_GRACE, Program};
+use crate::open_work::OpenStageOut;
 use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
 use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
+use forebay_deadline::{Guard, Measurements};
 use forebay_persistent::JobPersistents;
-use forebay_profile::Profile;
+use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
 use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
 
@@ -169,7 +170,7 @@ impl Running<'_> {
             .map(|(drain, status)| drain.drained(status, staged));
         outcome.undelivered = missing;
         let time_ran_out = guard.is_some_and(|guard| {
-            guard.has_ended_job() || guard.is_on_duty() && self.is_asked_to_stop()
+            guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
         });
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
         if let Some(space) = self.space {
@@ -206,7 +207,7 @@ impl Running<'_> {
         before: usize,
         missing: bool,
     ) -> (Staged, Option<NotSafe>) {
-        let on_duty = guard.filter(|guard| guard.is_on_duty());
+        let on_duty = guard.filter(|guard| guard.is_active());
         let stops = self.events.stops();
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
         let is_repeated = || on_duty.is_some() && stops.is_by_sigterm();
@@ -230,9 +231,14 @@ impl Running<'_> {
             }
         };
         let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
+        // A journal that cannot be read will be said to be so by the stage-out.
+        let open = || {
+            let counts = journal.counts();
+            let open = counts.map_or_else(|_| Number::default(), |counts| counts.open());
+            (open.files, open.bytes)
+        };
         // May we be killed at any moment from here on?
-        let is_near =
-            on_duty.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(&journal));
+        let is_near = on_duty.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(open));
         if is_near {
             self.list_not_safe(recorded, &journal, None);
         }
@@ -288,13 +294,21 @@ impl Running<'_> {
     ) -> Option<Guard<'a>> {
         let life = self.life;
         let wishes = life.order.deadline.as_ref().filter(|_| self.has_data())?;
-        let guard = Guard::of(
+        let work = OpenStageOut {
+            stage_out: self.stage_out(drain),
+            drain,
+        };
+        let measurements = Measurements {
+            stage_in: stage_in.map(|staged| (staged.copied_bytes, staged.seconds)),
+            earlier: || recent_stage_outs().collect(),
+            bytes_per_s_max: life.order.staging.bytes_per_s_max,
+        };
+        let guard = Guard::new(
             wishes,
             life.under_scheduler,
-            self.stage_out(drain),
-            drain,
-            stage_in,
-            life.order.staging.bytes_per_s_max,
+            Box::new(work),
+            measurements,
+            JOB_GRACE,
             life.watcher,
         )?;
         guard.begin();

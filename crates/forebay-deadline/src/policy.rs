@@ -2,41 +2,41 @@
 
 /// What is the case. Times in seconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Situation {
+pub(crate) struct Snapshot {
     /// Until the scheduler ends the job.
-    pub(super) left_s: f64,
+    pub(crate) left_s: f64,
     /// Files to be staged out that are not at their destination.
-    pub(super) files: u64,
+    pub(crate) files: u64,
     /// Their bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// What it takes to find these out.
-    pub(super) look_s: f64,
+    pub(crate) look_s: f64,
 }
 
 /// What it is to be reckoned with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(crate) struct Parameters {
     /// Speed of stage-out.
-    pub(super) bytes_per_s: f64,
+    pub(crate) bytes_per_s: f64,
     /// Kept free before the end.
-    pub(super) margin_s: f64,
+    pub(crate) margin_s: f64,
     /// What the job's processes may need to end.
-    pub(super) grace_s: f64,
+    pub(crate) grace_s: f64,
     /// How long before the job is ended its processes get a signal; none if they get none.
-    pub(super) signal_s: Option<f64>,
+    pub(crate) signal_s: Option<f64>,
 }
 
 /// What was done already.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Said {
+pub(crate) struct History {
     /// Bytes that were not safe at the last warning; 0 before the first.
-    pub(super) warned_bytes: u64,
+    pub(crate) warned_bytes: u64,
     /// The processes got their signal.
-    pub(super) signalled: bool,
+    pub(crate) signalled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Look again after this time in seconds.
     GoOn(f64),
     /// Tell the user how the time stands.
@@ -54,26 +54,26 @@ const LOOK_S: (f64, f64) = (1.0, 10.0);
 /// Looks take at most one part in so many of the time.
 const LOOK_SHARE: f64 = 50.0;
 
-impl Situation {
+impl Snapshot {
     /// What stage-out would take.
-    pub(super) fn needed_s(&self, terms: &Terms) -> f64 {
+    pub(crate) fn needed_s(&self, terms: &Parameters) -> f64 {
         #[allow(clippy::cast_precision_loss)]
         let (bytes, files) = (self.bytes as f64, self.files as f64);
         bytes / terms.bytes_per_s + files * FILE_S
     }
 
-    fn reserved_s(&self, terms: &Terms) -> f64 {
+    fn reserved_s(&self, terms: &Parameters) -> f64 {
         self.needed_s(terms) + terms.margin_s + terms.grace_s
     }
 
     /// Would half of the time left be taken?
-    pub(super) fn is_near(&self, terms: &Terms) -> bool {
+    pub(crate) fn is_near(&self, terms: &Parameters) -> bool {
         self.reserved_s(terms) >= self.left_s / 2.0
     }
 }
 
 /// What is to be done now.
-pub(super) fn decide(now: &Situation, terms: &Terms, said: &Said) -> Action {
+pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Action {
     let spare_s = now.left_s - now.reserved_s(terms);
     let is_safe = now.files == 0;
     if spare_s <= 0.0 && !is_safe {
@@ -103,15 +103,15 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TERMS: Terms = Terms {
+    const TERMS: Parameters = Parameters {
         bytes_per_s: 1e6,
         margin_s: 20.0,
         grace_s: 10.0,
         signal_s: None,
     };
 
-    fn at(left_s: f64, bytes: u64) -> Situation {
-        Situation {
+    fn at(left_s: f64, bytes: u64) -> Snapshot {
+        Snapshot {
             left_s,
             files: u64::from(bytes > 0),
             bytes,
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    fn fresh(now: Situation, terms: Terms) -> Action {
-        decide(&now, &terms, &Said::default())
+    fn fresh(now: Snapshot, terms: Parameters) -> Action {
+        decide(&now, &terms, &History::default())
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
     fn the_job_is_ended_when_stage_out_margin_and_grace_fill_the_time_left() {
         // 70 s of copying, 20 s of margin, 10 s of grace.
         let seventy = 70_000_000;
-        let warned = Said {
+        let warned = History {
             warned_bytes: seventy,
-            ..Said::default()
+            ..History::default()
         };
         let before = decide(&at(101.0, seventy), &TERMS, &warned);
         assert_eq!(before, Action::GoOn(1.0));
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn it_is_said_once_when_half_of_the_time_is_needed_and_again_when_twice_as_much_is_not_safe() {
-        let said = |warned_bytes| Said {
+        let said = |warned_bytes| History {
             warned_bytes,
-            ..Said::default()
+            ..History::default()
         };
         let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &said(before));
         assert!(matches!(decided(69_000_000, 0), Action::GoOn(_)));
@@ -172,17 +172,17 @@ mod tests {
 
     #[test]
     fn the_signal_comes_once_its_time_before_the_job_is_ended() {
-        let terms = Terms {
+        let terms = Parameters {
             signal_s: Some(120.0),
             ..TERMS
         };
         // 50 s of copying: ended when 80 s are left.
         let fifty = 50_000_000;
-        let warned = Said {
+        let warned = History {
             warned_bytes: fifty,
-            ..Said::default()
+            ..History::default()
         };
-        let signalled = Said {
+        let signalled = History {
             signalled: true,
             ..warned
         };

@@ -1,0 +1,59 @@
+//! A job's stage-out as the guard of its deadline sees it while the job runs.
+
+use forebay_deadline::{OpenWork, Outstanding};
+use forebay_mover::Journal;
+use forebay_staging::StageOut;
+
+use crate::drain::Drain;
+
+/// The stage-out of a job, and its drain.
+pub(crate) struct OpenStageOut<'a> {
+    /// As it was when the job began.
+    pub(crate) stage_out: StageOut<'a>,
+    pub(crate) drain: Option<&'a Drain<'a>>,
+}
+
+impl<'a> OpenStageOut<'a> {
+    /// As it is now: launchers may have announced Spectral's directories meanwhile.
+    fn current(&self) -> StageOut<'a> {
+        StageOut {
+            elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
+            ..self.stage_out.clone()
+        }
+    }
+}
+
+impl OpenWork for OpenStageOut<'_> {
+    fn is_asked_for(&self) -> bool {
+        self.current().is_asked_for()
+    }
+
+    /// What cannot be looked at counts as a file: it may hold data.
+    fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding {
+        let (mut files, mut bytes) = (0, 0);
+        let planned =
+            Journal::in_memory().and_then(|journal| self.current().plan_in(journal, &|_| go_on()));
+        let looked = planned.and_then(|journal| {
+            if let Some(drain) = self.drain {
+                drain.tell_coarse(&journal);
+            }
+            journal.missing(go_on, |missing| {
+                if !missing.is_hopeless {
+                    files += 1;
+                    bytes += missing.bytes;
+                }
+            })
+        });
+        let error = looked.err().map(|error| error.to_string());
+        files += u64::from(error.is_some());
+        Outstanding {
+            files,
+            bytes,
+            error,
+        }
+    }
+
+    fn bytes_per_s(&self) -> Option<f64> {
+        self.drain.and_then(Drain::bytes_per_s)
+    }
+}

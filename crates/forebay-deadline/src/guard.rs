@@ -1,0 +1,426 @@
+//! The guard of a job: decides when the job gets its signal and when it is ended.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use forebay_host::clock;
+use forebay_host::messages::Messages;
+use forebay_host::process::{Bell, Events};
+use forebay_scheduler::EndTime;
+use indicatif::{HumanBytes, HumanDuration};
+
+use crate::account::DeadlineAccount;
+use crate::open_work::{OpenWork, Outstanding};
+use crate::options::DeadlineOptions;
+use crate::policy::{Action, History, Parameters, Snapshot, decide};
+use crate::rate::{self, Measurements, Rate, RateSource};
+
+/// Kept free before the end: a part of the time there is, and no more than so much.
+const MARGIN_SHARE: f64 = 0.05;
+const MARGIN_S_MAX: f64 = 60.0;
+/// How often a job that stages nothing out is looked at, whether it has asked for it meanwhile.
+const ASKED_LOOK: Duration = Duration::from_secs(1);
+/// Longer than any job: a thousand years.
+const NEVER_S: f64 = 1000.0 * 365.0 * 86_400.0;
+
+/// What the thread that looks wants of the one that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PendingAction {
+    Signal(i32),
+    End,
+}
+
+/// Watches over a job that stages out, or whose programs may ask for it.
+pub struct Guard<'a> {
+    work: Box<dyn OpenWork + 'a>,
+    messages: &'a dyn Messages,
+    options: &'a DeadlineOptions,
+    measurements: Measurements,
+    /// Time a job has between SIGTERM and SIGKILL.
+    grace: Duration,
+    /// The end that the user says.
+    given: Option<EndTime>,
+    /// Not set: nobody was asked yet. None: the job has no end, or it cannot be known.
+    known_end: OnceLock<Option<KnownEnd>>,
+    pending: Mutex<Option<PendingAction>>,
+    history: Mutex<History>,
+}
+
+/// What there is to do where the end is known.
+struct KnownEnd {
+    /// With the speed that was known then.
+    terms: Parameters,
+    rate_source: RateSource,
+    end: Mutex<EndTime>,
+    account: Mutex<DeadlineAccount>,
+}
+
+impl<'a> Guard<'a> {
+    /// None if the job cannot have an end that anybody could know.
+    #[must_use]
+    pub fn new(
+        options: &'a DeadlineOptions,
+        under_scheduler: bool,
+        work: Box<dyn OpenWork + 'a>,
+        measurements: Measurements,
+        grace: Duration,
+        messages: &'a dyn Messages,
+    ) -> Option<Self> {
+        let given = options.end_after;
+        let given = given.map(|after| EndTime::after(after.as_secs_f64(), "--deadline"));
+        (given.is_some() || under_scheduler).then(|| Self {
+            work,
+            messages,
+            options,
+            measurements,
+            grace,
+            given,
+            known_end: OnceLock::new(),
+            pending: Mutex::new(None),
+            history: Mutex::default(),
+        })
+    }
+
+    /// Asks for the end of a job of which something is to be staged out. Where its programs will first have to
+    /// ask for that, nobody is troubled yet.
+    pub fn begin(&self) {
+        if self.work.is_asked_for() {
+            self.known_end(&|| true);
+        }
+    }
+
+    /// Is the job's end known, or to be reckoned with since nobody was asked yet?
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        let known_end = self.known_end.get();
+        known_end.map_or_else(|| self.work.is_asked_for(), Option::is_some)
+    }
+
+    /// Learns the end if nobody was asked yet; none if there is none.
+    fn known_end(&self, go_on: &dyn Fn() -> bool) -> Option<&KnownEnd> {
+        if let Some(known_end) = self.known_end.get() {
+            return known_end.as_ref();
+        }
+        let end = match self.given {
+            Some(end) => Some(end),
+            None => find_end(self.messages, go_on),
+        };
+        if end.is_none() && !go_on() {
+            return None; // it was not waited for
+        }
+        let known = || end.map(|end| self.schedule_for(end));
+        self.known_end.get_or_init(known).as_ref()
+    }
+
+    fn schedule_for(&self, end: EndTime) -> KnownEnd {
+        let wishes = self.options;
+        let left_s = end.left_s();
+        let margin_s = (left_s * MARGIN_SHARE).clamp(0.0, MARGIN_S_MAX);
+        let rate = rate::rate(wishes.drain_bytes_per_s, &self.measurements);
+        let Rate {
+            bytes_per_s,
+            source,
+        } = rate.at_most(self.measurements.bytes_per_s_max);
+        let terms = Parameters {
+            bytes_per_s,
+            margin_s: wishes
+                .margin
+                .map_or(margin_s, |margin| margin.as_secs_f64()),
+            grace_s: self.grace.as_secs_f64(),
+            signal_s: wishes.signal.map(|signal| signal.before.as_secs_f64()),
+        };
+        self.messages.explain(&format!(
+            "the job ends in {left_s:.0} s, as {} says; stage-out is reckoned with {:.0} MB/s ({source:?}), \
+             and {:.0} s are kept free",
+            end.source,
+            bytes_per_s / 1e6,
+            terms.margin_s
+        ));
+        let account = DeadlineAccount {
+            end_unix_s: end.unix_s,
+            told_by: end.source,
+            drain_bytes_per_s: bytes_per_s,
+            drain_rate_from: source,
+            warnings: Vec::new(),
+            signalled: None,
+            ended_job: false,
+        };
+        KnownEnd {
+            terms,
+            rate_source: source,
+            end: Mutex::new(end),
+            account: Mutex::new(account),
+        }
+    }
+
+    /// Looks until the job has ended (`stop` is closed then), and rings when the one who waits for it has
+    /// something to do. A job that has ended waits for one call to a file system at most.
+    pub fn watch(&self, stop: &Receiver<()>, bell: &Bell) {
+        let is_over =
+            |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
+        let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
+        while !self.work.is_asked_for() {
+            if is_over(ASKED_LOOK) {
+                return;
+            }
+        }
+        let Some(known_end) = self.known_end(&go_on) else {
+            return;
+        };
+        let mut ask_again_s = known_end.left_s() / 2.0;
+        let mut last_error = None;
+        while go_on() {
+            if known_end.left_s() < ask_again_s && known_end.left_s() > MARGIN_S_MAX {
+                self.refresh_end(known_end, &go_on);
+                ask_again_s = known_end.left_s() / 2.0;
+            }
+            let Some(now) = self.measure(known_end, &go_on, &mut last_error) else {
+                return;
+            };
+            let terms = self.terms(known_end);
+            let said = *locked(&self.history);
+            let next_s = match decide(&now, &terms, &said) {
+                Action::GoOn(seconds) => seconds,
+                Action::Warn => {
+                    locked(&self.history).warned_bytes = now.bytes.max(1);
+                    self.warn(known_end, &now, &terms);
+                    0.0
+                }
+                // The limit may have been extended meanwhile.
+                Action::Signal | Action::End if self.refresh_end(known_end, &go_on) => 0.0,
+                Action::Signal | Action::End if !go_on() => return,
+                Action::Signal => {
+                    locked(&self.history).signalled = true;
+                    if let Some(signal) = self.options.signal {
+                        self.request(PendingAction::Signal(signal.signal), bell);
+                    }
+                    1.0
+                }
+                Action::End => {
+                    self.warn_ending_now(known_end, &now, &terms);
+                    return self.request(PendingAction::End, bell);
+                }
+            };
+            if is_over(Duration::from_secs_f64(next_s)) {
+                return;
+            }
+        }
+    }
+
+    /// Its script has ended: what runs still gets no signal before the end.
+    pub fn script_has_ended(&self) {
+        locked(&self.history).signalled = true;
+        locked(&self.pending).take_if(|wanted| *wanted != PendingAction::End);
+    }
+
+    /// What is reckoned with now, as far as the job's own drain shows it.
+    fn terms(&self, known_end: &KnownEnd) -> Parameters {
+        let first = Rate {
+            bytes_per_s: known_end.terms.bytes_per_s,
+            source: known_end.rate_source,
+        };
+        let rate = first.or_drain(self.work.bytes_per_s());
+        let mut account = locked(&known_end.account);
+        if account.drain_rate_from != rate.source {
+            self.messages.explain(&format!(
+                "stage-out is now reckoned with {:.0} MB/s ({:?})",
+                rate.bytes_per_s / 1e6,
+                rate.source
+            ));
+        }
+        account.drain_bytes_per_s = rate.bytes_per_s;
+        account.drain_rate_from = rate.source;
+        Parameters {
+            bytes_per_s: rate.bytes_per_s,
+            ..known_end.terms
+        }
+    }
+
+    /// Does what is wanted. Is the job to be ended?
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn apply_pending(&self, events: &Events) -> forebay_host::Result<bool> {
+        let wanted = locked(&self.pending).take();
+        let Some((wanted, known_end)) = wanted.zip(self.known()) else {
+            return Ok(false);
+        };
+        match wanted {
+            PendingAction::End => {
+                locked(&known_end.account).ended_job = true;
+                return Ok(true);
+            }
+            PendingAction::Signal(signal) => {
+                let count = events.signal_those_that_catch(signal)?;
+                locked(&known_end.account).signalled = Some(count);
+                if count == 0 {
+                    self.warning(known_end, format!(
+                        "the job's end is near, and none of its processes catches signal {signal}"
+                    ));
+                } else {
+                    self.messages.note(&format!(
+                        "the job's end is near: signal {signal} sent to {count} of its processes"
+                    ));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn known(&self) -> Option<&KnownEnd> {
+        self.known_end.get().and_then(Option::as_ref)
+    }
+
+    /// How it went; none if no end was known.
+    #[must_use]
+    pub fn account(&self) -> Option<DeadlineAccount> {
+        self.known()
+            .map(|known_end| locked(&known_end.account).clone())
+    }
+
+    /// Was the job ended so that stage-out has time?
+    #[must_use]
+    pub fn has_ended_job(&self) -> bool {
+        self.known()
+            .is_some_and(|known_end| locked(&known_end.account).ended_job)
+    }
+
+    /// Is so little time left that a stage-out which begins now may be cut short? Where nobody was asked yet,
+    /// it may be. `open`: files and bytes of that stage-out.
+    pub fn is_near(&self, open: impl FnOnce() -> (u64, u64)) -> bool {
+        let Some(known_end) = self.known() else {
+            return self.known_end.get().is_none();
+        };
+        let (files, bytes) = open();
+        let now = Snapshot {
+            left_s: known_end.left_s(),
+            files,
+            bytes,
+            look_s: 0.0,
+        };
+        now.is_near(&self.terms(known_end))
+    }
+
+    fn request(&self, wanted: PendingAction, bell: &Bell) {
+        *locked(&self.pending) = Some(wanted);
+        bell.ring();
+    }
+
+    /// What is the case now; none if it was not to go on. `last_error` is the last error that was reported.
+    fn measure(
+        &self,
+        known_end: &KnownEnd,
+        go_on: &dyn Fn() -> bool,
+        last_error: &mut Option<String>,
+    ) -> Option<Snapshot> {
+        let began = clock::now();
+        let Outstanding {
+            files,
+            bytes,
+            error,
+        } = self.work.outstanding(go_on);
+        if !go_on() {
+            return None;
+        }
+        if let Some(error) = error {
+            if last_error.as_ref() != Some(&error) {
+                self.messages.warning(&error);
+            }
+            *last_error = Some(error);
+        }
+        Some(Snapshot {
+            left_s: known_end.left_s(),
+            files,
+            bytes,
+            look_s: began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Asks the scheduler again.
+    fn refresh_end(&self, known_end: &KnownEnd, go_on: &dyn Fn() -> bool) -> bool {
+        if self.given.is_some() {
+            return false;
+        }
+        // What cannot be known now is as it was.
+        let Ok(end) = EndTime::query(go_on) else {
+            return false;
+        };
+        // No limit any more is a limit that never comes.
+        let end = end.unwrap_or_else(|| EndTime::after(NEVER_S, "the scheduler"));
+        let moved_s = end.left_s() - known_end.left_s();
+        if moved_s.abs() < end.resolution_s {
+            return false;
+        }
+        locked(&known_end.account).end_unix_s = end.unix_s;
+        *locked(&known_end.end) = end;
+        let direction = if moved_s > 0.0 { "later" } else { "earlier" };
+        self.messages.note(&format!(
+            "the scheduler now ends the job {direction} than it said"
+        ));
+        true
+    }
+
+    fn warn(&self, known_end: &KnownEnd, now: &Snapshot, terms: &Parameters) {
+        let (files, needed_s) = (now.files, now.needed_s(terms));
+        self.warning(known_end, format!(
+            "{} in {files} files are not safe yet: stage-out takes about {}, and the job ends in {}",
+            HumanBytes(now.bytes),
+            seconds(needed_s),
+            seconds(now.left_s)
+        ));
+    }
+
+    fn warn_ending_now(&self, known_end: &KnownEnd, now: &Snapshot, terms: &Parameters) {
+        let (files, needed_s) = (now.files, now.needed_s(terms));
+        let fits = if needed_s > now.left_s {
+            ": not all of it will fit"
+        } else {
+            ""
+        };
+        self.warning(known_end, format!(
+            "the job is ended now, so that {} in {files} files can be staged out: about {} of the {} that are \
+             left{fits}",
+            HumanBytes(now.bytes),
+            seconds(needed_s),
+            seconds(now.left_s)
+        ));
+    }
+
+    fn warning(&self, known_end: &KnownEnd, text: String) {
+        self.messages.warning(&text);
+        locked(&known_end.account).warnings.push(text);
+    }
+}
+
+impl KnownEnd {
+    fn left_s(&self) -> f64 {
+        locked(&self.end).left_s()
+    }
+}
+
+/// None also if it was not to go on.
+fn find_end(messages: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<EndTime> {
+    if let Some(end) = EndTime::from_environment() {
+        return Some(end);
+    }
+    match EndTime::query(go_on) {
+        Ok(end) => end,
+        Err(_) if !go_on() => None,
+        Err(why) => {
+            messages.warning(&format!(
+                "when the job ends is not known ({why}): stage-out will not begin before the job has ended; \
+                 --deadline TIME says it"
+            ));
+            None
+        }
+    }
+}
+
+fn seconds(seconds: f64) -> HumanDuration {
+    HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
