@@ -23,6 +23,7 @@ class Job:
             directory.mkdir()
         self.where = ["--store", self.store]
         self.user = None
+        self.settings: dict[str, str] = {}
 
     def script(self, body: str, *directives: str) -> None:
         """Writes job.sh: directives in the header, then the body."""
@@ -31,7 +32,7 @@ class Job:
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "LSB_", "PBS_", "FLUX_", "FOREBAY", "DW_"))}
-        return kept | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"} | more
+        return kept | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"} | self.settings | more
 
     def start(self, *options: str, **environment: str) -> subprocess.Popen:
         return self.forebay_starts("run", *self.where, *options, "job.sh", **environment)

@@ -1,13 +1,49 @@
 """Interrupting `forebay` at a call of its own."""
 
+import collections
 import contextlib
+import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
 
-# What was killed before it was recorded is taken for abandoned after two seconds.
-UNRECORDED_S = 2.2
+# What was killed before it was recorded is taken for abandoned after two seconds, or so soon.
+UNRECORDED_MS = 50
+EVERY_POINT = bool(os.environ.get("EVERY_POINT"))
+ABANDONED = {"FOREBAY_UNRECORDED_MS": str(UNRECORDED_MS)}
+
+
+def points(count: int) -> list[int]:
+    """Of so many calls the first, the middle and the last; `make soak` goes through all of them."""
+    return list(range(1, count + 1)) if EVERY_POINT else sorted({1, (count + 1) // 2, count} - {0})
+
+
+def calls_made(job, call: str, *words, threads: bool = False, path=None) -> int:
+    """How often forebay makes this call when nobody disturbs it: its main thread, or whichever makes most of them."""
+    told = job.directory.parent / "counted"
+    process = traced(job, call, "delay_enter=0", *words, threads=threads, told=told, path=path)
+    process.wait(timeout=60)
+    made = collections.Counter(re.findall(rf"^(\d+ +|){call}\(", told.read_text(), re.MULTILINE))
+    told.unlink()
+    return max(made.values(), default=0)
+
+
+def killed_at_each(job, call: str, *words, threads: bool = False, again=lambda: None):
+    """Kills forebay at each point of its calls of that name, after one run to count them; `again` removes what that
+    has left. Yields the number of the call after each kill."""
+    count = calls_made(job, call, *words, threads=threads)
+    again()
+    for number in points(count):
+        if killed_at(job, call, number, *words, threads=threads) is not None:
+            yield number
+
+
+def abandoned(job) -> None:
+    """From here on what is not recorded is not waited for."""
+    job.settings |= ABANDONED
+    time.sleep(2 * UNRECORDED_MS / 1000)
 
 
 def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int | None:

@@ -1,12 +1,13 @@
 """`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
 
-SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills or ONLY=grammar leaves out the other.
+SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills, ONLY=grammar or ONLY=points leaves out the others.
 """
 
 import collections
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import time
@@ -50,9 +51,20 @@ def kills(minutes: float) -> int:
     return int(bool(failed))
 
 
+def points(_: float) -> int:
+    """Kills, stops and holds at every system call, of which `make test` takes three."""
+    tests = pathlib.Path(__file__).resolve().parents[2] / "tests"
+    looping = re.compile(r"\b(points|killed_at_each)\(|EVERY_POINT")
+    files = [path for path in sorted(tests.rglob("test_*.py")) if looping.search(path.read_text())]
+    print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
+    status = subprocess.run([sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}).returncode
+    words = ["cargo", "test", "--locked", "-p", "forebay-host", "--test", "closes"]
+    return int((status or subprocess.run(words, env=os.environ | {"SOAK_ROUNDS": "3000"}).returncode) != 0)
+
+
 def main() -> int:
     only = os.environ.get("ONLY")
-    loops = {"grammar": grammar, "kills": kills}
+    loops = {"grammar": grammar, "points": points, "kills": kills}
     if only and only not in loops:
         print(f"error: ONLY={only}: there are {', '.join(loops)}", file=sys.stderr)
         return 2

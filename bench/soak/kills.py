@@ -12,13 +12,12 @@ import tempfile
 import time
 
 from job import NOBODY, Job
+from killing import abandoned
 
 from case import CALLS, Case
 
 MODEL = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
 PATIENCE_S = 60
-# What a job leaves that was killed before it was recorded is taken for abandoned after two seconds.
-UNRECORDED_S = 2.2
 
 
 class Wrong(Exception):
@@ -237,7 +236,7 @@ def remains(here: Round, states: set[pathlib.Path]) -> list[pathlib.Path]:
 
 def nothing_left(here: Round, states: set[pathlib.Path]) -> None:
     if remains(here, states):
-        time.sleep(UNRECORDED_S)
+        abandoned(here.job)
         finished(here, "clean")
     if left := remains(here, states):
         raise Wrong("left behind: " + ", ".join(str(path) for path in left[:5]))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from job import DW, KILL, until
-from killing import UNRECORDED_S, has_ended, in_between, killed_at
+from killing import abandoned, calls_made, has_ended, in_between, killed_at, killed_at_each, points
 from slow import MODEL
 
 ROOMY = DW.replace("64MiB", "256MiB")
@@ -20,19 +20,19 @@ def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
     job.script("true", DW)
     if store == "memory":
         job.in_memory()
-    number = 1
-    while killed_at(job, call, number, "run", *job.where, "job.sh"):
+    number = 0
+    for number in killed_at_each(job, call, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
         if job.left():
-            time.sleep(UNRECORDED_S)
+            abandoned(job)
             job.command("clean")
+            job.settings.clear()
         try:
             job.leaves_nothing()
         except AssertionError as left:
             raise AssertionError(f"killed at {call} number {number}") from left
-        number += 1
-    assert number > 1, f"the job never calls {call}"
+    assert number > 0, f"the job never calls {call}"
 
 
 BEGINS = ("symlink", "rename", "bind", "clone", "clone3", "vfork")
@@ -46,22 +46,23 @@ def test_killed_anywhere_before_its_script_a_job_has_nothing_that_must_arrive(jo
     if store == "memory":
         job.in_memory()
     began = set()
+
+    def again():
+        for name in ("began", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+
     for call in BEGINS:
-        number = 1
-        while killed_at(job, call, number, "run", *job.where, *options, "job.sh"):
+        for number in killed_at_each(job, call, "run", *job.where, *options, "job.sh", again=again):
             until(lambda: not any(one["processes"] for one in json.loads(job.command("status", "--json").stdout)))
             done = job.command("clean")
             assert done.returncode == 0, (call, number, done.stderr)
             has_begun = (job.directory / "began").exists()
             assert (job.directory / "results" / "it").exists() == has_begun, (call, number)
             began.add(has_begun)
-            for name in ("began", "results/it"):
-                (job.directory / name).unlink(missing_ok=True)
-            number += 1
-        for name in ("began", "results/it"):
-            (job.directory / name).unlink(missing_ok=True)
+            again()
+        again()
     assert began == {True, False}
-    time.sleep(UNRECORDED_S)
+    abandoned(job)
     assert job.command("clean").returncode == 0
     job.leaves_nothing()
 
@@ -73,39 +74,42 @@ def test_clean_killed_anywhere_ends_well_the_next_time(job, store):
         job.in_memory()
     met = 0
     for call in ("umount2", "kill", "unlink", "unlinkat", "rmdir", "rename"):
-        number = 1
-        while left_and_clean_killed_at(job, call, number):
+        left(job)
+        for number in points(calls_made(job, call, "clean", "--kill")):
+            left(job)
+            if killed_at(job, call, number, "clean", "--kill") is None:
+                continue
             done = job.command("clean", "--kill")
             assert done.returncode == 0, (call, number, done.stderr)
             assert (job.directory / "results" / "it").read_text() == "precious\n"
             job.leaves_nothing()
-            number += 1
-        met += number - 1
+            met += 1
     assert met > 2
 
 
-def left_and_clean_killed_at(job, call: str, number: int) -> bool:
+def left(job) -> None:
+    """A job that was killed while its script ran; what an earlier one has left is cleaned."""
+    assert job.command("clean", "--kill").returncode == 0
     for name in ("running", "results/it"):
         (job.directory / name).unlink(missing_ok=True)
     process = job.forebay_starts("run", *job.where, "job.sh")
     job.stop_when(process, (job.directory / "running").exists, KILL)
-    return killed_at(job, call, number, "clean", "--kill") is not None
 
 
 @pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
 def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
     """Its run is slow to write its record."""
     filled = job.temporary / "forebay-1000"
-    number, code = 1, 0
-    while code is not None:
-        filled.mkdir()
+    filled.mkdir()
+    count = calls_made(job, call, "clean", path=filled)
+    for number in points(count):
+        filled.mkdir(exist_ok=True)
         code = in_between(job, call, number, filled, (filled / "script").mkdir, "clean")
         assert filled.exists() == (code == 0), number
         if filled.exists():
             (filled / "script").rmdir()
             filled.rmdir()
-        number += 1
-    assert number > 2 or call != "statx"
+    assert count > 0 or call != "statx"
 
 
 @pytest.fixture
@@ -210,7 +214,7 @@ def test_a_state_whose_process_was_killed_before_its_job_was_recorded_is_taken_a
     pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
     (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
     try:
-        time.sleep(UNRECORDED_S)
+        abandoned(job)
         assert job.command("clean").returncode == 0
         assert not left.exists()
     finally:
@@ -222,7 +226,7 @@ def test_clean_keeps_emulation_states_of_another_state_directory(job, slow):
     pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
     (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
     try:
-        time.sleep(UNRECORDED_S)
+        abandoned(job)
         other = job.directory.parent / "other state"
         assert job.command("clean", FOREBAY_STATE=str(other)).returncode == 0
         assert left.exists()

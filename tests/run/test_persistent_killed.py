@@ -7,24 +7,20 @@ import time
 
 import pytest
 from job import DW, KILL, until
-from killing import UNRECORDED_S, killed_at
+from killing import abandoned, calls_made, killed_at, killed_at_each, points
 from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
 from views import another_users_program, reachable
-
-# A half made or half removed one is taken for abandoned after this time.
-ABANDONED_S = UNRECORDED_S
-
 
 def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=False):
     """A command killed at each of its calls, with a name of its own each time; these names."""
     names = []
     for call in calls:
-        for number in range(1, 100):
+        prepare(f"{call}-0")
+        for number in points(calls_made(job, call, *words(f"{call}-0"), threads=threads)):
             name = f"{call}-{number}"
             prepare(name)
-            if killed_at(job, call, number, *words(name), threads=threads) is None:
-                break
-            names.append(name)
+            if killed_at(job, call, number, *words(name), threads=threads) is not None:
+                names.append(name)
     return names
 
 
@@ -33,7 +29,7 @@ def test_killed_anywhere_it_is_made_as_a_whole_or_not_at_all(job):
     calls = ("mkdir", "chmod", "rename", "symlink", "fsync", "flock", "chown")
     names = killed_everywhere(job, calls, words)
     assert len(names) > 10
-    time.sleep(ABANDONED_S)
+    abandoned(job)
     seen = listed(job)
     states = [one["state"] for one in seen.values()]
     assert set(states) == {"ready", "unfinished"}
@@ -59,7 +55,7 @@ def test_killed_anywhere_it_is_destroyed_as_a_whole_or_not_at_all(job):
     words = lambda name: ["persistent", "destroy", name, *job.where]
     names = killed_everywhere(job, ("rename", "unlink", "unlinkat", "rmdir", "fsync"), words, prepare)
     assert len(names) > 5
-    time.sleep(ABANDONED_S)
+    abandoned(job)
     seen = listed(job)
     for name in names:
         assert name in seen or not list(job.store.glob(f"*{name}~*")), name
@@ -77,7 +73,7 @@ def test_the_next_one_made_sweeps_what_was_left(job):
     words = ["persistent", "create", "a", "--capacity", "1MiB", *job.where]
     assert killed_at(job, "rename", 2, *words)
     assert [one["state"] for one in listed(job).values()] == ["unfinished"]
-    time.sleep(ABANDONED_S)
+    abandoned(job)
     made(job, "b")
     assert list(listed(job)) == ["b"]
 
@@ -92,19 +88,19 @@ def test_a_job_killed_anywhere_leaves_the_data_and_no_use(job, call):
         USE,
         f"#DW stage_out type=file source={STRIPED}/copy destination=%d/copy",
     )
-    number = 1
-    while killed_at(job, call, number, "run", *job.where, "job.sh"):
+    number = 0
+    for number in killed_at_each(job, call, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
         if list(job.temporary.iterdir()) or [path for path in job.state.iterdir() if path.suffix]:
-            time.sleep(UNRECORDED_S)
+            abandoned(job)
             job.command("clean")
+            job.settings.clear()
         assert kept.read_text() == "precious"
         # What was being written when it was killed is no use, and goes with the allocation.
         assert listed(job)["proj1"]["jobs"] == [], number
         assert list(job.temporary.iterdir()) == []
-        number += 1
-    assert number > 1
+    assert number > 0
 
 
 def test_a_job_killed_anywhere_destroys_it_as_a_whole_or_not_at_all(job):
@@ -121,7 +117,7 @@ def test_a_job_killed_anywhere_destroys_it_as_a_whole_or_not_at_all(job):
 
     names = killed_everywhere(job, ("rename", "unlinkat"), words, prepare, threads=True)
     assert len(names) > 5
-    time.sleep(ABANDONED_S)
+    abandoned(job)
     done = job.command("clean", "--kill", "--discard")
     assert done.returncode == 0, done.stderr
     seen = listed(job)

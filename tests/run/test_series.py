@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from job import DW, until
+from killing import abandoned, points
 from mpijob import LAUNCHING, Mpi
 from slow import MODEL
 
@@ -552,14 +552,11 @@ def test_tune_is_a_verb_in_python_that_can_call_forebay_back(job, build):
 REQUESTS = (
     b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "command": ["true"], "fresh": true}\n'
 )
-# A job that was killed before it was recorded is taken for abandoned after two seconds.
-UNRECORDED_S = 2.2
 
 
-def killed_at(job, call, number) -> bool:
-    """A series of two runs whose main thread is killed when it makes that call for the n-th time."""
-    inject = f"inject={call}:signal=KILL:when={number}"
-    traced = ["strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject]
+def series_traced(job, call, happens, told="/dev/null") -> bool:
+    """A series of two runs to whose main thread this happens at that call; was it killed?"""
+    traced = ["strace", "-D", "-qq", "-o", told, "-e", f"trace={call}", "-e", f"inject={call}:{happens}"]
     words = [*traced, job.forebay, "__series", *job.where, "job.sh"]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=job.directory, env=job.environment(), bufsize=0, **streams) as process:
@@ -579,14 +576,19 @@ def test_killed_anywhere_a_series_is_taken_away_whole(job, call):
     (job.directory / "input" / "a").write_text("a\n")
     job.script("", DW, STAGE_IN, STAGE_OUT)
     job.in_memory()
-    number = 1
-    while killed_at(job, call, number):
+    counted = job.directory.parent / "counted"
+    assert not series_traced(job, call, "delay_enter=0", counted)
+    count = counted.read_text().count(f"{call}(")
+    shutil.rmtree(job.directory / "record", ignore_errors=True)
+    for number in points(count):
+        if not series_traced(job, call, f"signal=KILL:when={number}"):
+            continue
         done = job.command("clean", "--kill")
         assert done.returncode == 0, (number, done.stderr)
         if job.left():
-            time.sleep(UNRECORDED_S)
+            abandoned(job)
             job.command("clean")
+            job.settings.clear()
         job.leaves_nothing()
         shutil.rmtree(job.directory / "record", ignore_errors=True)
-        number += 1
-    assert number > 1 and not (job.directory / "results").exists()
+    assert count > 0 and not (job.directory / "results").exists()

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from job import DW
-from killing import killed_at
+from killing import killed_at, killed_at_each
 from staged import CALLS, CAREFUL, PIECE, SEED, forget, goes_on, kept, parts, refused, seen, stage, tree  # noqa: F401
 
 
@@ -32,14 +32,12 @@ def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_killed_at_any_step_it_ends_in_the_same_state(job, tree, call):
-    draw, met, number = random.Random(f"{SEED} {call}"), 0, 1
-    while killed_at(job, call, number, "stage", "out", *CAREFUL, "in", "out", threads=True):
+    met = 0
+    words = ("stage", "out", *CAREFUL, "in", "out")
+    for _ in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
         goes_on(job, tree)
         forget(job)
         met += 1
-        # The first ones one by one, then in steps drawn with a seed: there are some hundred writes.
-        number += 1 if number < 4 else draw.randrange(1, number * 2)
-    assert seen(job.directory / "out") == seen(tree)
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), (
         f"{call} is never called"
     )

@@ -10,18 +10,10 @@ import time
 import pytest
 
 from job import DW, finished, until
-from killing import held_at, killed_at, traced
+from killing import EVERY_POINT, calls_made, held_at, killed_at_each, points, traced
 from staged import CALLS, CAREFUL, PIECE, SEED, arrived, files_seen, forget, goes_on, kept, parts, seen, stage, tree  # noqa: F401
 
 LIMIT_S = 60
-
-
-def steps(call):
-    """The first calls one by one, then some drawn with a seed: there are some hundred writes."""
-    draw, number = random.Random(f"{SEED} {call}"), 1
-    while True:
-        yield number
-        number += 1 if number < 4 else draw.randrange(1, number * 2)
 
 
 def an_older_version(job):
@@ -52,11 +44,21 @@ def moments(job):
     )
 
 
+# Held at each of their calls, these take longest.
+HELD = [
+    *["mkdir", "pwrite64", "rename"],
+    *(["openat", "ftruncate", "utimensat", "fsync", "renameat2", "link"] if EVERY_POINT else []),
+]
+
+
 # Planning lists and looks; making, copying, syncing, reading again, renaming, linking and attributes are the others.
 @pytest.mark.parametrize("call", [*CALLS, "getdents64", "statx", "pread64", "fadvise64"])
 def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(job, tree, tmp_path, call):
     before, met = seen(tree), 0
-    for number in steps(call):
+    an_older_version(job)
+    count = calls_made(job, call, "stage", "out", *CAREFUL, "in", "out", threads=True)
+    forget(job)
+    for number in points(count):
         an_older_version(job)
         told = tmp_path / "calls"
         process = traced(
@@ -65,7 +67,8 @@ def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(
         status = process.wait(timeout=LIMIT_S)
         if "SIGINT" not in told.read_text():
             assert status == 0
-            break
+            forget(job)
+            continue
         met += 1
         # While it looked for its sources it stops with an error; at its last step it may be done.
         assert status in (0, 1, 123, -signal.SIGINT), (number, status)
@@ -77,7 +80,7 @@ def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
 
 
-@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "link"])
+@pytest.mark.parametrize("call", HELD)
 def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retry_goes_on(job, tree, call):
     before, out, stopped = seen(tree), job.directory / "out", 0
     for moment in moments(job):
@@ -106,9 +109,8 @@ def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retr
 
 @pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "linkat"])
 def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job, tree, call):
-    for number in steps(call):
-        if not killed_at(job, call, number, "stage", "out", *CAREFUL, "in", "out", threads=True):
-            break
+    words = ("stage", "out", *CAREFUL, "in", "out")
+    for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
         (tree / "large").write_bytes(bytes([number % 256]) * (2 * PIECE))  # and the source is a newer one meanwhile
         left = kept(job)
         done = stage(job, "out", "in", "out")
@@ -121,7 +123,7 @@ def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job
         forget(job)
 
 
-@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "link"])
+@pytest.mark.parametrize("call", HELD)
 def test_of_two_stagings_at_once_one_is_held_at_any_step_and_no_file_is_half(job, tree, call):
     """The one that is held has read an older source; whoever comes last decides what stands there."""
     out, met = job.directory / "out", 0

@@ -215,14 +215,14 @@ fn direction(is_in: bool) -> Direction {
     if is_in { Direction::In } else { Direction::Out }
 }
 
-/// So many cases as the environment says, or as take about a second.
+/// So many cases as the environment says, or 256.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig {
         failure_persistence: None, // what is found becomes a named test
         ..ProptestConfig::default()
     };
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 2000;
+        config.cases = 256;
     }
     config
 }

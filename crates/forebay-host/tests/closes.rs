@@ -93,10 +93,16 @@ fn the_last_of_two_writers_counts() {
     assert_eq!(told(&mut closes, top.path()), once("a"));
 }
 
+/// How often a loop is repeated: `make soak` sets SOAK_ROUNDS.
+fn rounds(few: u32) -> u32 {
+    let given = std::env::var("SOAK_ROUNDS").ok();
+    given.map_or(few, |rounds| rounds.parse().expect("SOAK_ROUNDS"))
+}
+
 #[test]
 fn writers_that_close_at_the_same_time_make_one_version() {
     let (top, mut closes) = watched();
-    for round in 0..200 {
+    for round in 0..rounds(50) {
         let name = format!("shared-{round}");
         let path = top.path().join(&name);
         File::create(&path).expect("create");
@@ -277,7 +283,7 @@ fn a_writer_who_comes_while_we_look_is_not_harmed_and_nor_are_we() {
     let writer = {
         let path = path.clone();
         std::thread::spawn(move || {
-            for round in 0..3000_u32 {
+            for round in 0..rounds(500) {
                 fs::write(&path, round.to_string()).expect("write");
             }
         })

@@ -8,9 +8,6 @@ use forebay_record::Records;
 
 use crate::error::{Error, ignore_not_found};
 
-/// A job that is about to be recorded has been there for less time than this.
-const UNRECORDED_MS_MAX: u128 = 2000;
-
 /// Removes what jobs have left that were killed before anything was recorded: an empty directory, the
 /// beginning of a record. The id in their names is the time they were made.
 ///
@@ -42,7 +39,7 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
 #[must_use]
 pub fn is_unrecorded(id: &str, records: &Records) -> bool {
     let made = id.parse().unwrap_or(u128::MAX);
-    let old = clock::unix_milliseconds().saturating_sub(made) > UNRECORDED_MS_MAX;
+    let old = clock::unix_milliseconds().saturating_sub(made) > forebay_store::unrecorded_ms_max();
     let recorded = |path: &PathBuf| id_of(path) == Some(id);
     old && made != u128::MAX
         && !records.found.iter().any(|job| job.record.id == id)

@@ -17,6 +17,19 @@ use indicatif::HumanBytes;
 pub use capacity::Grant;
 pub use choice::{Reason, SHARED_MEMORY, Store};
 
+/// A job that is about to be recorded, or an allocation that is about to be locked, is younger than this, in ms.
+const UNRECORDED_MS_MAX: u128 = 2000;
+/// Another limit, for tests.
+const UNRECORDED_ENV: &str = "FOREBAY_UNRECORDED_MS";
+
+/// What is older than so many milliseconds and not recorded is a killed process's.
+#[must_use]
+pub fn unrecorded_ms_max() -> u128 {
+    let given = std::env::var(UNRECORDED_ENV).ok();
+    let given = given.and_then(|given| given.parse().ok());
+    given.unwrap_or(UNRECORDED_MS_MAX)
+}
+
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

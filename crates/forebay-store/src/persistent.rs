@@ -19,8 +19,6 @@ const PREFIX: &str = "forebay-persistent-";
 /// Begins the name of one that is being made or removed; then come its name, when that began and the
 /// process, which no name of an allocation can be mistaken for.
 const UNFINISHED: &str = "forebay-unfinished~";
-/// Whoever makes one has locked it after this time.
-const UNLOCKED_MS_MAX: u128 = 2000;
 /// Whoever makes one has made it after this time, also where no lock tells.
 const UNSEEN_MS_MAX: u128 = 600_000;
 
@@ -160,7 +158,7 @@ impl Unfinished {
             return Ok(false);
         };
         let age_ms_min = match held.is_seen_by_all() {
-            true => UNLOCKED_MS_MAX,
+            true => crate::unrecorded_ms_max(),
             false => UNSEEN_MS_MAX,
         };
         if age_ms < age_ms_min {
