@@ -1,8 +1,28 @@
-"""Checks that no crate depends on one of its own floor or above (docs/ARCHITECTURE.md)."""
+"""Checks that no crate depends on one of its own floor or above (docs/ARCHITECTURE.md), nor a folder of a crate."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+# Folders of a crate, lowest first. Modules beside them are below all of them.
+FOLDERS = {"forebay-mover": ["model", "journal", "status", "plan", "copy"]}
+
+
+def wrong_imports(package: dict, folders: list[str]) -> list[str]:
+    source = Path(package["manifest_path"]).parent / "src"
+    wrong = []
+    for file in source.rglob("*.rs"):
+        name = file.relative_to(source)
+        folder = name.parts[0].removesuffix(".rs")
+        if folder == "lib":
+            continue
+        floor = folders.index(folder) if folder in folders else 0
+        for used in re.findall(r"\bcrate::(\w+)", file.read_text(encoding="utf-8").split("#[cfg(test)]")[0]):
+            if used in folders and folders.index(used) > floor:
+                wrong.append(f"{package['name']}: {name} uses the higher folder {used}")
+    return wrong
 
 
 def main() -> int:
@@ -17,6 +37,7 @@ def main() -> int:
         floors[package["name"]] = floor
     for package in packages:
         name = package["name"]
+        wrong += wrong_imports(package, FOLDERS.get(name, []))
         for dependency in package["dependencies"]:
             below = floors.get(dependency["name"])
             # What only tests use may come from anywhere.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
+use crate::model::failure::Failure;
 
 /// Why a transfer cannot be planned, or a journal not be used.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,175 @@
+//! Removes partial files, or keeps their contents for the staging that continues.
+
+use std::collections::BTreeMap;
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files::{self, Kind};
+
+use crate::copy::directories::{make_one, open_again};
+use crate::error::Error;
+use crate::journal::columns::path_at;
+use crate::journal::database::Journal;
+use crate::journal::leaf_directories::UNFINISHED;
+use crate::model::partial_names::{PREFIX, aside, is_part, not_removed, temporary};
+
+/// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
+/// or the begin of one. With `is_deep`, also in the directories below it. Returns false if `directory` cannot be listed.
+///
+/// # Errors
+/// If a partial file cannot be removed.
+pub fn remove_parts_in(
+    directory: &Path,
+    prefix: &str,
+    is_deep: bool,
+) -> Result<bool, forebay_host::Error> {
+    let prefix = format!("{PREFIX}{prefix}");
+    let mut directories = vec![directory.to_owned()];
+    let mut is_listed = true;
+    while let Some(one) = directories.pop() {
+        let Ok(found) = files::kinds_in(&one) else {
+            is_listed &= one != directory;
+            continue;
+        };
+        for (name, kind) in found {
+            let path = one.join(&name);
+            let is_part = name.as_encoded_bytes().starts_with(prefix.as_bytes()) && is_part(&path);
+            match kind {
+                Kind::Directory if is_part => files::remove_tree(&path)?,
+                _ if is_part => files::remove_file(&path)?,
+                Kind::Directory if is_deep => directories.push(path),
+                _ => {}
+            }
+        }
+    }
+    Ok(is_listed)
+}
+
+impl Journal {
+    /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
+    /// many files it were.
+    ///
+    /// # Errors
+    /// If one cannot be removed, or the journal not be used.
+    pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
+        let (removed, mut failed) = self.remove_all_parts(tag, UNFINISHED)?;
+        match failed.pop() {
+            Some(error) => Err(error.into()),
+            None => Ok(removed),
+        }
+    }
+
+    /// The same; those that cannot be removed keep no other one.
+    fn remove_all_parts(
+        &self,
+        tag: &str,
+        directories: &str,
+    ) -> Result<(usize, Vec<forebay_host::Error>), Error> {
+        let (mut removed, mut failed) = (0, Vec::new());
+        for (id, target) in self.targets_in_hand()? {
+            match files::remove_file(&temporary(&target, tag, id)) {
+                Ok(()) => removed += 1,
+                Err(error) if error.is_absent() => {}
+                Err(error) => failed.push(error),
+            }
+        }
+        for (_, _, filled) in self.filled(tag, directories)? {
+            let inside = files::names_in(&filled).map_or(0, |names| names.len());
+            match files::remove_tree(&filled) {
+                Ok(()) => removed += inside,
+                Err(error) => failed.push(error),
+            }
+        }
+        Ok((removed, failed))
+    }
+
+    /// Takes away what one who was killed has left half done, and what was begun is to be begun again. Directories stay
+    /// as they are: whoever goes on finishes them. What cannot be removed is in [`Journal::notes`].
+    ///
+    /// # Errors
+    /// [`Error::InHand`] if another process carries it out; if the journal cannot be written.
+    pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
+        let _running = self.take_in_hand()?;
+        self.put_down_without_parts(tag, UNFINISHED)
+    }
+
+    pub(crate) fn put_down_without_parts(&self, tag: &str, directories: &str) -> Result<(), Error> {
+        let mut notes = BTreeMap::new();
+        for error in self.remove_all_parts(tag, directories)?.1 {
+            let text = not_removed(&error);
+            notes.entry(text).or_insert((0, error.path)).0 += 1;
+        }
+        for (text, (count, example)) in notes {
+            self.add_note(&text, count, &example)?;
+        }
+        self.put_down()
+    }
+}
+
+impl Journal {
+    /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
+    /// with it, or is copied again.
+    pub(crate) fn take_leaves_apart(&self, tag: &str) -> Result<(), Error> {
+        for (directory, target, filled) in self.filled(tag, UNFINISHED)? {
+            let made = make_one(&target).and_then(|_| open_again(&target));
+            if made.is_ok() {
+                for (id, name) in self.names_in_hand(directory)? {
+                    let part = temporary(&target.join(&name), tag, id);
+                    files::rename(&filled.join(&name), &part).ok(); // if it does not go, it is copied again
+                }
+            }
+            if let Err(error) = files::remove_tree(&filled) {
+                self.add_note(&not_removed(&error), 1, &filled)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Directories that a staging was filling under another name, among these: number, target, and that name.
+    pub(crate) fn filled(
+        &self,
+        tag: &str,
+        among: &str,
+    ) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
+        let begun: Vec<(i64, PathBuf)> = self.with(|connection| {
+            let query = format!("SELECT id, target FROM directory WHERE is_of_tree AND {among}");
+            let mut select = connection.prepare(&query)?;
+            let rows = select.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
+            rows.collect()
+        })?;
+        let aside = |(id, target): (i64, PathBuf)| {
+            let aside = aside(&target, tag, id);
+            let is_there = files::status_of_name(&aside).is_ok_and(|it| it.kind == Kind::Directory);
+            is_there.then_some((id, target, aside))
+        };
+        Ok(begun.into_iter().filter_map(aside).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remove_parts_in_removes_only_names_with_the_prefix() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        files::make_directories(&at("below/.forebay-7-2.dir.part"), 0o700).expect("made");
+        let names = [
+            ".forebay-7-1.part",
+            ".forebay-8-1.part",
+            "below/.forebay-7-3.part",
+            "file.part",
+        ];
+        for name in names {
+            files::make_file(&at(name), 0o600).expect("made");
+        }
+        let remaining = || names.map(|name| files::status(&at(name)).is_ok());
+        assert!(remove_parts_in(scratch.path(), "7-", false).expect("removed"));
+        assert_eq!(remaining(), [false, true, true, true]);
+        assert!(remove_parts_in(scratch.path(), "7-", true).expect("removed"));
+        assert_eq!(remaining(), [false, true, false, true]);
+        assert_eq!(files::names_in(&at("below")).expect("listed").len(), 0);
+        assert!(!remove_parts_in(&at("absent"), "7-", true).expect("removed"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Copies, checksums and compares contents.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use forebay_host::files;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::copy::blocks::Ends;
+use crate::copy::context::{Did, Run};
+use crate::model::item::Item;
+use crate::model::options::Verify;
+use crate::model::reason::Reason;
+
+impl Run<'_> {
+    /// Copies a range, but for its holes. Returns its checksum: that of its bytes, and of where they stand.
+    pub(crate) fn copy_range(
+        &self,
+        ends: &Ends,
+        range: Range<u64>,
+        block: &mut [u8],
+    ) -> Result<u64, Reason> {
+        let mut checksum = Xxh3::new();
+        let mut done_to = range.start;
+        while let Some(data) = next_data(
+            ends.source,
+            &ends.item.source,
+            ends.is_sparse,
+            done_to..range.end,
+        )? {
+            (self.on)(Did::Passed(data.start - done_to));
+            self.copy_data(ends, data.clone(), block, &mut checksum)?;
+            done_to = data.end;
+        }
+        (self.on)(Did::Passed(range.end.saturating_sub(done_to)));
+        Ok(checksum.digest())
+    }
+
+    fn copy_data(
+        &self,
+        ends: &Ends,
+        data: Range<u64>,
+        block: &mut [u8],
+        checksum: &mut Xxh3,
+    ) -> Result<(), Reason> {
+        let item = ends.item;
+        checksum.update(&data.start.to_le_bytes());
+        let limit = self.bandwidth_limit.as_ref();
+        let most = limit.map_or(block.len(), |limit| limit.block_bytes().min(block.len()));
+        let mut at = data.start;
+        while at < data.end {
+            self.check_stopped()?;
+            // Up to where a block begins, so that no write reaches over the border of a stripe.
+            let room = most as u64 - at % most as u64;
+            let wanted = usize::try_from(room.min(data.end - at)).unwrap_or(most);
+            let read = read_up_to(ends.source, &mut block[..wanted], at);
+            let read = files::named(read, "read", &item.source)?;
+            if read == 0 {
+                return Err(Reason::changed("it became shorter while it was copied"));
+            }
+            if let Some(limit) = limit {
+                limit.wait(read as u64, || self.is_stopped());
+            }
+            if self.options.verify != Verify::Off {
+                checksum.update(&block[..read]);
+            }
+            let written = ends.target.write_all_at(&block[..read], at);
+            files::named(written, "write", &item.target)?;
+            at += read as u64;
+            self.has_copied(read as u64);
+        }
+        Ok(())
+    }
+
+    /// The checksum of what stands in a target, by the same data ranges as its source has; none if it is shorter.
+    pub(crate) fn checksum_of(
+        &self,
+        ends: &Ends,
+        range: Range<u64>,
+        block: &mut [u8],
+    ) -> Result<Option<u64>, Reason> {
+        let mut checksum = Xxh3::new();
+        let mut done_to = range.start;
+        while let Some(data) = next_data(
+            ends.source,
+            &ends.item.source,
+            ends.is_sparse,
+            done_to..range.end,
+        )? {
+            checksum.update(&data.start.to_le_bytes());
+            done_to = data.end;
+            let mut at = data.start;
+            while at < data.end {
+                self.check_stopped()?;
+                let wanted = usize::try_from(data.end - at)
+                    .map_or(block.len(), |left| left.min(block.len()));
+                let read = read_up_to(ends.target, &mut block[..wanted], at);
+                let read = files::named(read, "read", &ends.item.target)?;
+                if read == 0 {
+                    return Ok(None);
+                }
+                checksum.update(&block[..read]);
+                at += read as u64;
+                (self.on)(Did::Again(read as u64));
+            }
+        }
+        Ok(Some(checksum.digest()))
+    }
+
+    /// Does a target hold what its source holds?
+    pub(crate) fn holds_the_same(
+        &self,
+        source: &File,
+        item: &Item,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        let target = files::open_source(&item.target, false)?;
+        let (ours, theirs) = block.split_at_mut(block.len() / 2);
+        let mut at = 0;
+        loop {
+            self.check_stopped()?;
+            let read = files::named(source.read_at(ours, at), "read", &item.source)?;
+            if read == 0 {
+                return Ok(true);
+            }
+            let same = target.read_exact_at(&mut theirs[..read], at).is_ok();
+            if !same || ours[..read] != theirs[..read] {
+                return Ok(false);
+            }
+            at += read as u64;
+        }
+    }
+}
+
+/// As much as there is: a part of a block would make all that follow it odd ones.
+fn read_up_to(file: &dyn FileExt, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], at + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+fn next_data(
+    file: &File,
+    path: &Path,
+    is_sparse: bool,
+    range: Range<u64>,
+) -> Result<Option<Range<u64>>, Reason> {
+    if is_sparse {
+        return Ok(files::data_from(file, path, range.start, range.end)?);
+    }
+    Ok((!range.is_empty()).then_some(range))
+}

@@ -1,0 +1,162 @@
+//! What all threads of one staging share: options, counters, notes, tasks.
+
+use std::collections::{BTreeMap, HashSet};
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use forebay_host::files;
+
+use crate::bandwidth_limit::BandwidthLimit;
+use crate::copy::striping_cache::Striping;
+use crate::copy::task_queue::{BATCH_FILES_MIN, Queue, Task};
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::model::item::Item;
+use crate::model::options::Options;
+use crate::model::partial_names::not_removed;
+use crate::model::reason::Reason;
+use crate::ownership::Owner;
+use crate::stop::Stop;
+
+/// What just happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// So many bytes were copied.
+    Bytes(u64),
+    /// So many bytes of what was written were read again.
+    Again(u64),
+    /// So many bytes need not be copied: holes, and what was there already.
+    Passed(u64),
+    /// A file arrived.
+    File,
+}
+
+pub(crate) type On<'a> = &'a (dyn Fn(Did) + Sync);
+
+pub(crate) struct Run<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) options: &'a Options,
+    pub(crate) on: On<'a>,
+    stop: &'a Stop<'a>,
+    pub(crate) bandwidth_limit: Option<BandwidthLimit>,
+    pub(crate) owner: Owner,
+    /// Directories that were not there: nothing stands in them, once they are made.
+    pub(crate) fresh: HashSet<i64>,
+    /// Those of them that are filled under another name, and how many files go into each.
+    pub(crate) leaves: BTreeMap<i64, u64>,
+    /// As far as we know.
+    pub(crate) may_rename_leaves: AtomicBool,
+    pub(crate) striping: Striping,
+    pub(crate) batch_files: u64,
+    queue: Mutex<Queue>,
+    pub(crate) queued: Condvar,
+    pub(crate) notes: Mutex<BTreeMap<String, (u64, PathBuf)>>,
+    /// The first error of the journal itself.
+    pub(crate) broken: Mutex<Option<Error>>,
+    pub(crate) is_broken: AtomicBool,
+    pub(crate) files: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) unchanged_files: AtomicU64,
+    pub(crate) copied_bytes: AtomicU64,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        journal: &'a Journal,
+        options: &'a Options,
+        on: On<'a>,
+        stop: &'a Stop<'a>,
+    ) -> Self {
+        Self {
+            journal,
+            options,
+            on,
+            stop,
+            bandwidth_limit: options.bytes_per_s_max.map(BandwidthLimit::new),
+            owner: Owner::of_ours(),
+            fresh: HashSet::new(),
+            leaves: BTreeMap::new(),
+            may_rename_leaves: AtomicBool::new(true),
+            batch_files: BATCH_FILES_MIN,
+            striping: Striping::default(),
+            queue: Mutex::default(),
+            queued: Condvar::new(),
+            notes: Mutex::default(),
+            broken: Mutex::default(),
+            is_broken: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            unchanged_files: AtomicU64::new(0),
+            copied_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Run<'_> {
+    pub(crate) fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In front of all others: what was begun is to be ended first.
+    pub(crate) fn add_tasks(&self, tasks: impl DoubleEndedIterator<Item = Task>) {
+        let mut queue = self.queue();
+        tasks.rev().for_each(|task| queue.tasks.push_front(task));
+        self.queued.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_asked() || self.is_broken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<(), Reason> {
+        if self.is_stopped() {
+            return Err(Reason::stopped());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_copied(&self, bytes: u64) {
+        self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+        (self.on)(Did::Bytes(bytes));
+    }
+
+    pub(crate) fn has_arrived(&self, bytes: u64, was_there: bool) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.unchanged_files
+            .fetch_add(u64::from(was_there), Ordering::Relaxed);
+        (self.on)(Did::File);
+    }
+
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn has_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
+        if reason.is_stop {
+            return Ok(()); // it is as it was
+        }
+        self.journal.has_failed(item.id, &reason)
+    }
+
+    /// Removes a file that did not become whole.
+    pub(crate) fn take_away(&self, path: &Path) {
+        match files::remove_file(path) {
+            Err(error) if !error.is_absent() => self.note(&not_removed(&error), path),
+            _ => {}
+        }
+    }
+
+    /// Something arrived, but not with all that belongs to it.
+    pub(crate) fn note(&self, text: &str, example: &Path) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || (0, example.to_owned());
+        notes.entry(text.to_owned()).or_insert_with(first).0 += 1;
+    }
+
+    /// Nothing stood in the directory of this when it was made for it.
+    pub(crate) fn is_fresh(&self, item: &Item) -> bool {
+        let is_made = item.filled.is_some() || !self.leaves.contains_key(&item.directory);
+        is_made && self.fresh.contains(&item.directory)
+    }
+}

@@ -1,0 +1,167 @@
+//! Makes directories before their contents, and gives them modes and times after it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
+
+use crate::copy::context::Run;
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::model::item::Directory;
+use crate::model::reason::Reason;
+use crate::model::state::State;
+use crate::stop::Stop;
+
+const ROWS: usize = 4096;
+
+/// Mode of a directory that is filled, or what its own lacks of it.
+pub(crate) const FILLED: u32 = 0o700;
+
+/// Makes the directories that are missing, open to us alone while they are filled; but for these leaves, which whoever
+/// fills them makes. Returns those that nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
+///
+/// # Errors
+/// If the journal cannot be used.
+pub(crate) fn make(
+    journal: &Journal,
+    stop: &Stop,
+    leaves: &BTreeMap<i64, u64>,
+) -> Result<HashSet<i64>, Error> {
+    let mut fresh = HashSet::new();
+    let mut last = 0;
+    loop {
+        let found = journal.directories_after(last, ROWS)?;
+        let Some(end) = found.last() else {
+            return Ok(fresh);
+        };
+        last = end.id;
+        let (mut missing, mut there, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        for directory in found {
+            if stop.is_asked() {
+                break;
+            }
+            match stands(&directory.target) {
+                Ok(false) => missing.push(directory),
+                Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
+                Ok(true) => there.push(directory.id),
+                Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
+            }
+        }
+        // Before they are made: whoever goes on after a kill must know that they are ours to finish.
+        let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
+        journal.directories_are(&ids, State::Copying)?;
+        journal.directories_are(&there, State::Placed)?;
+        ours.extend(journal.reopen_parents(&missing)?);
+        for (id, target) in ours {
+            if let Err(reason) = open_again(&target) {
+                journal.directory_has_failed(id, &reason)?;
+            }
+        }
+        for directory in missing {
+            if leaves.contains_key(&directory.id) {
+                fresh.insert(directory.id);
+                continue;
+            }
+            match make_one(&directory.target) {
+                Ok(true) => drop(fresh.insert(directory.id)),
+                Ok(false) => {}
+                Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
+            }
+        }
+    }
+}
+
+/// Is it there? If something else is, that is a failure.
+pub(crate) fn stands(target: &Path) -> Result<bool, Reason> {
+    match files::status(target) {
+        Ok(status) if status.kind == Kind::Directory => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Ok(_) => Err(Reason {
+            errno: Some(libc::ENOTDIR),
+            ..Reason::new(
+                "it is in the way: not a directory",
+                "move it away or choose another target",
+            )
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One that we have made may have a mode by now under which we can put nothing into it.
+pub(crate) fn open_again(target: &Path) -> Result<(), Reason> {
+    let Status { kind, mode, .. } = files::status_of_name(target)?; // what a link leads to is not ours
+    if kind == Kind::Directory && mode & FILLED != FILLED {
+        files::set_mode(target, mode | FILLED)?;
+    }
+    Ok(())
+}
+
+/// Was it made now, and by us?
+pub(crate) fn make_one(target: &Path) -> Result<bool, Reason> {
+    let made = match files::make_directory(target, FILLED) {
+        Err(error) if error.is_not_found() => {
+            if let Some(parent) = target.parent() {
+                files::make_directories(parent, 0o777)?;
+            }
+            files::make_directory(target, FILLED)
+        }
+        made => made,
+    };
+    match made {
+        Err(error) if error.already_exists() => stands(target).map(|_| false),
+        made => Ok(made.map(|()| true)?),
+    }
+}
+
+impl Run<'_> {
+    /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
+    /// waits for one portion of them.
+    ///
+    /// # Errors
+    /// If the journal cannot be used.
+    pub(crate) fn finish_directories(&self) -> Result<(), Error> {
+        let mut last = i64::MAX;
+        loop {
+            let found = self.journal.directories_made_before(last, ROWS)?;
+            let Some(end) = found.last() else {
+                return Ok(());
+            };
+            last = end.id;
+            let mut finished = Vec::new();
+            let mut synced = None;
+            for directory in found {
+                match self.finish_directory(&directory) {
+                    Ok(target) => {
+                        finished.push(directory.id);
+                        synced = Some((target, directory.target));
+                    }
+                    Err(reason) => self.journal.directory_has_failed(directory.id, &reason)?,
+                }
+            }
+            // One for all: trees seldom cross file systems, and names were synced as they were made.
+            if let Some((target, path)) = synced.filter(|_| self.options.syncs())
+                && let Err(error) = files::sync_file_system(&target, &path)
+            {
+                let reason = Reason::from(error);
+                for id in finished.drain(..) {
+                    self.journal.directory_has_failed(id, &reason)?;
+                }
+            }
+            self.journal.directories_are(&finished, State::Placed)?;
+            if self.is_stopped() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn finish_directory(&self, directory: &Directory) -> Result<std::fs::File, Reason> {
+        let target = files::open_to_read(&directory.target)?;
+        let source = files::open_to_read(&directory.source)?;
+        let status = files::status_of(&source, &directory.source)?;
+        let paths = (directory.source.as_path(), directory.target.as_path());
+        self.give_attributes(&source, &target, paths, &status)?;
+        Ok(target)
+    }
+}

@@ -1,0 +1,94 @@
+//! Syncs files one by one, or all of a batch by file system.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use forebay_host::files;
+
+use crate::model::item::{Item, LINK};
+use crate::model::leaf_size::TOGETHER;
+use crate::model::reason::Reason;
+
+/// A file that is whole, but may not stand under its name yet.
+pub(crate) struct Written {
+    pub(crate) item: Item,
+    /// None: it does.
+    pub(crate) temporary: Option<PathBuf>,
+    pub(crate) checksum: Option<u64>,
+    pub(crate) size_bytes: u64,
+    pub(crate) was_there: bool,
+}
+
+/// How a batch is synced.
+pub(crate) enum Syncing {
+    Not,
+    Each,
+    /// A file or directory on each file system, and the directories of which that is known.
+    Together(BTreeMap<u64, File>, BTreeSet<i64>),
+}
+
+impl Syncing {
+    pub(crate) fn of(is_durable: bool, files: usize) -> Self {
+        match (is_durable, files < TOGETHER) {
+            (false, _) => Self::Not,
+            (true, true) => Self::Each,
+            (true, false) => Self::Together(BTreeMap::new(), BTreeSet::new()),
+        }
+    }
+
+    /// A file was written there.
+    pub(crate) fn written(&mut self, item: &Item, file: File) -> Result<(), Reason> {
+        match self {
+            Self::Not => {}
+            Self::Each => files::named(file.sync_all(), "sync", &item.target)?,
+            Self::Together(file_systems, known) => {
+                if known.insert(item.directory) {
+                    let status = files::status_of(&file, &item.target)?;
+                    file_systems.entry(status.device).or_insert(file);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A file or link was found at its place. Whoever put it there may not have synced it.
+    pub(crate) fn there(&mut self, item: &Item) -> Result<(), Reason> {
+        let is_known = match self {
+            Self::Not => true,
+            Self::Each => item.kind == LINK,
+            Self::Together(_, known) => known.contains(&item.directory),
+        };
+        if is_known {
+            return Ok(());
+        }
+        let path = if item.kind == LINK {
+            item.target.parent().unwrap_or(Path::new("/"))
+        } else {
+            &item.target
+        };
+        self.written(item, files::open_source(path, true)?)
+    }
+
+    /// All names that were made in these directories survive a power cut, as far as they were not synced.
+    pub(crate) fn finish<'a>(&self, targets: impl Iterator<Item = &'a Path>) -> Result<(), Reason> {
+        match self {
+            Self::Not => {}
+            Self::Together(file_systems, _) => self::sync(file_systems)?,
+            Self::Each => {
+                let directories: BTreeSet<_> = targets.filter_map(Path::parent).collect();
+                for directory in directories {
+                    files::sync_directory(directory)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn sync(file_systems: &BTreeMap<u64, File>) -> Result<(), Reason> {
+    for file in file_systems.values() {
+        files::sync_file_system(file, Path::new("the target"))?;
+    }
+    Ok(())
+}

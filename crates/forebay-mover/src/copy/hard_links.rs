@@ -1,0 +1,103 @@
+//! Files with several names: the first name is copied, the others become hard links to it.
+
+use forebay_host::files;
+
+use crate::copy::context::Run;
+use crate::copy::durability::Syncing;
+use crate::copy::target::standing;
+use crate::error::Error;
+use crate::model::item::{HardLink, Item, Step};
+use crate::model::partial_names::temporary;
+use crate::model::reason::Reason;
+use crate::model::state::State;
+
+const ROWS: usize = 2048;
+
+impl Run<'_> {
+    /// Makes all names that are still missing, after the files themselves.
+    ///
+    /// # Errors
+    /// If the journal cannot be used.
+    pub(crate) fn make_hard_links(&self, block: &mut [u8]) -> Result<(), Error> {
+        let mut last = 0;
+        loop {
+            let found = self.journal.hard_links_after(last, ROWS)?;
+            let Some(end) = found.last().filter(|_| !self.is_stopped()) else {
+                return Ok(());
+            };
+            last = end.item.id;
+            let mut made = Vec::new();
+            for link in found {
+                if self.is_stopped() {
+                    return Ok(());
+                }
+                match self.make_hard_link(&link) {
+                    Ok(true) => made.push(link.item),
+                    Ok(false) => self.make_file_of_its_own(link.item, block)?,
+                    Err(reason) => self.has_failed(&link.item, reason)?,
+                }
+            }
+            let syncing = Syncing::of(self.options.syncs(), 1);
+            if let Err(reason) = syncing.finish(made.iter().map(|item| item.target.as_path())) {
+                for item in &made {
+                    self.has_failed(item, reason.clone())?;
+                }
+                continue;
+            }
+            let steps: Vec<_> = made.iter().map(|item| step(item, State::Placed)).collect();
+            self.journal.done(&steps)?;
+            made.iter().for_each(|_| self.has_arrived(0, false));
+        }
+    }
+
+    fn make_file_of_its_own(&self, item: Item, block: &mut [u8]) -> Result<(), Error> {
+        self.journal.done(&[step(&item, State::Copying)])?;
+        self.move_together(vec![item], &mut [], block)
+    }
+
+    /// Was it made? Where the target's file system makes none, the answer is no.
+    fn make_hard_link(&self, link: &HardLink) -> Result<bool, Reason> {
+        let item = &link.item;
+        if !link.first_has_arrived {
+            return Err(Reason::new(
+                &format!(
+                    "the same file under its first name, {}, has not arrived",
+                    link.first.display()
+                ),
+                "see why that one has not",
+            ));
+        }
+        let identity = |status: files::Status| (status.device, status.inode);
+        let first = identity(files::status_of_name(&link.first)?);
+        if standing(&item.target)?.map(identity) == Some(first) {
+            self.drop_part(item);
+            return Ok(true);
+        }
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        let mut made = files::make_hard_link(&link.first, &temporary);
+        if made
+            .as_ref()
+            .is_err_and(forebay_host::Error::already_exists)
+        {
+            files::remove_file(&temporary)?;
+            made = files::make_hard_link(&link.first, &temporary);
+        }
+        if let Err(error) = made {
+            let why = error.source.kind();
+            self.note(
+                &format!("a hard link became a file of its own: {why}"),
+                &item.source,
+            );
+            return Ok(false);
+        }
+        self.put_in_place(&temporary, &item.target).map(|()| true)
+    }
+}
+
+pub(crate) fn step(item: &Item, state: State) -> Step {
+    Step {
+        id: item.id,
+        state,
+        checksum: None,
+    }
+}

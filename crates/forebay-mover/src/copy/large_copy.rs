@@ -1,0 +1,106 @@
+//! The state of one large file that several threads copy.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use forebay_host::files::{Direct, Status};
+
+use crate::copy::blocks::{Ends, is_sparse};
+use crate::error::Error;
+
+use crate::model::item::{Item, Step};
+use crate::model::reason::Reason;
+use crate::model::state::State;
+
+/// A file between its first and its last byte.
+pub(crate) struct Copying {
+    pub(crate) item: Item,
+    pub(crate) tries: u32,
+    pub(crate) source: File,
+    pub(crate) status: Status,
+    pub(crate) target: Direct,
+    /// The same to be read again, once it is whole.
+    pub(crate) back: OnceLock<Direct>,
+    pub(crate) temporary: PathBuf,
+    pub(crate) pieces: u64,
+    pub(crate) pieces_left: AtomicU64,
+    /// Checksum of each piece that is there.
+    pub(crate) checksums: Mutex<BTreeMap<u64, u64>>,
+    pub(crate) failure: Mutex<Option<Reason>>,
+}
+
+impl Copying {
+    pub(crate) fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: &self.source,
+            target: &self.target,
+            item: &self.item,
+            is_sparse: is_sparse(&self.status),
+        }
+    }
+
+    pub(crate) fn checksums(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.checksums
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Reason>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A piece of it failed: the others need not be done.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.failure().is_some()
+    }
+
+    /// What became of a piece. Was it the last one?
+    pub(crate) fn was_last(&self, done: Result<(), Reason>) -> bool {
+        if let Err(reason) = done {
+            self.failure().get_or_insert(reason);
+        }
+        self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    pub(crate) fn is_in(&self, state: State, checksum: Option<u64>) -> Step {
+        Step {
+            id: self.item.id,
+            state,
+            checksum,
+        }
+    }
+
+    /// All its pieces are done, or one has failed.
+    pub(crate) fn all_done(&self) -> Result<(), Refused> {
+        self.failure()
+            .take()
+            .map_or(Ok(()), |reason| Err(reason.into()))
+    }
+}
+
+/// Why a file does not go on.
+pub(crate) enum Refused {
+    Reason(Reason),
+    Journal(Error),
+}
+
+impl From<Reason> for Refused {
+    fn from(reason: Reason) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+impl From<forebay_host::Error> for Refused {
+    fn from(error: forebay_host::Error) -> Self {
+        Self::Reason(error.into())
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Journal(error)
+    }
+}

@@ -1,0 +1,322 @@
+//! Large files, copied in pieces by several threads. The journal has the copied pieces,
+//! so that a staging that continues does not copy them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use forebay_host::files;
+use forebay_host::files::{Direct, Kind};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::copy::blocks::{RETRIES, differs};
+use crate::copy::context::{Did, Run};
+use crate::copy::durability::Syncing;
+use crate::copy::large_copy::{Copying, Refused};
+use crate::copy::target::OURS_ALONE;
+use crate::copy::task_queue::Task;
+use crate::error::Error;
+use crate::model::item::{Item, Step};
+use crate::model::options::Verify;
+use crate::model::partial_names::temporary;
+use crate::model::reason::Reason;
+use crate::model::state::State;
+use crate::model::version::is_untouched;
+
+impl Run<'_> {
+    /// Begins a large file: its pieces go to whoever is free.
+    ///
+    /// # Errors
+    /// If the journal cannot be used.
+    pub(crate) fn begin(&self, item: &Item, tries: u32, block: &mut [u8]) -> Result<(), Error> {
+        match self.open(item, tries, block) {
+            Ok(Some(copying)) => self.hand_out(copying, block),
+            Ok(None) => {
+                let placed = Step {
+                    id: item.id,
+                    state: State::Placed,
+                    checksum: None,
+                };
+                self.journal.done(&[placed])?;
+                self.has_arrived(item.size_bytes, true);
+                Ok(())
+            }
+            Err(Refused::Reason(reason)) => self.has_failed(item, reason),
+            Err(Refused::Journal(error)) => Err(error),
+        }
+    }
+
+    fn hand_out(&self, mut copying: Copying, block: &mut [u8]) -> Result<(), Error> {
+        let there: BTreeSet<u64> = copying.checksums().keys().copied().collect();
+        let missing: Vec<_> = (0..copying.pieces)
+            .filter(|piece| !there.contains(piece))
+            .collect();
+        for piece in &there {
+            let range = self.range(&copying, *piece);
+            (self.on)(Did::Passed(range.end - range.start));
+        }
+        copying.pieces_left = AtomicU64::new(missing.len() as u64);
+        let copying = Arc::new(copying);
+        let Some((first, rest)) = missing.split_first() else {
+            return self.is_copied(&copying, block);
+        };
+        self.add_tasks(
+            rest.iter()
+                .map(|piece| Task::Piece(Arc::clone(&copying), *piece)),
+        );
+        self.piece(&copying, *first, block)
+    }
+
+    /// None if it stands at its place already.
+    pub(crate) fn open(
+        &self,
+        item: &Item,
+        tries: u32,
+        block: &mut [u8],
+    ) -> Result<Option<Copying>, Refused> {
+        self.check_stopped()?;
+        let source = files::open_source(&item.source, item.is_named)?;
+        let status = files::status_of(&source, &item.source)?;
+        self.check_source(item, &source, &status)?;
+        if !self.fresh.contains(&item.directory) && self.is_there(item, &source, &status, block)? {
+            if self.options.syncs() {
+                files::named(
+                    files::open_source(&item.target, false)?.sync_all(),
+                    "sync",
+                    &item.target,
+                )?;
+                Syncing::of(true, 1).finish(std::iter::once(item.target.as_path()))?;
+            }
+            self.drop_part(item);
+            (self.on)(Did::Passed(status.size_bytes));
+            return Ok(None);
+        }
+        let temporary = temporary(&item.target, &self.options.tag, item.id);
+        let mut checksums: BTreeMap<_, _> =
+            self.journal.pieces(item.id, &status)?.into_iter().collect();
+        let left = (!checksums.is_empty()).then(|| open_part(&temporary).ok());
+        let left = left.flatten().filter(|file| {
+            files::status_of(file, &temporary)
+                .is_ok_and(|part| part.size_bytes == status.size_bytes)
+        });
+        let target = match left {
+            Some(target) => target,
+            None => {
+                checksums.clear();
+                self.journal.forget_pieces(item.id)?;
+                let target = self.make_striped_part(item, &temporary, status.size_bytes)?;
+                let sized = files::named(
+                    target.set_len(status.size_bytes),
+                    "set the size of",
+                    &item.target,
+                );
+                if let Err(error) = sized {
+                    self.take_away(&temporary);
+                    return Err(error.into());
+                }
+                target
+            }
+        };
+        Ok(Some(Copying {
+            item: item.clone(),
+            tries,
+            source,
+            // What is staged in is used at once, from memory.
+            target: match self.options.past_page_cache {
+                true => Direct::to_write(target, &temporary),
+                false => Direct::through(target),
+            },
+            back: OnceLock::new(),
+            pieces: status.size_bytes.div_ceil(self.options.piece_bytes.max(1)),
+            status,
+            temporary,
+            pieces_left: AtomicU64::new(0),
+            checksums: Mutex::new(checksums),
+            failure: Mutex::new(None),
+        }))
+    }
+
+    pub(crate) fn range(&self, copying: &Copying, piece: u64) -> std::ops::Range<u64> {
+        let from = piece * self.options.piece_bytes;
+        from..copying
+            .status
+            .size_bytes
+            .min(from + self.options.piece_bytes)
+    }
+
+    /// Copies one piece; whoever copies the last one goes on with the file.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn piece(
+        &self,
+        copying: &Arc<Copying>,
+        piece: u64,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        let copied = match copying.is_lost() {
+            true => Ok(None), // the file will not be whole
+            false => self
+                .copy_range(&copying.ends(), self.range(copying, piece), block)
+                .map(Some),
+        };
+        let copied = match copied {
+            Ok(Some(checksum)) => {
+                self.journal
+                    .piece_is_copied(copying.item.id, piece, checksum)?;
+                copying.checksums().insert(piece, checksum);
+                Ok(())
+            }
+            copied => copied.map(drop),
+        };
+        if copying.was_last(copied) {
+            return self.is_copied(copying, block);
+        }
+        Ok(())
+    }
+
+    /// After the last piece was copied: the file is made whole, and read again if that is asked for.
+    fn is_copied(&self, copying: &Arc<Copying>, block: &mut [u8]) -> Result<(), Error> {
+        let whole = copying.all_done().and_then(|()| self.make_whole(copying));
+        let back = match (whole, self.options.verify) {
+            (Ok(()), Verify::End) => self.open_back(copying),
+            (whole, _) => return self.finish(copying, whole),
+        };
+        if back.is_err() || copying.pieces == 0 {
+            return self.finish(copying, back);
+        }
+        copying.pieces_left.store(copying.pieces, Ordering::Release);
+        self.add_tasks((1..copying.pieces).map(|piece| Task::Check(Arc::clone(copying), piece)));
+        self.check(copying, 0, block)
+    }
+
+    /// Reads one piece again; whoever reads the last one puts the file in its place.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn check(
+        &self,
+        copying: &Copying,
+        piece: u64,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        let checked = match copying.is_lost() {
+            true => Ok(()),
+            false => self.reads_back_piece(copying, piece, block),
+        };
+        if copying.was_last(checked) {
+            return self.finish(copying, copying.all_done());
+        }
+        Ok(())
+    }
+
+    /// Puts a whole file in its place, or takes the half of one away.
+    pub(crate) fn finish(
+        &self,
+        copying: &Copying,
+        whole: Result<(), Refused>,
+    ) -> Result<(), Error> {
+        let item = &copying.item;
+        let placed = whole.and_then(|()| {
+            if self.options.verify == Verify::End {
+                self.journal.done(&[copying.is_in(State::Verified, None)])?;
+            }
+            self.put_in_place(&copying.temporary, &item.target)?;
+            Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
+            self.journal.done(&[copying.is_in(State::Placed, None)])?;
+            self.journal.forget_pieces(item.id)?;
+            Ok(())
+        });
+        match placed {
+            Ok(()) => {
+                self.has_arrived(copying.status.size_bytes, false);
+                Ok(())
+            }
+            Err(Refused::Journal(error)) => Err(error),
+            // Its pieces are worth to be kept, unless we are told to leave nothing: that is done at the end.
+            Err(Refused::Reason(reason)) if reason.is_stop => Ok(()),
+            Err(Refused::Reason(reason)) => {
+                self.take_away(&copying.temporary);
+                self.journal.forget_pieces(item.id)?;
+                if reason.is_change && copying.tries < RETRIES {
+                    self.add_tasks(std::iter::once(Task::Begin(
+                        item.clone(),
+                        copying.tries + 1,
+                    )));
+                    return Ok(());
+                }
+                self.has_failed(item, reason)
+            }
+        }
+    }
+
+    /// Attributes and sync.
+    fn make_whole(&self, copying: &Copying) -> Result<(), Refused> {
+        let item = &copying.item;
+        let now = files::status_of(&copying.source, &item.source)?;
+        if !is_untouched(&now, &copying.status) {
+            return Err(Reason::changed("it was changed while it was copied, each time").into());
+        }
+        let paths = (item.source.as_path(), item.target.as_path());
+        let target = copying.target.plain();
+        self.give_attributes(&copying.source, target, paths, &copying.status)?;
+        if self.options.syncs() {
+            files::named(target.sync_all(), "sync", &item.target)?;
+        }
+        let mut whole = Xxh3::new();
+        for checksum in copying.checksums().values() {
+            whole.update(&checksum.to_le_bytes());
+        }
+        let checksum = (self.options.verify != Verify::Off).then(|| whole.digest());
+        self.journal
+            .done(&[copying.is_in(State::Copied, checksum)])?;
+        Ok(())
+    }
+
+    /// What was synced is to come from the device.
+    fn open_back(&self, copying: &Copying) -> Result<(), Refused> {
+        let plain = files::open_source(&copying.temporary, false)?;
+        files::forget(&plain, &copying.temporary)?;
+        let back = match self.options.past_page_cache {
+            true => Direct::to_read(plain, &copying.temporary),
+            false => Direct::through(plain),
+        };
+        copying.back.get_or_init(|| back);
+        Ok(())
+    }
+
+    fn reads_back_piece(
+        &self,
+        copying: &Copying,
+        piece: u64,
+        block: &mut [u8],
+    ) -> Result<(), Reason> {
+        let wanted = copying.checksums().get(&piece).copied();
+        let mut ends = copying.ends();
+        if let Some(back) = copying.back.get() {
+            ends.target = back;
+        }
+        let found = self.checksum_of(&ends, self.range(copying, piece), block)?;
+        if found.is_some() && found == wanted {
+            return Ok(());
+        }
+        Err(differs())
+    }
+}
+
+/// What was written of a file before. It may have its source's mode already, which may not let us write.
+fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
+    match files::open_to_go_on(temporary) {
+        Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
+            // A link of that name is none of ours.
+            if files::status_of_name(temporary)?.kind == Kind::File {
+                files::set_mode(temporary, OURS_ALONE)?;
+            }
+            files::open_to_go_on(temporary)
+        }
+        opened => opened,
+    }
+}

@@ -1,0 +1,173 @@
+//! New directories of few small files: filled under another name and renamed as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_host::files;
+
+use crate::copy::context::Run;
+use crate::copy::directories::{FILLED, make_one, open_again};
+use crate::copy::durability::Written;
+use crate::error::Error;
+use crate::model::item::Item;
+use crate::model::partial_names::{aside, not_removed};
+
+/// As in `limits.h`, with the zero at the end; and the longest name.
+const PATH_MAX: usize = 4096;
+
+const NAME_MAX: usize = 255;
+
+/// One of that name is our own, from a staging that was killed.
+fn make_aside(aside: &Path) -> forebay_host::Result<()> {
+    match files::make_directory(aside, FILLED) {
+        Err(error) if error.already_exists() => {
+            files::remove_tree(aside)?;
+            files::make_directory(aside, FILLED)
+        }
+        made => made,
+    }
+}
+
+/// One that is being filled.
+pub(crate) struct Filled {
+    directory: i64,
+    aside: Arc<Path>,
+    target: PathBuf,
+    has_arrived: bool,
+}
+
+impl Run<'_> {
+    /// Makes those of the directories of these that are filled under another name, or, where that does not go, under
+    /// their own.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn begin_leaves(&self, items: &mut [Item]) -> Result<Vec<Filled>, Error> {
+        let mut filled: Vec<Filled> = Vec::new();
+        let is_leaf = |item: &&mut Item| self.leaves.contains_key(&item.directory);
+        for of_one in items.chunk_by_mut(|a, b| a.directory == b.directory) {
+            let Some(first) = of_one.first_mut().filter(is_leaf) else {
+                continue;
+            };
+            let target = first.target.parent().unwrap_or(Path::new("/")).to_owned();
+            let aside = aside(&target, &self.options.tag, first.directory);
+            let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
+            let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
+            if !is_short || !may_rename || make_aside(&aside).is_err() {
+                self.make_leaf(first.directory, &target)?;
+                continue;
+            }
+            let one = Filled {
+                directory: first.directory,
+                aside: Arc::from(aside),
+                target,
+                has_arrived: false,
+            };
+            for item in of_one {
+                item.filled = Some(one.aside.clone());
+            }
+            filled.push(one);
+        }
+        Ok(filled)
+    }
+
+    /// Gives those their names in which there is what was written and nothing else: their files need none any more.
+    /// Otherwise, and where something has that name by now, each file goes there by itself, so that it is told of if it
+    /// has vanished.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn place_leaves(
+        &self,
+        filled: &mut [Filled],
+        written: &[Written],
+    ) -> Result<(), Error> {
+        let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for one in written.iter().filter(|one| one.item.filled.is_some()) {
+            let name = one.temporary.as_ref().and_then(|path| path.file_name());
+            names.entry(one.item.directory).or_default().extend(name);
+        }
+        for one in filled {
+            let written = names.remove(&one.directory).unwrap_or_default();
+            let found = files::names_in(&one.aside);
+            if found.is_ok_and(|found| found.iter().map(OsString::as_os_str).eq(written)) {
+                self.place_leaf(one);
+            }
+            if !one.has_arrived {
+                self.make_leaf(one.directory, &one.target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place_leaf(&self, one: &mut Filled) {
+        match files::rename_directory_anew(&one.aside, &one.target) {
+            Ok(()) => one.has_arrived = true,
+            Err(error) if error.is_denied() => {
+                self.may_rename_leaves.store(false, Ordering::Relaxed);
+            }
+            Err(_) => {} // each of its files says why, if it still does not go
+        }
+    }
+
+    /// Under its own name. Another staging may have made and closed it.
+    fn make_leaf(&self, directory: i64, target: &Path) -> Result<(), Error> {
+        match make_one(target).and_then(|_| open_again(target)) {
+            Ok(()) => Ok(()),
+            Err(reason) => self.journal.directory_has_failed(directory, &reason),
+        }
+    }
+
+    /// Nothing of these stays behind; but if we were stopped, whoever stops us takes away what is in them.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn end_leaves(&self, filled: &mut [Filled]) -> Result<(), Error> {
+        for one in filled.iter_mut().filter(|one| !one.has_arrived) {
+            let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
+            if self.is_stopped() && !is_empty {
+                continue;
+            }
+            if is_empty {
+                self.place_leaf(one);
+            }
+            if one.has_arrived {
+                continue;
+            }
+            self.make_leaf(one.directory, &one.target)?;
+            match files::remove_tree(&one.aside) {
+                Err(error) if !error.is_absent() => self.note(&not_removed(&error), &one.aside),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a directory that is filled under another name all that is in it goes into one batch.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub(crate) fn add_rest_of_leaf(&self, items: &mut Vec<Item>) -> Result<(), Error> {
+        let Some((id, directory)) = items.last().map(|last| (last.id, last.directory)) else {
+            return Ok(());
+        };
+        let Some(files) = self.leaves.get(&directory) else {
+            return Ok(());
+        };
+        let is_of_it = |item: &Item| item.directory == directory;
+        let taken = items.iter().rev().take_while(|item| is_of_it(item)).count();
+        let left = usize::try_from(*files).map_or(0, |files| files.saturating_sub(taken));
+        let rest = self.journal.items_after(id, left)?;
+        items.extend(rest.into_iter().take_while(is_of_it));
+        Ok(())
+    }
+}
+
+/// Numbers of those that have their names: all that was written in them is at its place.
+pub(crate) fn arrived(filled: &[Filled]) -> BTreeSet<i64> {
+    let arrived = filled.iter().filter(|one| one.has_arrived);
+    arrived.map(|one| one.directory).collect()
+}

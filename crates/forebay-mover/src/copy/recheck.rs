@@ -1,0 +1,69 @@
+//! Finds what disappeared from the targets since it was copied.
+
+use forebay_host::files;
+
+use crate::copy::directories::stands;
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::model::item::Item;
+use crate::model::state::State;
+
+const ROWS: usize = 4096;
+
+impl Journal {
+    /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
+    /// Directories in which something is to arrive are to be finished once more. False if it was stopped before all
+    /// was looked at.
+    pub(crate) fn forget_what_is_gone(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let mut last = 0;
+        loop {
+            let items = self.all_after(last, ROWS)?;
+            let Some(item) = items.last() else {
+                return Ok(
+                    self.forget_directories_that_are_gone(is_stopped)? && self.reopen_filled()?
+                );
+            };
+            last = item.id;
+            let looked_at = items.iter().take_while(|_| !is_stopped());
+            let is_gone = |item: &&Item| {
+                item.state == State::Placed
+                    && files::status_of_name(&item.target).is_err_and(|error| error.is_absent())
+            };
+            let gone: Vec<i64> = looked_at.filter(is_gone).map(|item| item.id).collect();
+            self.with(|connection| {
+                let mut set = connection
+                    .prepare_cached("UPDATE entry SET state = 0 WHERE id = ? OR link_of = ?")?;
+                for id in gone {
+                    set.execute([id, id])?;
+                }
+                Ok(())
+            })?;
+            if is_stopped() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if
+    /// it was stopped before all were looked at.
+    pub(crate) fn forget_directories_that_are_gone(
+        &self,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let mut last = 0;
+        loop {
+            let found = self.directories_placed_after(last, ROWS)?;
+            let Some(end) = found.last() else {
+                return Ok(true);
+            };
+            last = end.id;
+            let looked_at = found.iter().take_while(|_| !is_stopped());
+            let gone = looked_at.filter(|one| !matches!(stands(&one.target), Ok(true)));
+            let gone: Vec<_> = gone.map(|one| one.id).collect();
+            self.directories_are(&gone, State::Planned)?;
+            if is_stopped() {
+                return Ok(false);
+            }
+        }
+    }
+}

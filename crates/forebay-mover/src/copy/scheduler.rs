@@ -1,0 +1,350 @@
+//! Runs a journal: starts the threads and gives them small files in batches and large ones in pieces.
+
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+
+use forebay_host::files::DIRECT_BYTES;
+use forebay_host::{files, machine};
+
+use crate::copy::blocks::BLOCK_BYTES;
+use crate::copy::context::{Did, On, Run};
+use crate::copy::directories::make;
+
+use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN, Queue, Task};
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::journal::leaf_directories::IN_HAND;
+use crate::model::already_present::Compared;
+use crate::model::counts::{Counts, Number};
+use crate::model::failure::Failure;
+use crate::model::item::{Item, Step};
+use crate::model::leaf_size::Leaf;
+use crate::model::options::{Options, Placing, Verify};
+use crate::model::state::State;
+use crate::model::version::Stamp;
+use crate::status::shortages::Shortage;
+use crate::stop::{LOOK, Stop, started};
+
+/// Failures that are handed over; the journal has all.
+const FAILURES_MAX: usize = 1000;
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Files and links that arrived.
+    pub files: u64,
+    /// Bytes of the files that arrived.
+    pub bytes: u64,
+    /// Those of them that were there already.
+    pub unchanged_files: u64,
+    /// Bytes that were copied now: neither holes nor what was there already.
+    pub copied_bytes: u64,
+    /// What is in the journal and has not arrived, the first thousand, the plan's own failures included.
+    pub failures: Vec<Failure>,
+    /// All of the journal.
+    pub counts: Counts,
+    /// File systems on which there is no room.
+    pub shortages: Vec<Shortage>,
+    /// It was stopped before it was done.
+    pub is_stopped: bool,
+}
+
+/// A task that a worker has; whatever becomes of him, the others do not wait for more of it than he did.
+pub(crate) struct InHand<'a, 'b> {
+    run: &'a Run<'b>,
+    is_large: bool,
+}
+
+impl Drop for InHand<'_, '_> {
+    fn drop(&mut self) {
+        let mut queue = self.run.queue();
+        queue.busy -= 1;
+        queue.on_large -= usize::from(self.is_large);
+        self.run.queued.notify_all();
+    }
+}
+
+/// Moves all that the journal has and that has not arrived.
+///
+/// # Errors
+/// If the journal cannot be used, or another process is at it. Each thing that fails is in
+/// [`Moved::failures`].
+pub fn carry_out(
+    journal: &Journal,
+    options: &Options,
+    on: &(dyn Fn(Did) + Sync),
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Moved, Error> {
+    let _running = journal.take_in_hand()?;
+    if !journal.is_planned()? {
+        return Err(Error::PlanInterrupted(journal.path().to_owned()));
+    }
+    let has_checksums = options.verify != Verify::Off;
+    let cut = format!(
+        "{} {} {has_checksums}",
+        machine::boot_id()?,
+        options.piece_bytes
+    );
+    journal.keep_pieces_of(&cut)?;
+    let compared = journal.take_compared();
+    if compared.is_none() {
+        journal.take_leaves_apart(&options.tag)?;
+    }
+    let stop = Stop::of(cancelled, journal.is_cancelled()?);
+    let (until, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        let _until = until; // it goes when we are done, however that is
+        let look = || {
+            let ended = ended;
+            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if journal.is_cancelled().unwrap_or(false) {
+                    stop.is_asked.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        started(Builder::new().spawn_scoped(scope, look), journal.path())?;
+        let is_known = compared.is_some() || journal.forget_what_is_gone(&|| stop.is_asked())?;
+        // With files left to move it is plain to see that it was stopped. Directories would be finished.
+        if !is_known && journal.counts()?.open().files == 0 {
+            return Err(Error::LookInterrupted(journal.path().to_owned()));
+        }
+        move_all(journal, options, on, &stop, compared)
+    })
+}
+
+fn move_all(
+    journal: &Journal,
+    options: &Options,
+    on: On,
+    stop: &Stop,
+    compared: Option<Compared>,
+) -> Result<Moved, Error> {
+    let workers = options.workers.max(1);
+    let mut run = Run::new(journal, options, on, stop);
+    // Before directories are made in those that were looked into, or anew for those that are gone.
+    run.place_what_is_there(compared)?;
+    // Before anything else changes, so that it need not be counted again.
+    let counts = journal.counts()?;
+    if counts.is_open() {
+        journal.begin_pace(&counts)?;
+    }
+    let share = counts.open().files / (2 * workers as u64);
+    run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
+    if options.placing == Placing::Renamed && counts.open().files > 0 {
+        let most = Leaf::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
+        run.leaves = journal.leaves(&most)?;
+    }
+    run.fresh = make(journal, stop, &run.leaves)?;
+    run.leaves.retain(|id, _| run.fresh.contains(id));
+    std::thread::scope(|scope| {
+        let start = |_: &usize| {
+            let builder = Builder::new();
+            builder.spawn_scoped(scope, || run.work()).is_ok()
+        };
+        // Where there may be no more threads, fewer do it.
+        if (0..workers).filter(start).count() == 0 {
+            run.work();
+        }
+    });
+    run.end()
+}
+
+impl Run<'_> {
+    /// What was found at its place while it was planned needs no more than a sync, if nobody has taken it away
+    /// since: whoever put it there may not have synced it.
+    fn place_what_is_there(&self, compared: Option<Compared>) -> Result<(), Error> {
+        let Some(compared) = compared else {
+            return Ok(());
+        };
+        let sync = |directory: &PathBuf| {
+            let opened = files::open_to_read(directory)?;
+            files::sync_file_system(&opened, directory)
+        };
+        let mut file_systems = compared.file_systems.values();
+        // Each file that cannot be synced says why.
+        let is_wanted = !self.options.checksum
+            && !self.is_stopped()
+            && (!self.options.syncs() || file_systems.all(|directory| sync(directory).is_ok()));
+        let mut others = Vec::new();
+        for (directory, stamp) in &compared.directories {
+            if !is_wanted || self.is_stopped() {
+                // Nothing was begun yet: it is looked at once more, like all others, or it is not.
+                return self.journal.put_down();
+            }
+            let Some(target) = self.journal.target_of_directory(*directory)? else {
+                continue;
+            };
+            let is_same = files::status(&target).is_ok_and(|now| Stamp::of(&now) == *stamp);
+            if !is_same || !stamp.is_fine() {
+                others.push(*directory);
+            }
+        }
+        let Number { files, bytes } = self.journal.place_copied(&others)?;
+        if files == 0 {
+            return Ok(());
+        }
+        (self.on)(Did::Passed(bytes));
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.unchanged_files.fetch_add(files, Ordering::Relaxed);
+        (0..files).for_each(|_| (self.on)(Did::File));
+        Ok(())
+    }
+
+    pub(crate) fn end(self) -> Result<Moved, Error> {
+        if let Some(error) = self
+            .broken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            return Err(error);
+        }
+        if !self.is_stopped() {
+            self.make_hard_links(&mut vec![0; BLOCK_BYTES])?;
+        }
+        let journal = self.journal;
+        let is_cut = self.is_stopped()
+            && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
+        if is_cut {
+            journal.put_down_without_parts(&self.options.tag, IN_HAND)?;
+        } else {
+            // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
+            self.finish_directories()?;
+        }
+        let is_stopped = self.is_stopped();
+        let notes = self
+            .notes
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (text, (count, example)) in notes {
+            journal.add_note(&text, count, &example)?;
+        }
+        let counts = journal.counts()?;
+        let mut failures = journal.failures(FAILURES_MAX)?;
+        let is_stopped = is_stopped && counts.is_open();
+        if is_stopped {
+            let reason = format!("staging was stopped: {}", counts.left());
+            let mut stopped = Failure::new(journal.path().to_owned(), reason);
+            stopped.errno = Some(libc::ECANCELED);
+            stopped.remedy = Some("run it again: it goes on where it was".to_owned());
+            failures.push(stopped);
+        }
+        Ok(Moved {
+            files: self.files.into_inner(),
+            bytes: self.bytes.into_inner(),
+            unchanged_files: self.unchanged_files.into_inner(),
+            copied_bytes: self.copied_bytes.into_inner(),
+            failures,
+            counts,
+            shortages: journal.shortages()?,
+            is_stopped,
+        })
+    }
+
+    fn work(&self) {
+        let mut memory = vec![0; BLOCK_BYTES + DIRECT_BYTES];
+        let from = memory.as_ptr().align_offset(DIRECT_BYTES);
+        let block = &mut memory[from..from + BLOCK_BYTES];
+        loop {
+            let done = match self.take() {
+                Ok(None) => return,
+                Ok(Some(task)) => {
+                    let is_large = task.is_large();
+                    let _in_hand = InHand {
+                        run: self,
+                        is_large,
+                    };
+                    match task {
+                        Task::Batch(items) => self.batch(items, block),
+                        Task::Begin(item, tries) => self.begin(&item, tries, block),
+                        Task::Piece(copying, piece) => self.piece(&copying, piece, block),
+                        Task::Check(copying, piece) => self.check(&copying, piece, block),
+                    }
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+                broken.get_or_insert(error);
+                self.is_broken.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The next task; `None` when there is none and nobody can add one.
+    pub(crate) fn take(&self) -> Result<Option<Task>, Error> {
+        let mut queue = self.queue();
+        loop {
+            let may_be_large = queue.on_large < self.options.workers_on_large.max(1);
+            let is_next = |task: &Task| may_be_large || !task.is_large();
+            let next = queue.tasks.iter().position(is_next);
+            if let Some(task) = next.and_then(|at| queue.tasks.remove(at)) {
+                queue.busy += 1;
+                queue.on_large += usize::from(task.is_large());
+                return Ok(Some(task));
+            }
+            // Large files that wait are not to fill the memory.
+            let is_full = queue.tasks.len() as u64 >= BATCH_FILES_MAX;
+            if !queue.is_exhausted && !is_full && !self.is_stopped() {
+                self.fetch(&mut queue)?;
+            } else if queue.busy == 0 {
+                return Ok(None);
+            } else {
+                let waited = self.queued.wait(queue);
+                queue = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Takes the next files from the journal: one batch of small ones, and the large ones among them.
+    fn fetch(&self, queue: &mut Queue) -> Result<(), Error> {
+        let limit = usize::try_from(self.batch_files).unwrap_or(usize::MAX);
+        // What is synced by itself anyway goes out past the page cache.
+        let most_in_batch = match self.options.past_page_cache {
+            true => self.options.piece_bytes.min(BATCH_BYTES_MAX),
+            false => self.options.piece_bytes,
+        };
+        let mut items = self.journal.items_after(queue.last, limit)?;
+        queue.is_exhausted = items.len() < limit;
+        self.add_rest_of_leaf(&mut items)?;
+        let mut small = Vec::new();
+        let mut small_bytes = 0;
+        let mut begun = Vec::new();
+        for item in items {
+            let is_large = item.size_bytes > most_in_batch;
+            let is_begun = self.leaves.contains_key(&item.directory)
+                && small
+                    .last()
+                    .is_some_and(|last: &Item| last.directory == item.directory);
+            let is_full = small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX;
+            if !is_large && is_full && !is_begun {
+                queue.is_exhausted = false;
+                break;
+            }
+            queue.last = item.id;
+            if is_large {
+                queue.tasks.push_back(Task::Begin(item, 0));
+                continue;
+            }
+            small_bytes += item.size_bytes;
+            if item.state == State::Planned {
+                begun.push(Step {
+                    id: item.id,
+                    state: State::Copying,
+                    checksum: None,
+                });
+            }
+            small.push(item);
+        }
+        self.journal.done(&begun)?;
+        if !small.is_empty() {
+            queue.tasks.push_back(Task::Batch(small));
+        }
+        self.queued.notify_all();
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! Small files in batches: all are written, synced together, renamed, and synced again.
+//! A sync for each file would take most of the time.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
+
+use crate::copy::blocks::{Ends, RETRIES, differs, is_sparse};
+use crate::copy::context::{Did, Run};
+use crate::copy::durability::{Syncing, Written, sync};
+
+use crate::copy::leaf_directories::{Filled, arrived};
+use crate::copy::target::{OURS_ALONE, standing};
+use crate::error::Error;
+use crate::model::item::{Item, LINK, Step};
+use crate::model::options::{Placing, Verify};
+use crate::model::partial_names::part_of;
+use crate::model::reason::Reason;
+use crate::model::state::State;
+use crate::model::version::{is_same, is_untouched};
+
+impl Run<'_> {
+    /// Moves these files and links. What fails is in the journal.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(crate) fn batch(&self, mut items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
+        let mut filled = self.begin_leaves(&mut items)?;
+        self.move_together(items, &mut filled, block)?;
+        self.end_leaves(&mut filled)
+    }
+
+    /// Moves these, those of them that are to be filled so into directories that are.
+    pub(crate) fn move_together(
+        &self,
+        items: Vec<Item>,
+        filled: &mut [Filled],
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        let mut syncing = Syncing::of(self.options.syncs(), items.len());
+        let mut written = Vec::with_capacity(items.len());
+        for item in items {
+            match self.write(&item, block, &mut syncing) {
+                Ok((temporary, checksum, size_bytes)) => written.push(Written {
+                    was_there: temporary.is_none() && checksum.is_none(),
+                    item,
+                    temporary,
+                    checksum,
+                    size_bytes,
+                }),
+                Err(reason) => self.has_failed(&item, reason)?,
+            }
+        }
+        if let Syncing::Together(file_systems, _) = &syncing
+            && !self.is_stopped()
+            && let Err(reason) = sync(file_systems)
+        {
+            return self.all_failed(&written, &reason);
+        }
+        if self.is_stopped() {
+            return Ok(()); // whoever stops us takes the temporary files away
+        }
+        let keeps = self.options.verify != Verify::Off;
+        self.journal.done(&steps(&written, State::Copied, keeps))?;
+        if self.options.verify == Verify::End {
+            written = self.verify(written, block)?;
+            self.journal
+                .done(&steps(&written, State::Verified, false))?;
+        }
+        self.place_leaves(filled, &written)?;
+        self.place(written, &arrived(filled), &syncing)
+    }
+
+    fn place(
+        &self,
+        written: Vec<Written>,
+        arrived: &BTreeSet<i64>,
+        syncing: &Syncing,
+    ) -> Result<(), Error> {
+        let mut placed = Vec::with_capacity(written.len());
+        for one in written {
+            let has_arrived = one.item.filled.is_some() && arrived.contains(&one.item.directory);
+            let renamed = match one.temporary.as_ref().filter(|_| !has_arrived) {
+                Some(temporary) => self.put_in_place(temporary, &one.item.target),
+                None => Ok(()),
+            };
+            match renamed {
+                Ok(()) => placed.push(one),
+                Err(reason) => self.has_failed(&one.item, reason)?,
+            }
+        }
+        // Names that were there before the first sync need no second one.
+        let is_renamed = placed.iter().any(|one| one.temporary.is_some());
+        let targets = placed.iter().map(|one| one.item.target.as_path());
+        let syncing = match syncing {
+            Syncing::Together(..) if !is_renamed => &Syncing::Not,
+            syncing => syncing,
+        };
+        if let Err(reason) = syncing.finish(targets) {
+            return self.all_failed(&placed, &reason);
+        }
+        self.journal.done(&steps(&placed, State::Placed, false))?;
+        for one in &placed {
+            self.has_arrived(one.size_bytes, one.was_there);
+        }
+        Ok(())
+    }
+
+    fn all_failed(&self, written: &[Written], reason: &Reason) -> Result<(), Error> {
+        for one in written {
+            if let Some(temporary) = &one.temporary {
+                self.take_away(temporary);
+            }
+            self.has_failed(&one.item, reason.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Reads again what was written, and keeps what is as it was written.
+    pub(crate) fn verify(
+        &self,
+        written: Vec<Written>,
+        block: &mut [u8],
+    ) -> Result<Vec<Written>, Error> {
+        let mut good = Vec::with_capacity(written.len());
+        for one in written {
+            let path = one.temporary.as_deref().unwrap_or(&one.item.target);
+            let verified = match one.checksum {
+                Some(checksum) if one.item.kind != LINK => {
+                    self.holds(&one.item, path, one.size_bytes, checksum, block)
+                }
+                _ => Ok(true),
+            };
+            match verified.and_then(|is_same| is_same.then_some(()).ok_or_else(differs)) {
+                Ok(()) => good.push(one),
+                Err(reason) if reason.is_stop => {}
+                Err(reason) => {
+                    self.take_away(path);
+                    self.has_failed(&one.item, reason)?;
+                }
+            }
+        }
+        Ok(good)
+    }
+
+    /// Does what a killed staging has left hold what it was copied from, as far as the journal knows?
+    fn is_as_copied(
+        &self,
+        item: &Item,
+        part: &Path,
+        size_bytes: u64,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        match item.checksum {
+            Some(checksum) if self.options.verify != Verify::Off => {
+                self.holds(item, part, size_bytes, checksum, block)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Is that the checksum of what is read from the disk, as far as the kernel lets us?
+    pub(crate) fn holds(
+        &self,
+        item: &Item,
+        path: &Path,
+        size_bytes: u64,
+        checksum: u64,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        let target = files::open_source(path, false)?;
+        files::forget(&target, path)?;
+        let source = files::open_source(&item.source, item.is_named)?;
+        let is_sparse = is_sparse(&files::status_of(&source, &item.source)?);
+        let (source, target) = (&source, &target);
+        let ends = Ends {
+            source,
+            target,
+            item,
+            is_sparse,
+        };
+        Ok(self.checksum_of(&ends, 0..size_bytes, block)? == Some(checksum))
+    }
+
+    /// Writes one file or link. Returns its temporary name if it has one, its checksum if it was copied
+    /// now, and its size.
+    pub(crate) fn write(
+        &self,
+        item: &Item,
+        block: &mut [u8],
+        syncing: &mut Syncing,
+    ) -> Result<(Option<PathBuf>, Option<u64>, u64), Reason> {
+        self.check_stopped()?;
+        if item.kind == LINK {
+            let placed = self.write_link(item, syncing)?;
+            let checksum = placed.as_ref().map(|_| 0);
+            return Ok((placed, checksum, 0));
+        }
+        if let Some(size_bytes) = self.is_there_unopened(item, syncing)? {
+            self.drop_part(item);
+            return Ok((None, None, size_bytes));
+        }
+        let source = files::open_source(&item.source, item.is_named)?;
+        let status = files::status_of(&source, &item.source)?;
+        self.check_source(item, &source, &status)?;
+        let is_fresh = self.is_fresh(item);
+        if !is_fresh && self.is_there(item, &source, &status, block)? {
+            syncing.there(item)?;
+            self.drop_part(item);
+            (self.on)(Did::Passed(status.size_bytes));
+            return Ok((None, None, status.size_bytes));
+        }
+        let temporary = part_of(item, &self.options.tag);
+        // What was copied to be read again, and was not yet, has no checksum here: it is copied again.
+        let far_enough = match self.options.verify {
+            Verify::End => State::Verified,
+            Verify::Copy | Verify::Off => State::Copied,
+        };
+        if item.state >= far_enough
+            && is_whole(&temporary, &status)
+            && self.is_as_copied(item, &temporary, status.size_bytes, block)?
+        {
+            syncing.there(&Item {
+                target: temporary.clone(),
+                ..item.clone()
+            })?;
+            (self.on)(Did::Passed(status.size_bytes));
+            return Ok((Some(temporary), None, status.size_bytes));
+        }
+        let in_place = is_fresh && self.options.placing == Placing::Direct;
+        let mode = first_mode(&status, is_fresh);
+        let made = in_place
+            .then(|| files::make_file(&item.target, mode).ok())
+            .flatten();
+        let is_direct = made.is_some();
+        let target = match made {
+            Some(target) => target,
+            None if item.filled.is_some() => files::make_file(&temporary, mode)?,
+            None => self.make_part(&temporary, mode)?,
+        };
+        let path = if is_direct { &item.target } else { &temporary };
+        let written =
+            self.fill(item, &source, &target, status, block)
+                .and_then(|(checksum, status)| {
+                    syncing.written(item, target)?;
+                    Ok((checksum, status.size_bytes))
+                });
+        if written.is_err() {
+            self.take_away(path);
+        }
+        let (checksum, size_bytes) = written?;
+        Ok((
+            (!is_direct).then_some(temporary),
+            Some(checksum),
+            size_bytes,
+        ))
+    }
+
+    /// Content and attributes, again as long as the source changes.
+    fn fill(
+        &self,
+        item: &Item,
+        source: &File,
+        target: &File,
+        mut status: Status,
+        block: &mut [u8],
+    ) -> Result<(u64, Status), Reason> {
+        let mut tries = 0;
+        loop {
+            let is_sparse = is_sparse(&status);
+            let ends = Ends {
+                source,
+                target,
+                item,
+                is_sparse,
+            };
+            if is_sparse {
+                files::named(
+                    target.set_len(status.size_bytes),
+                    "set the size of",
+                    &item.target,
+                )?;
+            }
+            let copied = self.copy_range(&ends, 0..status.size_bytes, block);
+            let now = files::status_of(source, &item.source)?;
+            match copied {
+                Ok(checksum) if is_untouched(&now, &status) => {
+                    let paths = (item.source.as_path(), item.target.as_path());
+                    self.give_attributes(source, target, paths, &status)?;
+                    return Ok((checksum, status));
+                }
+                Err(reason) if !reason.is_change => return Err(reason),
+                _ if tries == RETRIES => {
+                    return Err(Reason::changed(
+                        "it was changed while it was copied, each time",
+                    ));
+                }
+                _ => {}
+            }
+            self.check_version(item, &now)?;
+            tries += 1;
+            status = now;
+            files::named(target.set_len(0), "set the size of", &item.target)?;
+        }
+    }
+
+    /// Returns its temporary name; none if it is there already.
+    fn write_link(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<PathBuf>, Reason> {
+        let leads_to = files::read_link(&item.source)?;
+        let standing = standing(&item.target)?.filter(|standing| standing.kind == Kind::Link);
+        if standing.is_some() && files::read_link(&item.target)? == leads_to {
+            syncing.there(item)?;
+            self.drop_part(item);
+            return Ok(None);
+        }
+        let temporary = part_of(item, &self.options.tag);
+        let status = files::status_of_name(&item.source)?; // before there is anything that would stay
+        match files::make_link(&leads_to, &temporary) {
+            Err(error) if error.is_not_found() && item.filled.is_none() => {
+                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+                files::make_link(&leads_to, &temporary)?;
+            }
+            Err(error) if error.already_exists() => {
+                files::remove_file(&temporary)?;
+                files::make_link(&leads_to, &temporary)?;
+            }
+            made => made?,
+        }
+        if let Some((owner, group)) = self.owner.given(&status)
+            && files::set_owner_of_name(&temporary, owner, group).is_err()
+            && !self
+                .owner
+                .is_kept(&status, &files::status_of_name(&temporary)?)
+        {
+            self.note("the owner could not be kept", &item.source);
+        }
+        let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
+        let dressed = dressed.and_then(|()| match syncing {
+            // A link cannot be synced itself; its directory is, once it is renamed.
+            Syncing::Together(..) => {
+                let parent = temporary.parent().unwrap_or(Path::new("/"));
+                syncing.written(item, files::open_to_read(parent)?)
+            }
+            Syncing::Not | Syncing::Each => Ok(()),
+        });
+        if dressed.is_err() {
+            self.take_away(&temporary);
+        }
+        dressed.map(|()| Some(temporary))
+    }
+}
+
+/// Mode of a file while it is written. Where nobody but us can look into its directory it may have its own from the
+/// begin, which saves setting it; but we must be able to give it extended attributes.
+fn first_mode(status: &Status, is_fresh: bool) -> u32 {
+    const WRITE_OF_OWNER: u32 = 0o200;
+    if is_fresh && status.mode & WRITE_OF_OWNER != 0 {
+        return status.mode & 0o777;
+    }
+    OURS_ALONE
+}
+
+/// Its times are set last, so what has those of the source is whole.
+fn is_whole(temporary: &Path, status: &Status) -> bool {
+    files::status_of_name(temporary).is_ok_and(|part| is_same(&part, status))
+}
+
+/// With the checksums, or without: they are off, or the journal has them.
+pub(crate) fn steps(written: &[Written], state: State, keeps: bool) -> Vec<Step> {
+    let step = |one: &Written| Step {
+        id: one.item.id,
+        state,
+        checksum: one.checksum.filter(|_| keeps),
+    };
+    written.iter().map(step).collect()
+}

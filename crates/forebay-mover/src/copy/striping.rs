@@ -1,0 +1,64 @@
+//! Makes a large file on Lustre with stripes that suit its size, before the first byte is written.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
+
+use forebay_host::{files, lustre};
+
+use crate::copy::blocks::BLOCK_BYTES;
+use crate::copy::context::Run;
+use crate::copy::striping_cache::{Says, stripes};
+use crate::copy::target::OURS_ALONE;
+
+use crate::model::item::Item;
+use crate::model::reason::Reason;
+
+const FAILED: &str = "its stripes could not be set, so it has those of its directory";
+
+impl Run<'_> {
+    /// A new file under a temporary name, on Lustre with as many stripes as its size wants, unless somebody
+    /// has said how its directory is striped. Without stripes it arrives all the same.
+    pub(crate) fn make_striped_part(
+        &self,
+        item: &Item,
+        temporary: &Path,
+        size_bytes: u64,
+    ) -> Result<File, Reason> {
+        let directory = temporary.parent().unwrap_or(Path::new("/"));
+        let Some(stripes) = stripes(size_bytes) else {
+            return self.make_part(temporary, OURS_ALONE);
+        };
+        let go_on = || !self.is_stopped();
+        let says = self.striping.of(directory, &go_on);
+        self.check_stopped()?; // then what it says may be that nobody was waited for
+        match says {
+            Says::We => {}
+            Says::Others => return self.make_part(temporary, OURS_ALONE),
+            Says::Unknown(why) => {
+                self.note(&format!("{FAILED}: {why}"), &item.source);
+                return self.make_part(temporary, OURS_ALONE);
+            }
+        }
+        match files::remove_file(temporary) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
+        }
+        let (stripes, bytes) = (stripes.to_string(), BLOCK_BYTES.to_string());
+        let words = ["setstripe", "-c", &stripes, "-S", &bytes].map(OsStr::new);
+        let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
+        // It makes the file, open to us alone; its mode may come from its directory all the same (acl(5)).
+        let made = files::open_to_go_on(temporary).and_then(|file| {
+            files::set_mode_of(&file, temporary, OURS_ALONE)?;
+            Ok(file)
+        });
+        made.or_else(|_| {
+            let why = said.map_or_else(
+                |error| error.to_string(),
+                |_| "lfs setstripe refuses".to_owned(),
+            );
+            self.note(&format!("{FAILED}: {why}"), &item.source);
+            self.make_part(temporary, OURS_ALONE)
+        })
+    }
+}

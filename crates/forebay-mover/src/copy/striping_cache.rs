@@ -1,0 +1,134 @@
+//! What `lfs` said of directories. Asks once for each directory.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use forebay_host::lustre;
+
+/// From so many bytes on a file lies on so many targets, the largest first. Where they come from:
+/// `docs/staging.md`. Lustre takes all targets where there are fewer.
+const STRIPES: [(u64, u32); 4] = [(1 << 40, 72), (100 << 30, 24), (10 << 30, 8), (1 << 30, 4)];
+
+/// What `lfs` shows of a directory whose striping nobody has set: `lfs-getstripe(1)`, `--raw`.
+const UNSET: &str = "stripe_count: 0 stripe_size: 0 ";
+
+/// What it shows of more than plain stripes: components, pools of targets.
+const NOT_PLAIN: [&str; 2] = ["lcm_", "pool:"];
+
+/// Who says how files in a directory are striped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// Nobody has: we may.
+    We,
+    /// Its user or the administrator, or it is not on Lustre.
+    Others,
+    /// `lfs` could not be asked, and why.
+    Unknown(String),
+}
+
+/// What `lfs` said of directories that get large files.
+#[derive(Default)]
+pub(crate) struct Striping {
+    directories: Mutex<HashMap<PathBuf, Says>>,
+}
+
+impl Striping {
+    pub(crate) fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
+        let mut known = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let asked = known.get(directory).cloned();
+        asked.unwrap_or_else(|| {
+            let says = ask(directory, go_on);
+            known.insert(directory.to_owned(), says.clone());
+            says
+        })
+    }
+}
+
+/// Stripes of a file of this size; none: those of its directory.
+pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
+    let found = STRIPES.iter().find(|(from, _)| size_bytes >= *from);
+    found.map(|(_, stripes)| *stripes)
+}
+
+fn ask(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
+    let is_lustre = lustre::is_lustre(directory);
+    if !is_lustre && !lustre::is_emulated() {
+        return Says::Others;
+    }
+    let words = ["getstripe", "-d", "--raw"].map(OsStr::new);
+    match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), go_on) {
+        Ok(said) => understood(&said, is_lustre),
+        Err(error) => Says::Unknown(error.to_string()),
+    }
+}
+
+fn understood(said: &str, is_lustre: bool) -> Says {
+    let words: Vec<_> = said.split_whitespace().collect();
+    let said = words.join(" ");
+    if said.is_empty() && is_lustre {
+        return Says::Unknown("lfs getstripe does not answer".to_owned());
+    }
+    // Nothing at all: the emulation does not cover it.
+    if said.contains(UNSET) && !NOT_PLAIN.iter().any(|more| said.contains(more)) {
+        return Says::We;
+    }
+    Says::Others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_grow_with_the_file() {
+        const GIB: u64 = 1 << 30;
+        let sizes = [
+            GIB - 1,
+            GIB,
+            10 * GIB - 1,
+            10 * GIB,
+            100 * GIB,
+            1024 * GIB,
+            u64::MAX,
+        ];
+        let wanted = [
+            None,
+            Some(4),
+            Some(4),
+            Some(8),
+            Some(24),
+            Some(72),
+            Some(72),
+        ];
+        assert_eq!(sizes.map(stripes), wanted);
+    }
+
+    /// As lfs-getstripe(1) of Lustre 2.12 and 2.15 shows directories.
+    #[test]
+    fn what_somebody_has_set_is_left_to_him() {
+        let unset = "/d\nstripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1\n";
+        assert_eq!(understood(unset, true), Says::We);
+        let one = unset.replace("count:  0", "count:  1");
+        assert_eq!(understood(&one, true), Says::Others);
+        let all = unset.replace("count:  0", "count:  -1");
+        assert_eq!(understood(&all, true), Says::Others);
+        let size = unset.replace("size:   0", "size:   4194304");
+        assert_eq!(understood(&size, true), Says::Others);
+        let pool = unset.replace("-1\n", "-1 pool:          flash\n");
+        assert_eq!(understood(&pool, true), Says::Others);
+        let progressive = "/d\n  lcm_layout_gen:    0\n  lcm_mirror_count:  1\n  lcm_entry_count:   2\n\
+                           \x20   lcme_extent.e_end:   1073741824\n      stripe_count:  0       stripe_size:   0       pattern:       mdt\n";
+        assert_eq!(understood(progressive, true), Says::Others);
+        assert!(matches!(understood("", true), Says::Unknown(_)));
+        assert_eq!(
+            understood("", false),
+            Says::Others,
+            "the emulation does not cover it"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! The target of one file: whether it is up to date, its partial file, its final name.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
+
+use crate::copy::context::{Did, Run};
+use crate::copy::durability::Syncing;
+
+use crate::model::item::Item;
+use crate::model::partial_names::part_of;
+use crate::model::reason::Reason;
+use crate::model::state::State;
+use crate::model::version::{is_same, modified_ns};
+use crate::status::undelivered::leads_back;
+
+/// Mode of a file that nobody else may look into while it is written.
+pub(crate) const OURS_ALONE: u32 = 0o600;
+
+impl Run<'_> {
+    /// What stands at its place is replaced in one step; what we wrote is taken away if that fails.
+    pub(crate) fn put_in_place(&self, temporary: &Path, target: &Path) -> Result<(), Reason> {
+        let renamed = files::rename(temporary, target);
+        renamed.map_err(|error| {
+            self.take_away(temporary);
+            standing(target).err().unwrap_or_else(|| error.into())
+        })
+    }
+
+    /// Is it a file still, of the version that is wanted, and does it tell its size?
+    pub(crate) fn check_source(
+        &self,
+        item: &Item,
+        source: &File,
+        status: &Status,
+    ) -> Result<(), Reason> {
+        if status.kind != Kind::File {
+            return Err(Reason::new(
+                "it is not a file any more: something else has taken its name",
+                "stage again",
+            ));
+        }
+        // Files of /proc and /sys say that they are empty, and are not.
+        if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
+            return Err(Reason::new("it holds more than its size says", ""));
+        }
+        self.check_version(item, status)
+    }
+
+    /// Is it the version that is wanted still?
+    pub(crate) fn check_version(&self, item: &Item, status: &Status) -> Result<(), Reason> {
+        let found = (status.size_bytes, modified_ns(status));
+        if self.options.as_planned && found != (item.size_bytes, item.modified_ns) {
+            return Err(Reason::changed("it was changed since it was planned"));
+        }
+        Ok(())
+    }
+
+    /// Its size, if names alone tell that it is at its place already: a tree that is staged again is mostly
+    /// such files.
+    pub(crate) fn is_there_unopened(
+        &self,
+        item: &Item,
+        syncing: &mut Syncing,
+    ) -> Result<Option<u64>, Reason> {
+        if self.options.checksum || self.is_fresh(item) {
+            return Ok(None);
+        }
+        let Some(standing) = standing(&item.target)? else {
+            return Ok(None);
+        };
+        let status = if item.is_named {
+            files::status(&item.source)?
+        } else {
+            files::status_of_name(&item.source)?
+        };
+        if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&standing, &status) {
+            return Ok(None);
+        }
+        check_not_itself(item, &standing, &status)?;
+        self.mend(item, &status, &standing)?;
+        syncing.there(item)?;
+        (self.on)(Did::Passed(status.size_bytes));
+        Ok(Some(status.size_bytes))
+    }
+
+    /// Is it at its place already, as the source is? Then at most mode and owner are to be mended.
+    pub(crate) fn is_there(
+        &self,
+        item: &Item,
+        source: &File,
+        status: &Status,
+        block: &mut [u8],
+    ) -> Result<bool, Reason> {
+        let Some(standing) = standing(&item.target)? else {
+            return Ok(false);
+        };
+        if !is_same(&standing, status)
+            || (self.options.checksum && !self.holds_the_same(source, item, block)?)
+        {
+            return Ok(false);
+        }
+        check_not_itself(item, &standing, status)?;
+        if self.options.checksum {
+            self.mend_extended_attributes(source, item)?;
+        }
+        self.mend(item, status, &standing)?;
+        Ok(true)
+    }
+
+    /// A new file under a temporary name. One of that name is our own, from a staging that was killed.
+    pub(crate) fn make_part(&self, temporary: &Path, mode: u32) -> Result<File, Reason> {
+        match files::make_file(temporary, mode) {
+            Err(error) if error.is_not_found() => {
+                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+            }
+            Err(error) if error.already_exists() => files::remove_file(temporary)?,
+            made => return Ok(made?),
+        }
+        Ok(files::make_file(temporary, mode)?)
+    }
+
+    /// Something else has put the file in its place since we were killed: our own half of it is of no use.
+    pub(crate) fn drop_part(&self, item: &Item) {
+        if item.state == State::Planned {
+            return; // it was not begun
+        }
+        let part = part_of(item, &self.options.tag);
+        if files::status_of_name(&part).is_ok() {
+            self.take_away(&part);
+        }
+    }
+}
+
+fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(), Reason> {
+    if !leads_back(&item.source, &item.target, standing, status) {
+        return Ok(());
+    }
+    if item.source == item.target {
+        return Err(Reason::new(
+            "source and target are the same file",
+            "choose another target",
+        ));
+    }
+    Err(Reason::new(
+        &format!("{} leads back to it", item.target.display()),
+        "choose a target that no link leads out of",
+    ))
+}
+
+/// Checks what stands where a file or link is to go; none if nothing does.
+pub(crate) fn standing(target: &Path) -> Result<Option<Status>, Reason> {
+    match files::status_of_name(target) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Ok(status) if status.kind == Kind::Directory => Err(Reason {
+            errno: Some(libc::EISDIR),
+            ..Reason::new(
+                &format!("a directory stands at its place, {}", target.display()),
+                "move that directory away or choose another target",
+            )
+        }),
+        found => Ok(Some(found?)),
+    }
+}

@@ -1,0 +1,43 @@
+//! Tasks that wait for a thread.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::copy::large_copy::Copying;
+use crate::model::item::Item;
+
+/// Limits of a batch of small files, which are synced together.
+pub(crate) const BATCH_FILES_MIN: u64 = 32;
+
+pub(crate) const BATCH_FILES_MAX: u64 = 2048;
+
+pub(crate) const BATCH_BYTES_MAX: u64 = 8 << 20;
+
+pub(crate) enum Task {
+    /// Small files and links.
+    Batch(Vec<Item>),
+    /// A large file, and how often it was tried.
+    Begin(Item, u32),
+    /// A piece of an open file.
+    Piece(Arc<Copying>, u64),
+    /// A piece of one that is whole and is to be read again.
+    Check(Arc<Copying>, u64),
+}
+
+impl Task {
+    pub(crate) fn is_large(&self) -> bool {
+        !matches!(self, Self::Batch(_))
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) tasks: VecDeque<Task>,
+    /// Workers with a task in hand, which may still add tasks.
+    pub(crate) busy: usize,
+    /// Those of them that have a large file.
+    pub(crate) on_large: usize,
+    /// The last entry of the journal that was taken.
+    pub(crate) last: i64,
+    pub(crate) is_exhausted: bool,
+}

@@ -1,0 +1,101 @@
+//! Counts of files by state. Counted again only after changes.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::Error;
+use crate::journal::database::{Changes, Counted, Journal};
+use crate::model::counts::{Counts, Number};
+use crate::model::state::State;
+
+impl Journal {
+    /// Counts all files by their state. Takes time with the number of files, if anything has changed since they
+    /// were counted last.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        self.with(|connection| {
+            let changes = changes(connection)?; // first: what others change meanwhile is to be counted again
+            let counts = self.known_or_counted(connection, changes)?;
+            *self.counted() = Some((changes, counts));
+            Ok(counts)
+        })
+    }
+
+    /// All files that were copied are at their places, but those in these directories, of which that is not
+    /// known: so many.
+    pub(crate) fn place_copied(&self, but_in: &[i64]) -> Result<Number, Error> {
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                // The place is for the index.
+                let mut set = change.prepare_cached(
+                    "UPDATE entry SET state = 0 WHERE place = (SELECT place FROM directory WHERE id = ?1) \
+                     AND directory = ?1 AND state = 2",
+                )?;
+                for directory in but_in {
+                    set.execute([directory])?;
+                }
+            }
+            let mut counts = self.known_or_counted(&change, changes(&change)?)?;
+            let copied = std::mem::take(&mut counts.by_state[State::Copied as usize]);
+            if copied.files > 0 {
+                change.execute("UPDATE entry SET state = 4 WHERE state = 2", [])?;
+                let placed = &mut counts.by_state[State::Placed as usize];
+                placed.files += copied.files;
+                placed.bytes += copied.bytes;
+            }
+            // While nobody else can change anything.
+            let changes = changes(&change)?;
+            change.commit()?;
+            *self.counted() = Some((changes, counts));
+            Ok(copied)
+        })
+    }
+
+    /// After this nothing is known, until whoever asked says what is.
+    fn known_or_counted(&self, connection: &Connection, now: Changes) -> rusqlite::Result<Counts> {
+        match self.counted().take() {
+            Some((then, counts)) if then == now => Ok(counts),
+            _ => count(connection),
+        }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn changes(connection: &Connection) -> rusqlite::Result<Changes> {
+    let by_others = connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+    Ok((by_others, connection.total_changes()))
+}
+
+fn count(connection: &Connection) -> rusqlite::Result<Counts> {
+    let mut counts = Counts::default();
+    // Summed up here: SQLite would sort them first.
+    let mut statement = connection.prepare_cached(
+        "SELECT state, CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END FROM entry",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(counted) = counts.by_state.get_mut(row.get::<_, usize>(0)?) {
+            counted.files += 1;
+            counted.bytes = counted.bytes.saturating_add(row.get(1)?);
+        }
+    }
+    counts.other_failures = connection.query_row(
+        "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = 5) \
+         + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)",
+        [],
+        |row| row.get(0),
+    )?;
+    counts.open_directories = connection.query_row(
+        "SELECT count(*) FROM directory WHERE state = 1 OR (state = 0 AND is_of_tree)",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(counts)
+}

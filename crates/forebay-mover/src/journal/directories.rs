@@ -1,0 +1,129 @@
+//! Rows of directories.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
+
+use crate::error::Error;
+use crate::journal::columns::{bytes, path_at};
+use crate::journal::database::Journal;
+use crate::model::item::Directory;
+use crate::model::state::State;
+
+impl Journal {
+    pub(crate) fn reopen_filled(&self) -> Result<bool, Error> {
+        self.with(|connection| {
+            let set = "UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
+                       AND id IN (SELECT directory FROM entry WHERE state < 4)";
+            connection.execute(set, []).map(|_| true)
+        })
+    }
+
+    /// Those that hold these, and that we have made, are to be finished once more: returns the ones that were.
+    pub(crate) fn reopen_parents(
+        &self,
+        directories: &[Directory],
+    ) -> Result<Vec<(i64, PathBuf)>, Error> {
+        let parents = |one: &Directory| {
+            let parent = |path: &Path| path.parent().map(|path| bytes(path).to_vec());
+            Some((parent(&one.source)?, parent(&one.target)?))
+        };
+        let parents: BTreeSet<_> = directories.iter().filter_map(parents).collect();
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut reopened = Vec::new();
+            for (source, target) in parents {
+                let mut set = change.prepare_cached(
+                    "UPDATE directory SET state = 1 WHERE source = ? AND target = ? AND is_made AND state = 4 \
+                     RETURNING id, target",
+                )?;
+                let row = |row: &Row| Ok((row.get(0)?, path_at(row, 1)?));
+                reopened.extend(set.query_row(params![source, target], row).optional()?);
+            }
+            change.commit()?;
+            Ok(reopened)
+        })
+    }
+
+    /// None: it is not to be staged any more.
+    pub(crate) fn target_of_directory(&self, id: i64) -> Result<Option<PathBuf>, Error> {
+        self.with(|connection| {
+            let mut select =
+                connection.prepare_cached("SELECT target FROM directory WHERE id = ?")?;
+            select.query_row([id], |row| path_at(row, 0)).optional()
+        })
+    }
+
+    /// The next directories of trees that were not looked at, parents first.
+    pub(crate) fn directories_after(&self, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target, state = 1 FROM directory \
+                     WHERE id > ? AND state < 2 AND is_of_tree ORDER BY id LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
+    /// The next directories of trees that were there or finished.
+    pub(crate) fn directories_placed_after(
+        &self,
+        id: i64,
+        limit: usize,
+    ) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target, 0 FROM directory \
+                     WHERE id > ? AND state = 4 AND is_of_tree ORDER BY id LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
+    /// Are there directories of trees that were not even looked at?
+    pub(crate) fn has_unmade_directories(&self) -> Result<bool, Error> {
+        self.with(|connection| {
+            let query = "SELECT EXISTS (SELECT 1 FROM directory WHERE state = 0 AND is_of_tree)";
+            connection.query_row(query, [], |row| row.get(0))
+        })
+    }
+
+    /// The directories before this one that we have made and not finished, children first.
+    pub(crate) fn directories_made_before(
+        &self,
+        id: i64,
+        limit: usize,
+    ) -> Result<Vec<Directory>, Error> {
+        let query = "SELECT id, source, target, state = 1 FROM directory WHERE id < ? AND state = 1 ORDER BY id DESC LIMIT ?";
+        self.directories(query, id, limit)
+    }
+
+    pub(crate) fn directories(
+        &self,
+        query: &str,
+        id: i64,
+        limit: usize,
+    ) -> Result<Vec<Directory>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map(params![id, limit], |row| {
+                Ok(Directory {
+                    id: row.get(0)?,
+                    source: path_at(row, 1)?,
+                    target: path_at(row, 2)?,
+                    is_begun: row.get(3)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// What is planned was made by nobody yet, what is being copied is ours.
+    pub(crate) fn directories_are(&self, ids: &[i64], state: State) -> Result<(), Error> {
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                let mut set = change.prepare_cached(
+                    "UPDATE directory SET state = ?2, is_made = CASE WHEN ?2 < 2 THEN ?2 ELSE is_made END WHERE id = ?1",
+                )?;
+                for id in ids {
+                    set.execute(params![id, state as i64])?;
+                }
+            }
+            change.commit()
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Rows of files and links.
+
+use std::path::PathBuf;
+
+use rusqlite::{Row, TransactionBehavior, params};
+
+use crate::error::Error;
+use crate::journal::columns::{number, path_at};
+use crate::journal::database::Journal;
+use crate::model::item::{HardLink, Item, Step};
+use crate::model::state::State;
+
+const ITEM: &str = "e.id, e.directory, e.kind, d.source, coalesce(e.source_name, e.name), d.target, e.name, \
+                    e.size_bytes, e.state, d.is_of_tree, e.modified_ns, e.checksum";
+
+pub(crate) fn item(row: &Row) -> rusqlite::Result<Item> {
+    let state: i64 = row.get(8)?;
+    Ok(Item {
+        id: row.get(0)?,
+        directory: row.get(1)?,
+        kind: row.get(2)?,
+        source: path_at(row, 3)?.join(path_at(row, 4)?),
+        target: path_at(row, 5)?.join(path_at(row, 6)?),
+        size_bytes: row.get::<_, i64>(7)?.cast_unsigned(),
+        state: State::ALL
+            .into_iter()
+            .find(|known| *known as i64 == state)
+            .unwrap_or(State::Planned),
+        is_named: !row.get::<_, bool>(9)?,
+        modified_ns: row.get(10)?,
+        checksum: row.get::<_, Option<i64>>(11)?.map(i64::cast_unsigned),
+        filled: None,
+    })
+}
+
+impl Journal {
+    /// The next files and links behind this number that are to be moved.
+    pub(crate) fn items_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM} FROM entry e JOIN directory d ON d.id = e.directory \
+                 WHERE e.id > ? AND e.state < 4 AND e.link_of IS NULL ORDER BY e.id LIMIT ?"
+            ))?;
+            statement.query_map(params![id, limit], item)?.collect()
+        })
+    }
+
+    /// The next files and links behind this number, whatever became of them.
+    pub(crate) fn all_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM} FROM entry e JOIN directory d ON d.id = e.directory WHERE e.id > ? \
+                 ORDER BY e.id LIMIT ?"
+            ))?;
+            statement.query_map(params![id, limit], item)?.collect()
+        })
+    }
+
+    /// The next ones that are further names of others.
+    pub(crate) fn hard_links_after(&self, id: i64, limit: usize) -> Result<Vec<HardLink>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM}, fd.target, f.name, f.state FROM entry e JOIN directory d ON d.id = e.directory \
+                 JOIN entry f ON f.id = e.link_of JOIN directory fd ON fd.id = f.directory \
+                 WHERE e.id > ? AND e.state < 4 ORDER BY e.id LIMIT ?"
+            ))?;
+            let rows = statement.query_map(params![id, limit], |row| {
+                Ok(HardLink {
+                    item: item(row)?,
+                    first: path_at(row, 12)?.join(path_at(row, 13)?),
+                    first_has_arrived: row.get::<_, i64>(14)? == State::Placed as i64,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Files that may have a temporary name: number and target.
+    pub(crate) fn targets_in_hand(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
+                 WHERE e.state BETWEEN 1 AND 3",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?)))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Files of one directory that may have a temporary name: number and name.
+    pub(crate) fn names_in_hand(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, name FROM entry WHERE place = (SELECT place FROM directory WHERE id = ?1) \
+                 AND directory = ?1 AND state BETWEEN 1 AND 3",
+            )?;
+            let rows = statement.query_map([directory], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
+            rows.collect()
+        })
+    }
+
+    /// Nothing is in hand any more: what was begun is as if it were not.
+    pub(crate) fn put_down(&self) -> Result<(), Error> {
+        self.with(|connection| {
+            connection.execute_batch(
+                "BEGIN IMMEDIATE; UPDATE entry SET state = 0 WHERE state BETWEEN 1 AND 3; DELETE FROM piece; COMMIT;",
+            )
+        })
+    }
+
+    /// All steps at once.
+    pub(crate) fn done(&self, steps: &[Step]) -> Result<(), Error> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            {
+                let mut set = change.prepare_cached(
+                    "UPDATE entry SET state = ?3, checksum = coalesce(?4, checksum) WHERE id BETWEEN ?1 AND ?2",
+                )?;
+                for alike in steps.chunk_by(Step::is_followed_alike) {
+                    let (first, last) = (&alike[0], &alike[alike.len() - 1]);
+                    let checksum = first.checksum.map(number);
+                    set.execute(params![first.id, last.id, first.state as i64, checksum])?;
+                }
+            }
+            change.commit()
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Failures and notes in the journal.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Row, params};
+
+use crate::error::Error;
+use crate::journal::columns::path_at;
+use crate::journal::database::Journal;
+use crate::model::failure::Failure;
+use crate::model::reason::Reason;
+
+type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
+
+/// Queries for all kinds of failures: reason, remedy, errno, then what the path is made of.
+const FAILURES: [(&str, PathOf); 4] = [
+    (
+        "SELECT e.reason, e.remedy, e.errno, d.source, coalesce(e.source_name, e.name) FROM entry e \
+         JOIN directory d ON d.id = e.directory WHERE e.state = 5 LIMIT ?",
+        |row| Ok(path_at(row, 3)?.join(path_at(row, 4)?)),
+    ),
+    (
+        "SELECT reason, remedy, errno, target FROM directory WHERE state = 5 LIMIT ?",
+        single_path,
+    ),
+    (
+        "SELECT reason, remedy, errno, source FROM refusal LIMIT ?",
+        single_path,
+    ),
+    (
+        "SELECT reason, NULL, errno, source FROM transfer WHERE reason IS NOT NULL LIMIT ?",
+        single_path,
+    ),
+];
+
+fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
+    path_at(row, 3)
+}
+
+impl Journal {
+    /// What did not arrive and why, at most so many, by path.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn failures(&self, limit: usize) -> Result<Vec<Failure>, Error> {
+        self.with(|connection| {
+            let mut found = Vec::new();
+            for (query, path) in FAILURES {
+                let mut statement = connection.prepare_cached(query)?;
+                let mut rows = statement.query(params![limit])?;
+                while let Some(row) = rows.next()? {
+                    found.push(Failure {
+                        path: path(row)?,
+                        reason: row.get::<_, Option<_>>(0)?.unwrap_or_default(),
+                        remedy: row.get(1)?,
+                        errno: row.get(2)?,
+                    });
+                }
+            }
+            found.sort_by(|a, b| a.path.cmp(&b.path));
+            found.truncate(limit);
+            Ok(found)
+        })
+    }
+
+    /// What arrived, but not with all its attributes: what is missing, how often, and on what first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn notes(&self) -> Result<Vec<(String, u64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT text, count, example FROM note")?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, path_at(row, 2)?)))?;
+            rows.collect()
+        })
+    }
+
+    pub(crate) fn has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.fail_in("entry", id, reason)
+    }
+
+    pub(crate) fn directory_has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.fail_in("directory", id, reason)
+    }
+
+    fn fail_in(&self, table: &str, id: i64, reason: &Reason) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut set = connection.prepare_cached(&format!(
+                "UPDATE {table} SET state = 5, reason = ?2, remedy = ?3, errno = ?4 WHERE id = ?1"
+            ))?;
+            set.execute(params![id, reason.text, reason.remedy, reason.errno])
+                .map(drop)
+        })
+    }
+
+    pub(crate) fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
+        use std::os::unix::ffi::OsStrExt;
+        self.with(|connection| {
+            let set = "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
+            let example = example.as_os_str().as_bytes();
+            connection.execute(set, params![text, count, example]).map(drop)
+        })
+    }
+}

@@ -1,0 +1,15 @@
+//! Names of the files of a journal.
+
+use std::path::{Path, PathBuf};
+
+/// Ending of the lock file.
+pub(crate) const LOCK_END: &str = ".lock";
+
+/// As SQLite calls it.
+pub(crate) const IN_MEMORY: &str = ":memory:";
+
+pub(crate) fn named_beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}

@@ -1,0 +1,76 @@
+//! Which new directories of few small files are filled under another name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use crate::error::Error;
+use crate::journal::columns::{bytes, path_at};
+use crate::journal::database::Journal;
+use crate::model::leaf_size::Leaf;
+
+impl Journal {
+    /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
+    /// place or one below it, and none is the one that was named itself, beside which nothing is to appear.
+    pub(crate) fn leaves(&self, most: &Leaf) -> Result<BTreeMap<i64, u64>, Error> {
+        let named: BTreeSet<PathBuf> = self
+            .transfers("")?
+            .iter()
+            .map(|transfer| transfer.target.components().collect())
+            .collect();
+        self.with(|connection| {
+            let mut fitting = in_directories(connection)?;
+            fitting.retain(|_, leaf| leaf.fits(most));
+            let mut leaves = BTreeMap::new();
+            let mut select = connection.prepare(
+                "SELECT d.id, p.path, d.target FROM directory d JOIN place p ON p.id = d.place WHERE d.is_of_tree AND d.state < 2 \
+                 AND d.place NOT IN (SELECT place FROM directory GROUP BY place HAVING count(*) > 1)",
+            )?;
+            let mut look = connection
+                .prepare("SELECT NOT EXISTS (SELECT 1 FROM place WHERE path > ? AND path < ?)")?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                let Some(leaf) = fitting.get(&row.get(0)?) else {
+                    continue;
+                };
+                if named.contains(&path_at(row, 2)?) {
+                    continue;
+                }
+                let place = path_at(row, 1)?;
+                // What is below it begins with its path and a slash; '0' comes right after that.
+                let [from, to] = [b"/", b"0"].map(|end| [bytes(&place), end].concat());
+                if look.query_row([from, to], |row| row.get(0))? {
+                    leaves.insert(row.get(0)?, leaf.files);
+                }
+            }
+            Ok(leaves)
+        })
+    }
+}
+
+/// Directories in which a killed staging may have left something, whatever its journal knows of it; and those in which
+/// one that is stopped has left it, which is asked while somebody waits.
+pub(crate) const UNFINISHED: &str = "state <> 4";
+
+pub(crate) const IN_HAND: &str =
+    "state IN (1, 5) AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))";
+
+/// What is to be moved, by the numbers of the directories that it is in.
+fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Leaf>> {
+    let mut found: BTreeMap<i64, Leaf> = BTreeMap::new();
+    let mut last = None;
+    let mut select = connection.prepare(
+        "SELECT directory, size_bytes FROM entry WHERE state < 4 AND link_of IS NULL ORDER BY id",
+    )?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let (directory, size_bytes) = (row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned());
+        let leaf = found.entry(directory).or_default();
+        leaf.files += 1;
+        leaf.bytes = leaf.bytes.saturating_add(size_bytes);
+        leaf.largest_bytes = leaf.largest_bytes.max(size_bytes);
+        leaf.times += u64::from(last.replace(directory) != Some(directory));
+    }
+    Ok(found)
+}

@@ -1,0 +1,109 @@
+//! The lock of a journal: the process that runs it locks a file and writes its identity into it.
+//! The identity counts where the file system has no locks.
+
+use std::fs::File;
+use std::io::Write;
+
+use std::path::Path;
+
+use forebay_host::process::Identity;
+use forebay_host::{files, machine};
+
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
+
+/// The right to carry out a journal, until it is dropped.
+#[derive(Debug)]
+pub struct Running(Option<File>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            file.set_len(0).ok(); // a name that stays counts no longer than its process lives
+        }
+    }
+}
+
+impl Journal {
+    /// The right to carry it out.
+    ///
+    /// # Errors
+    /// [`Error::InHand`] if another process of this machine has it.
+    pub fn take_in_hand(&self) -> Result<Running, Error> {
+        if self.path() == Path::new(IN_MEMORY) {
+            return Ok(Running(None)); // nobody else has it
+        }
+        let path = named_beside(self.path(), LOCK_END);
+        let locked = files::lock_made(&path)?;
+        let taken = locked.filter(|_| !is_anothers(&path));
+        let file = taken.ok_or_else(|| Error::InHand(self.path().to_owned()))?;
+        signed(file, &path)
+    }
+
+    /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
+    /// taken it.
+    ///
+    /// # Errors
+    /// If nothing can be made there.
+    pub fn reserve(path: &Path) -> Result<Option<Running>, Error> {
+        let lock = named_beside(path, LOCK_END);
+        match files::make_file(&lock, 0o600) {
+            Err(error) if error.already_exists() => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok(_) => files::lock(&lock)?
+                .map(|file| signed(file, &lock))
+                .transpose(),
+        }
+    }
+
+    /// Does a process carry it out?
+    ///
+    /// # Errors
+    /// If its lock cannot be looked at.
+    pub fn is_running(&self) -> Result<bool, Error> {
+        let path = named_beside(self.path(), LOCK_END);
+        match files::lock(&path) {
+            Err(error) if error.is_not_found() => Ok(false),
+            locked => Ok(locked?.is_none() || is_anothers(&path)),
+        }
+    }
+}
+
+/// Numbers of processes count in their namespace, and until the machine is started anew.
+pub(crate) fn our_space() -> Result<String, Error> {
+    Ok(format!(
+        "{} {}",
+        machine::boot_id()?,
+        machine::pid_namespace()?
+    ))
+}
+
+fn signed(mut file: File, path: &Path) -> Result<Running, Error> {
+    let Identity { pid, started_ticks } = Identity::ours()?;
+    let name = format!("{pid} {started_ticks} {}\n", our_space()?);
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.write_all(name.as_bytes()));
+    files::named(written, "write", path)?;
+    Ok(Running(Some(file)))
+}
+
+/// Does another living process have its name in this file? Of one in another container, or on another machine,
+/// we cannot tell.
+fn is_anothers(path: &Path) -> bool {
+    let Ok(text) = files::read_to_string(path) else {
+        return false;
+    };
+    let mut words = text.trim_end().splitn(3, ' ');
+    let (pid, started, space) = (words.next(), words.next(), words.next());
+    let number = pid.and_then(|word| word.parse().ok());
+    let started = started.and_then(|word| word.parse().ok());
+    let (Some(pid), Some(started_ticks)) = (number, started) else {
+        return false; // nobody's, or half written by one that was killed
+    };
+    let other = Identity { pid, started_ticks };
+    space == our_space().ok().as_deref()
+        && other.is_alive()
+        && Identity::ours().is_ok_and(|ours| ours != other)
+}

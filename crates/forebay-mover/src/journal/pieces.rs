@@ -1,0 +1,78 @@
+//! Rows of pieces of large files.
+
+use forebay_host::files::Status;
+use rusqlite::types::Value;
+use rusqlite::{TransactionBehavior, params};
+
+use crate::error::Error;
+use crate::journal::columns::number;
+use crate::journal::database::Journal;
+use crate::model::version::modified_ns;
+
+impl Journal {
+    /// Forgets what another start of the machine left half done, since it may not have reached its disk, and
+    /// pieces of another size: `cut` names both.
+    pub(crate) fn keep_pieces_of(&self, cut: &str) -> Result<(), Error> {
+        let before = self.meta::<String>("pieces")?;
+        if before.as_deref() == Some(cut) {
+            return Ok(());
+        }
+        self.with(|connection| {
+            // What was found at its place while it was planned is no work of a staging before.
+            if before.is_some() {
+                let half_done = "UPDATE entry SET state = 1 WHERE state IN (2, 3)";
+                connection.execute(half_done, [])?;
+            }
+            connection.execute("DELETE FROM piece", [])
+        })?;
+        self.set_meta("pieces", cut)
+    }
+
+    /// Pieces of this file that are copied, if the source is still the one they were copied from: number
+    /// and checksum. Otherwise none, and from now on those of this source count.
+    pub(crate) fn pieces(&self, id: i64, status: &Status) -> Result<Vec<(u64, u64)>, Error> {
+        let source = [
+            Value::from(number(status.size_bytes)),
+            modified_ns(status).into(),
+            number(status.inode).into(),
+        ];
+        self.with(|connection| {
+            let [size, modified, inode] = &source;
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let same = "SELECT count(*) FROM entry WHERE id = ? AND state BETWEEN 1 AND 3 AND size_bytes = ? \
+                        AND modified_ns = ? AND inode = ?";
+            let same: i64 = change.query_row(same, params![id, size, modified, inode], |row| row.get(0))?;
+            if same == 0 {
+                change.execute("DELETE FROM piece WHERE entry = ?", [id])?;
+            }
+            let set = "UPDATE entry SET state = 1, size_bytes = ?2, modified_ns = ?3, inode = ?4 WHERE id = ?1";
+            change.execute(set, params![id, size, modified, inode])?;
+            let found = {
+                let mut statement = change.prepare_cached("SELECT number, checksum FROM piece WHERE entry = ?")?;
+                let rows = statement.query_map([id], |row| {
+                    let (number, checksum): (i64, i64) = (row.get(0)?, row.get(1)?);
+                    Ok((number.cast_unsigned(), checksum.cast_unsigned()))
+                })?;
+                rows.collect::<rusqlite::Result<_>>()?
+            };
+            change.commit()?;
+            Ok(found)
+        })
+    }
+
+    pub(crate) fn piece_is_copied(&self, id: i64, piece: u64, checksum: u64) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut set =
+                connection.prepare_cached("INSERT OR REPLACE INTO piece VALUES (?, ?, ?)")?;
+            set.execute(params![id, number(piece), number(checksum)])
+                .map(drop)
+        })
+    }
+
+    pub(crate) fn forget_pieces(&self, id: i64) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut delete = connection.prepare_cached("DELETE FROM piece WHERE entry = ?")?;
+            delete.execute([id]).map(drop)
+        })
+    }
+}

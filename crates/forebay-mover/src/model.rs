@@ -1,0 +1,14 @@
+//! The words of staging: values without SQLite and without threads.
+
+pub(crate) mod already_present;
+pub(crate) mod counts;
+pub(crate) mod failure;
+pub(crate) mod found;
+pub(crate) mod item;
+pub(crate) mod leaf_size;
+pub(crate) mod options;
+pub(crate) mod partial_names;
+pub(crate) mod reason;
+pub(crate) mod state;
+pub(crate) mod transfer;
+pub(crate) mod version;

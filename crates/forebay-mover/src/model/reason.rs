@@ -1,0 +1,108 @@
+//! Why a file failed, and what to do about it.
+
+use std::path::Path;
+
+use forebay_host::files;
+
+use crate::model::partial_names::is_part;
+
+/// Why something did not go, and what to do about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reason {
+    pub(crate) text: String,
+    pub(crate) remedy: Option<String>,
+    /// As in errno(3).
+    pub(crate) errno: Option<i32>,
+    /// It goes again without anybody mending anything.
+    pub(crate) is_stop: bool,
+    /// Trying again may help: the source was being written.
+    pub(crate) is_change: bool,
+}
+
+impl Reason {
+    pub(crate) fn new(text: &str, remedy: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            remedy: (!remedy.is_empty()).then(|| remedy.to_owned()),
+            errno: None,
+            is_stop: false,
+            is_change: false,
+        }
+    }
+
+    /// Somebody asked us to stop.
+    pub(crate) fn stopped() -> Self {
+        Self {
+            is_stop: true,
+            ..Self::new("staging was stopped", "")
+        }
+    }
+
+    /// The source became another one under our hands.
+    pub(crate) fn changed(text: &str) -> Self {
+        let remedy = "stage it again when its writer has closed it";
+        Self {
+            is_change: true,
+            errno: Some(libc::EAGAIN),
+            ..Self::new(text, remedy)
+        }
+    }
+}
+
+impl From<forebay_host::Error> for Reason {
+    fn from(error: forebay_host::Error) -> Self {
+        Self {
+            text: error.to_string(),
+            remedy: remedy(&error),
+            errno: error.source.raw_os_error(),
+            is_stop: false,
+            is_change: false,
+        }
+    }
+}
+
+/// Remedies of what had no room; the journal tells by them which files these are.
+pub(crate) const FULL: &str =
+    "make room there, then stage the rest again: what has arrived is kept";
+
+pub(crate) const OVER_QUOTA: &str = "remove what counts against the quota, or have it raised, then stage the rest \
+                                     again: what has arrived is kept";
+
+/// What to do about an error of the machine.
+pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
+    use std::io::ErrorKind;
+    Some(match error.source.kind() {
+        _ if files::is_over_quota(&error.source) => OVER_QUOTA.to_owned(),
+        _ if files::is_full(&error.source) => FULL.to_owned(),
+        _ if files::is_loop(&error.source) => {
+            "mend the symbolic links, which lead in a circle".to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            let path = error.path.display();
+            format!("get the right to {path} and to the directories above it, then stage it again")
+        }
+        ErrorKind::FileTooLarge => {
+            "choose a file system that takes files of this size, or raise the limit (ulimit -f)"
+                .to_owned()
+        }
+        ErrorKind::ReadOnlyFilesystem => "choose a target that can be written".to_owned(),
+        ErrorKind::InvalidFilename => "give it a shorter name".to_owned(),
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory => {
+            "something of another kind has that name: move it away or choose another target"
+                .to_owned()
+        }
+        ErrorKind::NotFound => format!("{} since it was looked at: stage again", gone(&error.path)),
+        _ => return None,
+    })
+}
+
+/// A temporary name says nothing to whoever reads it.
+fn gone(path: &Path) -> String {
+    let part = path.ancestors().find(|path| is_part(path));
+    match part.and_then(Path::parent) {
+        Some(target) => {
+            format!("{}, or what was in it, has vanished", target.display())
+        }
+        _ => format!("{} has vanished", path.display()),
+    }
+}

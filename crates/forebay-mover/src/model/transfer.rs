@@ -1,0 +1,25 @@
+//! What a user asks to be copied.
+
+use std::path::PathBuf;
+
+/// What the user says the source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// One file. A target that is a directory receives it under its own name.
+    File,
+    /// One file, under the target's name, also if a directory stands there: then it cannot arrive.
+    FileAs,
+    /// The contents of a directory, which become the contents of the target.
+    Directory,
+}
+
+/// One source to be moved to one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// File or directory.
+    pub what: What,
+    /// From where. A link named here is followed.
+    pub source: PathBuf,
+    /// To where. A trailing slash says that it is a directory.
+    pub target: PathBuf,
+}

@@ -1,0 +1,37 @@
+//! Owner and group of copies: root keeps both, a user the groups that are his.
+
+use forebay_host::files::Status;
+use forebay_host::machine;
+
+/// Whom we may give files to.
+pub(crate) struct Owner {
+    is_root: bool,
+    groups: Vec<u32>,
+}
+
+impl Owner {
+    pub(crate) fn of_ours() -> Self {
+        Self {
+            is_root: machine::is_root(),
+            groups: machine::groups(),
+        }
+    }
+
+    /// Has what stands there the owner and group that we would set?
+    pub(crate) fn is_kept(&self, status: &Status, standing: &Status) -> bool {
+        self.given(status).is_none_or(|(owner, group)| {
+            owner.is_none_or(|owner| owner == standing.owner)
+                && group.is_none_or(|group| group == standing.group)
+        })
+    }
+
+    /// Owner and group to be set; none if we may set neither.
+    pub(crate) fn given(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
+        if self.is_root {
+            return Some((Some(status.owner), Some(status.group)));
+        }
+        self.groups
+            .contains(&status.group)
+            .then_some((None, Some(status.group)))
+    }
+}

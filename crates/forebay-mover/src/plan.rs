@@ -1,0 +1,8 @@
+//! Scans sources, compares them with their targets, and writes the plan into the journal.
+
+pub(crate) mod compare;
+pub(crate) mod destinations;
+pub(crate) mod retry;
+pub(crate) mod rows;
+pub(crate) mod scan;
+pub(crate) mod writer;

@@ -1,0 +1,92 @@
+//! Compares what a scan found with the targets. Changes nothing.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use forebay_host::files::{Kind, Status};
+
+use crate::model::found::Found;
+use crate::model::version::{Stamp, is_same};
+use crate::ownership::Owner;
+use forebay_host::files::Directory;
+
+/// Compares each file of what was found with what stands at its target, and gives it on, as long as somebody takes
+/// it and it is not over.
+pub(crate) fn compare(
+    owner: &Owner,
+    is_over: &AtomicBool,
+    found: &Receiver<Vec<Found>>,
+    give: &SyncSender<Vec<Found>>,
+) {
+    let mut standing = None; // of the directory whose files come
+    let mut new: Option<PathBuf> = None; // what is below it is not at the target either; all of that comes next
+    for mut rows in found {
+        for row in &mut rows {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            match row {
+                Found::Directory {
+                    target,
+                    standing: stamp,
+                    ..
+                } => {
+                    let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
+                    standing = (!is_new).then(|| Standing::open(target)).flatten();
+                    if standing.is_none() && !is_new {
+                        new = Some(target.clone());
+                    }
+                    *stamp = standing.as_ref().map(|standing| standing.stamp);
+                }
+                Found::Entry {
+                    name,
+                    status,
+                    is_there,
+                    ..
+                } => {
+                    let there = standing.as_ref();
+                    *is_there = there.is_some_and(|there| there.holds(name, status, owner));
+                }
+                Found::Refusal(_) => {}
+            }
+        }
+        if give.send(rows).is_err() {
+            return; // whoever does not take it knows why
+        }
+    }
+}
+
+/// A directory that stands at its target.
+struct Standing {
+    opened: Directory,
+    /// From before it was looked into.
+    stamp: Stamp,
+}
+
+impl Standing {
+    /// None: it is not there, or cannot be looked into.
+    pub(crate) fn open(target: &Path) -> Option<Self> {
+        let opened = Directory::open(target).ok()?;
+        let stamp = Stamp::of(&opened.status_of_name(OsStr::new(".")).ok()?);
+        Some(Self { opened, stamp })
+    }
+
+    /// Does a file stand in it as it is at its source, so that nothing is to be done but to sync it? Where that is not
+    /// plain to see, whoever moves it looks closer.
+    pub(crate) fn holds(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
+        if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
+            return false;
+        }
+        let Ok(found) = self.opened.status_of_name(name) else {
+            return false;
+        };
+        let is_source = (found.device, found.inode) == (status.device, status.inode);
+        is_same(&found, status)
+            && owner.is_kept(status, &found)
+            && found.mode == status.mode
+            && found.device == self.stamp.device
+            && !is_source
+    }
+}

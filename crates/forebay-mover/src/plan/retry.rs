@@ -1,0 +1,46 @@
+//! Prepares a journal for another attempt.
+
+use crate::error::Error;
+use crate::journal::database::Journal;
+use crate::plan::writer::Planned;
+
+impl Journal {
+    /// Makes ready what failed to be tried again.
+    ///
+    /// # Errors
+    /// If the journal cannot be written, and [`Error::PlanInterrupted`] if told to stop while it looks again.
+    pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
+        self.with(|connection| {
+            connection.execute_batch(
+                "BEGIN IMMEDIATE; \
+                 UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
+                 UPDATE directory SET state = is_made, reason = NULL, remedy = NULL WHERE state = 5; \
+                 DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
+            )
+        })?;
+        self.look_again(on_planned)
+    }
+
+    /// Looks again through what could not be looked through; or through everything if that was
+    /// interrupted, or found what cannot be staged, which may be mended.
+    pub(crate) fn look_again(&self, on_planned: Planned) -> Result<(), Error> {
+        if !self.is_planned()? || self.has_refusals()? {
+            let transfers = self.transfers("")?;
+            self.begin_plan()?;
+            for transfer in &transfers {
+                self.add_or_note(transfer, on_planned)?;
+            }
+            return self.end_plan();
+        }
+        let failed = self.transfers("WHERE reason IS NOT NULL")?;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        // One that is looked through in part must not be taken for a whole one by whoever comes after us.
+        self.set_meta("planning", 1_i64)?;
+        for transfer in &failed {
+            self.add_or_note(transfer, on_planned)?;
+        }
+        self.end_plan()
+    }
+}

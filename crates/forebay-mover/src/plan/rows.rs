@@ -1,0 +1,181 @@
+//! The statements that insert and update rows of a plan.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use forebay_host::files::{Kind, Status};
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use crate::journal::columns::{bytes, number, path_at, path_of};
+use crate::journal::destinations::refuse;
+use crate::model::failure::Failure;
+use crate::model::found::Found;
+use crate::model::item::{FILE, LINK};
+use crate::model::state::State;
+use crate::model::version::modified_ns;
+
+/// Returns its number and that of its place.
+pub(crate) fn write_directory(
+    change: &Transaction,
+    generation: i64,
+    row: &Found,
+) -> rusqlite::Result<(i64, i64)> {
+    let Found::Directory {
+        source,
+        target,
+        place,
+        is_of_tree,
+        ..
+    } = row
+    else {
+        return Ok((0, 0));
+    };
+    let mut set = change.prepare_cached(
+        "INSERT INTO place (path) VALUES (?) ON CONFLICT DO UPDATE SET path = path RETURNING id",
+    )?;
+    let place: i64 = set.query_row([bytes(place)], |row| row.get(0))?;
+    // A directory that was made and not finished yet stays so, and one that could not be finished becomes so.
+    let mut set = change.prepare_cached(
+        "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, 0, ?) \
+         ON CONFLICT DO UPDATE SET generation = excluded.generation, \
+         is_of_tree = max(is_of_tree, excluded.is_of_tree), \
+         state = CASE WHEN state IN (4, 5) THEN is_made ELSE state END, reason = NULL, remedy = NULL RETURNING id",
+    )?;
+    let values = params![bytes(source), bytes(target), place, is_of_tree, generation];
+    Ok((set.query_row(values, |row| row.get(0))?, place))
+}
+
+const INSERT: &str = "INSERT INTO entry \
+    (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?10, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+
+/// What has arrived, or is on its way, and did not change since, stays as far as it is. What failed is
+/// tried again.
+const UPDATE: &str = "UPDATE entry SET \
+    state = CASE WHEN state < 5 AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
+      AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE ?10 END, \
+    directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
+    link_of = NULL, reason = NULL, remedy = NULL \
+    WHERE place = ?2 AND name = ?3 AND (generation < ?6 OR (directory = ?1 AND source_name IS ?4)) RETURNING id";
+
+pub(crate) fn write_entry(
+    change: &Transaction,
+    generation: i64,
+    (directory, place): (i64, i64),
+    row: &Found,
+) -> rusqlite::Result<()> {
+    let Found::Entry {
+        name,
+        source_name,
+        status,
+        is_there,
+        ..
+    } = row
+    else {
+        return Ok(());
+    };
+    if status.kind == Kind::Other {
+        let reason = "it is a fifo, socket or device, which cannot be staged";
+        let path = source_path(change, directory, source_name.as_ref().unwrap_or(name))?;
+        let failure = Failure {
+            errno: Some(libc::EINVAL),
+            ..Failure::new(path, reason.to_owned())
+        };
+        return refuse(change, &failure, false);
+    }
+    let kind = if status.kind == Kind::Link {
+        LINK
+    } else {
+        FILE
+    };
+    let source_name = source_name.as_ref().map(|name| name.as_bytes());
+    let state = if *is_there {
+        State::Copied
+    } else {
+        State::Planned
+    };
+    let values = params![
+        directory,
+        place,
+        name.as_bytes(),
+        source_name,
+        kind,
+        generation,
+        number(status.size_bytes),
+        modified_ns(status),
+        number(status.inode),
+        state as i64
+    ];
+    // Nearly all are new, and this is the quickest way.
+    if change.prepare_cached(INSERT)?.execute(values)? == 1 {
+        if kind == FILE && status.links > 1 {
+            write_link(change, change.last_insert_rowid(), status)?;
+        }
+        return Ok(());
+    }
+    let mut set = change.prepare_cached(UPDATE)?;
+    let id: Option<i64> = set.query_row(values, |row| row.get(0)).optional()?;
+    let Some(id) = id else {
+        return refuse_second(change, directory, place, row);
+    };
+    if kind == FILE && status.links > 1 {
+        write_link(change, id, status)?;
+    }
+    Ok(())
+}
+
+/// Two things on their way to one place: one of them would be lost.
+fn refuse_second(
+    change: &Transaction,
+    directory: i64,
+    place: i64,
+    row: &Found,
+) -> rusqlite::Result<()> {
+    let Found::Entry {
+        name, source_name, ..
+    } = row
+    else {
+        return Ok(());
+    };
+    let query = "SELECT d.target, d.source, coalesce(e.source_name, e.name) FROM entry e \
+                 JOIN directory d ON d.id = e.directory WHERE e.place = ? AND e.name = ?";
+    let (target, other) = change.query_row(query, params![place, name.as_bytes()], |row| {
+        Ok((
+            path_at(row, 0)?.join(name),
+            path_at(row, 1)?.join(path_at(row, 2)?),
+        ))
+    })?;
+    let (target, other) = (target.display(), other.display());
+    let failure = Failure {
+        path: source_path(change, directory, source_name.as_ref().unwrap_or(name))?,
+        reason: format!("it would go to {target}, where {other} goes already"),
+        remedy: Some("give one of them another destination".to_owned()),
+        errno: Some(libc::EEXIST),
+    };
+    refuse(change, &failure, true)
+}
+
+/// A file with several names: the first one that is found stands for it.
+pub(crate) fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
+    let file = params![number(status.device), number(status.inode), id];
+    let mut set = change.prepare_cached("INSERT OR IGNORE INTO linked VALUES (?, ?, ?)")?;
+    if set.execute(file)? == 1 {
+        return Ok(());
+    }
+    let mut set = change.prepare_cached(
+        "UPDATE entry SET link_of = (SELECT entry FROM linked WHERE device = ?1 AND inode = ?2) \
+         WHERE id = ?3 AND id <> (SELECT entry FROM linked WHERE device = ?1 AND inode = ?2)",
+    )?;
+    set.execute(file).map(drop)
+}
+
+pub(crate) fn source_path(
+    change: &Transaction,
+    directory: i64,
+    name: &OsString,
+) -> rusqlite::Result<PathBuf> {
+    let query = "SELECT source FROM directory WHERE id = ?";
+    let source: Vec<u8> = change.query_row(query, [directory], |row| row.get(0))?;
+    Ok(path_of(&source).join(name))
+}

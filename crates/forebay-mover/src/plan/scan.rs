@@ -1,0 +1,143 @@
+//! Walks a source tree and sends what it finds, parents before children, in portions.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SendError, SyncSender};
+
+use forebay_host::files::Kind;
+
+use crate::model::failure::Failure;
+use crate::model::found::Found;
+use crate::model::reason::remedy;
+use crate::model::transfer::Transfer;
+use forebay_host::files::Directory;
+
+/// Rows of one portion, which is written down in one transaction.
+const ROWS: usize = 4096;
+
+/// Which targets are wanted.
+pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
+
+/// The other end is gone: it knows why.
+type Sent = Result<(), SendError<Vec<Found>>>;
+
+/// A directory that is still to be looked into.
+struct Ahead {
+    source: PathBuf,
+    target: PathBuf,
+}
+
+struct Looking<'a> {
+    is_wanted: IsWanted<'a>,
+    /// Sources that are not to be staged, with all below them.
+    left_out: BTreeSet<PathBuf>,
+    rows: Vec<Found>,
+    /// Directories that were found.
+    directories: usize,
+    is_over: &'a AtomicBool,
+    give: SyncSender<Vec<Found>>,
+}
+
+/// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it or it is
+/// over.
+pub(crate) fn look_through(
+    transfer: &Transfer,
+    is_wanted: IsWanted,
+    left_out: BTreeSet<PathBuf>,
+    is_over: &AtomicBool,
+    give: SyncSender<Vec<Found>>,
+) {
+    let mut looking = Looking {
+        is_wanted,
+        left_out,
+        rows: Vec::new(),
+        directories: 0,
+        is_over,
+        give,
+    };
+    let looked = looking.look_through(Ahead {
+        source: transfer.source.clone(),
+        target: transfer.target.clone(),
+    });
+    // Whoever does not take it knows why.
+    looked.and_then(|()| looking.hand_over()).ok();
+}
+
+impl Looking<'_> {
+    fn look_through(&mut self, top: Ahead) -> Sent {
+        let mut ahead = vec![top];
+        while let Some(one) = ahead.pop() {
+            self.go_on()?;
+            self.push(Found::directory(&one.source, &one.target, true))?;
+            self.directories += 1;
+            self.look_into(&one, &mut ahead)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn look_into(&mut self, one: &Ahead, ahead: &mut Vec<Ahead>) -> Sent {
+        let opened = Directory::open(&one.source).and_then(|opened| {
+            let names = opened.names()?;
+            Ok((opened, names))
+        });
+        let (opened, names) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.refuse(&one.source, &error),
+        };
+        for name in names {
+            self.go_on()?;
+            match opened.status_of_name(&name) {
+                _ if self.is_left_out(one, &name) => {}
+                Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
+                    source: one.source.join(&name),
+                    target: one.target.join(&name),
+                }),
+                Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
+                Ok(status) => self.push(Found::Entry {
+                    directory: self.directories - 1,
+                    name,
+                    source_name: None,
+                    status,
+                    is_there: false,
+                })?,
+                Err(error) => self.refuse(&one.source.join(&name), &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Each thing that is looked at may take long: a portion of them would be too much for whoever stops it.
+    fn go_on(&self) -> Sent {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Err(SendError(Vec::new()));
+        }
+        Ok(())
+    }
+
+    fn is_left_out(&self, one: &Ahead, name: &OsStr) -> bool {
+        !self.left_out.is_empty() && self.left_out.contains(&one.source.join(name))
+    }
+
+    pub(crate) fn refuse(&mut self, path: &Path, error: &forebay_host::Error) -> Sent {
+        self.push(Found::Refusal(Failure {
+            path: path.to_owned(),
+            reason: error.to_string(),
+            remedy: remedy(error),
+            errno: error.source.raw_os_error(),
+        }))
+    }
+
+    pub(crate) fn push(&mut self, row: Found) -> Sent {
+        self.rows.push(row);
+        if self.rows.len() < ROWS {
+            return Ok(());
+        }
+        self.hand_over()
+    }
+
+    fn hand_over(&mut self) -> Sent {
+        self.give.send(std::mem::take(&mut self.rows))
+    }
+}

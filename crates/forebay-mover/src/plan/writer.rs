@@ -1,0 +1,310 @@
+//! Writes a plan into the journal in short transactions: memory does not grow with the number of files.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::Builder;
+
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
+use rusqlite::TransactionBehavior;
+
+use crate::error::Error;
+use crate::journal::columns::bytes;
+use crate::journal::database::Journal;
+use crate::journal::destinations::refuse;
+use crate::journal::transfers::keep_transfer;
+use crate::model::found::{Found, resolve};
+use crate::model::transfer::{Transfer, What};
+use crate::ownership::Owner;
+use crate::plan::compare::compare;
+use crate::plan::rows::{write_directory, write_entry};
+use crate::plan::scan::{IsWanted, look_through};
+use crate::stop::{LOOK, started};
+
+/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
+/// whoever cancels the journal stops it, too.
+pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
+
+/// Portions that are found before they are written down.
+const AHEAD: usize = 4;
+
+/// One transfer that is being written down.
+struct Writing<'a> {
+    journal: &'a Journal,
+    /// Number in the journal, and number of its place, of each directory.
+    written: Vec<(i64, i64)>,
+    generation: i64,
+    on_planned: Planned<'a>,
+}
+
+impl Journal {
+    /// Plans all of this and nothing else: what was planned before and is not found again is dropped;
+    /// what has arrived and did not change since is not moved again.
+    ///
+    /// # Errors
+    /// If a source is missing or not what the transfer says; what is wrong further down is among
+    /// [`Journal::failures`]. If the journal cannot be written.
+    pub fn plan(&self, transfers: &[Transfer]) -> Result<(), Error> {
+        self.begin_plan()?;
+        for transfer in transfers {
+            self.add(transfer)?;
+        }
+        self.end_plan()
+    }
+
+    /// Begins a plan, to which transfers are added one by one.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn begin_plan(&self) -> Result<(), Error> {
+        let generation = self.generation()? + 1;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
+            let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
+            change.execute(set, [generation])?;
+            let is_planned = "SELECT EXISTS (SELECT 1 FROM entry)";
+            let is_planned: bool = change.query_row(is_planned, [], |row| row.get(0))?;
+            change.commit()?;
+            self.begin_comparing(!is_planned);
+            Ok(())
+        })
+    }
+
+    /// Writes down what will be added, so that a plan that is interrupted can be made again.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn ask_for(&self, transfers: &[Transfer]) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for transfer in transfers {
+                keep_transfer(&change, transfer, generation, None)?;
+            }
+            change.commit()
+        })
+    }
+
+    /// Ends a plan: what is not in it is not to be staged.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn end_plan(&self) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for table in ["entry", "directory", "transfer"] {
+                let delete = format!("DELETE FROM {table} WHERE generation < ?");
+                change.execute(&delete, [generation])?;
+            }
+            change.execute("DELETE FROM meta WHERE name = 'planning'", [])?;
+            change.commit()
+        })
+    }
+
+    /// Adds a transfer, looking through its whole source. What it names is moved if it has not arrived, or
+    /// has changed since.
+    ///
+    /// # Errors
+    /// As [`Journal::plan`].
+    pub fn add(&self, transfer: &Transfer) -> Result<(), Error> {
+        self.add_watched(transfer, &|_| true)
+    }
+
+    /// As [`Journal::add`], told of how it goes on.
+    ///
+    /// # Errors
+    /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if told to stop.
+    pub fn add_watched(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
+        self.look_into(transfer, on_planned, &|_| true)
+    }
+
+    /// As [`Journal::add_watched`], but for files and links with other targets than these.
+    ///
+    /// # Errors
+    /// As [`Journal::add_watched`].
+    pub fn add_only(
+        &self,
+        transfer: &Transfer,
+        on_planned: Planned,
+        is_wanted: IsWanted,
+    ) -> Result<(), Error> {
+        self.look_into(transfer, on_planned, is_wanted)
+    }
+
+    pub(crate) fn look_into(
+        &self,
+        transfer: &Transfer,
+        on_planned: Planned,
+        is_wanted: IsWanted,
+    ) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.keep_transfer(transfer, generation, None)?;
+        let mut writing = Writing {
+            journal: self,
+            written: Vec::new(),
+            generation,
+            on_planned,
+        };
+        writing.plan(transfer, is_wanted)
+    }
+
+    /// As [`Journal::add_watched`]; if the source itself is at fault, that is kept as a failure.
+    ///
+    /// # Errors
+    /// If the journal cannot be written, or it was told to stop.
+    pub fn add_or_note(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
+        match self.add_watched(transfer, on_planned) {
+            Err(
+                error @ (Error::Host(_)
+                | Error::NoSource(_)
+                | Error::NotAFile(_)
+                | Error::NotADirectory(_)
+                | Error::IntoItself { .. }),
+            ) => {
+                let generation = self.generation()?;
+                self.keep_transfer(transfer, generation, Some(&error))
+            }
+            added => added,
+        }
+    }
+
+    /// So much was planned: is nobody against more of it?
+    pub(crate) fn goes_on(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
+        if on_planned(planned) && !self.is_cancelled()? {
+            return Ok(());
+        }
+        Err(Error::PlanInterrupted(self.path().to_owned()))
+    }
+}
+
+impl Writing<'_> {
+    pub(crate) fn plan(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
+        let status = match files::status(&transfer.source) {
+            Err(error) if error.is_not_found() => {
+                return Err(Error::NoSource(transfer.source.clone()));
+            }
+            found => found?,
+        };
+        match (transfer.what, status.kind) {
+            (What::File | What::FileAs, Kind::File) => self.plan_file(transfer, status, is_wanted),
+            (What::File | What::FileAs, _) => Err(Error::NotAFile(transfer.source.clone())),
+            (What::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
+            (What::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
+        }
+    }
+
+    fn plan_file(
+        &mut self,
+        transfer: &Transfer,
+        status: Status,
+        is_wanted: IsWanted,
+    ) -> Result<(), Error> {
+        let target = self.target_of_file(transfer)?;
+        if !is_wanted(&target) {
+            return Ok(());
+        }
+        let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
+        let directory = Found::directory(&parent(&transfer.source), &parent(&target), false);
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
+        let (name, source_name) = (name(&target), name(&transfer.source));
+        let entry = Found::Entry {
+            directory: 0,
+            source_name: (name != source_name).then_some(source_name),
+            name,
+            status,
+            is_there: false,
+        };
+        self.write(&[directory, entry])
+    }
+
+    fn target_of_file(&self, transfer: &Transfer) -> Result<PathBuf, Error> {
+        let target = &transfer.target;
+        let is_directory = transfer.what == What::File
+            && (bytes(target).ends_with(b"/")
+                || files::status(target).is_ok_and(|s| s.kind == Kind::Directory)
+                || self.journal.is_planned_directory(target)?);
+        Ok(match transfer.source.file_name() {
+            Some(name) if is_directory => target.join(name),
+            _ => target.clone(),
+        })
+    }
+
+    /// One thread looks, one compares with what is there, this one writes down.
+    fn plan_tree(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
+        let real = files::real_path(&transfer.source)?;
+        if resolve(&transfer.target).starts_with(&real) {
+            return Err(Error::IntoItself {
+                source_directory: transfer.source.clone(),
+                target: transfer.target.clone(),
+            });
+        }
+        let owner = self.journal.compares().then(Owner::of_ours);
+        let left_out = self.journal.left_out(transfer)?;
+        let is_over = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (give, mut found) = sync_channel(AHEAD);
+            let look = move || look_through(transfer, is_wanted, left_out, is_over, give);
+            started(Builder::new().spawn_scoped(scope, look), &transfer.source)?;
+            if let Some(owner) = owner {
+                let (give, compared) = sync_channel(AHEAD);
+                // Not before it has begun: where there may be no more threads, whoever moves a file compares it.
+                let (hand, handed) = sync_channel(1);
+                let compare = move || {
+                    let found: Option<Receiver<Vec<Found>>> = handed.recv().ok();
+                    found.map(|found| compare(&owner, is_over, &found, &give))
+                };
+                if Builder::new().spawn_scoped(scope, compare).is_ok() {
+                    hand.send(std::mem::replace(&mut found, compared)).ok();
+                }
+            }
+            let written = self.write_all(&found);
+            is_over.store(true, Ordering::Relaxed);
+            drop(found); // it may wait for us to take more
+            written
+        })
+    }
+
+    pub(crate) fn write_all(&mut self, found: &Receiver<Vec<Found>>) -> Result<(), Error> {
+        loop {
+            match found.recv_timeout(LOOK) {
+                Ok(rows) => self.write(&rows)?,
+                Err(RecvTimeoutError::Timeout) => self.journal.goes_on(self.on_planned, 0)?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    pub(crate) fn write(&mut self, rows: &[Found]) -> Result<(), Error> {
+        if rows.is_empty() {
+            return self.journal.goes_on(self.on_planned, 0);
+        }
+        let (generation, written) = (self.generation, &mut self.written);
+        let mut there = Vec::new();
+        self.journal.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for row in rows {
+                match row {
+                    Found::Directory {
+                        standing, target, ..
+                    } => {
+                        let numbers = write_directory(&change, generation, row)?;
+                        written.push(numbers);
+                        there.extend(standing.map(|stamp| (numbers.0, target, stamp)));
+                    }
+                    Found::Entry { directory, .. } => {
+                        write_entry(&change, generation, written[*directory], row)?;
+                    }
+                    Found::Refusal(failure) => refuse(&change, failure, false)?,
+                }
+            }
+            change.commit()
+        })?;
+        for (directory, target, stamp) in there {
+            self.journal.has_compared(directory, target, stamp);
+        }
+        self.journal.goes_on(self.on_planned, rows.len() as u64)
+    }
+}

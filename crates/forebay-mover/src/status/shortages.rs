@@ -1,0 +1,145 @@
+//! File systems without room for what is to be copied there.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use forebay_host::{files, machine};
+use rusqlite::params;
+use serde::{Serialize, Serializer};
+
+use crate::error::Error;
+use crate::journal::columns::path_at;
+use crate::journal::database::Journal;
+use crate::model::counts::Number;
+use crate::model::reason::{FULL, OVER_QUOTA};
+
+/// A file system on which something had no room, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shortage {
+    /// Its topmost directory.
+    #[serde(serialize_with = "lossy")]
+    pub mounted_at: PathBuf,
+    /// What has not arrived there, for whatever reason.
+    pub missing: Number,
+    /// What an ordinary user may still write there, in bytes; a quota may allow less.
+    pub free_bytes: u64,
+    /// Files that can still be made there; none where only bytes are limited.
+    pub free_files: Option<u64>,
+    /// It was a quota that was used up.
+    pub is_quota: bool,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Number { files, bytes } = self.missing;
+        let place = self.mounted_at.display();
+        match self.is_quota {
+            true => write!(f, "the quota on {place} is used up: ")?,
+            false => write!(f, "no room on {place}: ")?,
+        }
+        write!(
+            f,
+            "{bytes} bytes are needed for {files} files that have not arrived; {} bytes are free there",
+            self.free_bytes
+        )?;
+        match self.free_files {
+            Some(free) if free < files => write!(f, ", for {free} files"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// JSON is text: what is not UTF-8 in a path is replaced.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// What has not arrived in one directory.
+struct NoRoom {
+    directory: PathBuf,
+    missing: Number,
+    is_full: bool,
+    is_over_quota: bool,
+}
+
+impl Journal {
+    /// File systems on which there was no room for something, and how much is missing there and free now.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn shortages(&self) -> Result<Vec<Shortage>, Error> {
+        let mut found: Vec<(u64, Shortage)> = Vec::new();
+        let directories = self.missing_in_directories()?;
+        if !directories
+            .iter()
+            .any(|one| one.is_full || one.is_over_quota)
+        {
+            return Ok(Vec::new());
+        }
+        let mut full = Vec::new();
+        for one in directories {
+            let Some((device, mounted_at)) = file_system_of(&one.directory) else {
+                continue;
+            };
+            if one.is_full || one.is_over_quota {
+                full.push(device);
+            }
+            match found.iter_mut().find(|(known, _)| *known == device) {
+                Some((_, shortage)) => {
+                    shortage.missing.files += one.missing.files;
+                    shortage.missing.bytes += one.missing.bytes;
+                    shortage.is_quota |= one.is_over_quota;
+                }
+                None => {
+                    let space = machine::space(&mounted_at)?;
+                    let shortage = Shortage {
+                        mounted_at,
+                        missing: one.missing,
+                        free_bytes: space.available_bytes,
+                        free_files: space.available_files,
+                        is_quota: one.is_over_quota,
+                    };
+                    found.push((device, shortage));
+                }
+            }
+        }
+        found.retain(|(device, _)| full.contains(device));
+        Ok(found.into_iter().map(|(_, shortage)| shortage).collect())
+    }
+
+    fn missing_in_directories(&self) -> Result<Vec<NoRoom>, Error> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT d.target, count(e.id), \
+                 coalesce(sum(CASE WHEN e.link_of IS NULL AND e.kind = 0 THEN e.size_bytes END), 0), \
+                 coalesce(max(e.remedy = ?1), 0) OR coalesce(d.remedy = ?1, 0), \
+                 coalesce(max(e.remedy = ?2), 0) OR coalesce(d.remedy = ?2, 0) \
+                 FROM directory d LEFT JOIN entry e ON e.directory = d.id AND e.state <> 4 \
+                 WHERE e.id IS NOT NULL OR d.state = 5 GROUP BY d.id",
+            )?;
+            let rows = statement.query_map(params![FULL, OVER_QUOTA], |row| {
+                Ok(NoRoom {
+                    directory: path_at(row, 0)?,
+                    missing: Number {
+                        files: row.get(1)?,
+                        bytes: row.get(2)?,
+                    },
+                    is_full: row.get(3)?,
+                    is_over_quota: row.get(4)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+}
+
+/// The number of the file system on which a directory lies or would be made, and its topmost directory.
+fn file_system_of(directory: &Path) -> Option<(u64, PathBuf)> {
+    let real = directory
+        .ancestors()
+        .find_map(|path| files::real_path(path).ok())?;
+    let device = files::status(&real).ok()?.device;
+    let is_on_it = |path: &&Path| files::status(path).is_ok_and(|status| status.device == device);
+    let top = real.ancestors().take_while(is_on_it).last()?;
+    Some((device, top.to_owned()))
+}

@@ -1,0 +1,126 @@
+//! The rate of a staging, as another process computes it from the journal.
+
+use std::path::Path;
+use std::time::Duration;
+
+use forebay_host::clock;
+use forebay_host::process::Identity;
+
+use crate::error::Error;
+
+use crate::journal::database::Journal;
+use crate::journal::file_names::IN_MEMORY;
+use crate::journal::lock::our_space;
+use crate::model::counts::Counts;
+use crate::model::state::State;
+use crate::status::account::Account;
+
+/// Before this nothing can be said of the rate.
+const TIME_MIN: Duration = Duration::from_millis(500);
+
+/// How fast a staging goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes that are copied, also of files that are not at their places yet.
+    pub copied_bytes: u64,
+    /// On average since it was begun or gone on with; none if it does not run, or that is not known.
+    pub bytes_per_s: Option<u64>,
+    /// Time until the rest is copied at this rate.
+    pub remaining_s: Option<u64>,
+}
+
+impl Journal {
+    /// How fast it goes, as far as it is in this account.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn pace(&self, account: &Account) -> Result<Pace, Error> {
+        let counts = &account.counts;
+        let copied_bytes = self.copied_bytes(counts)?;
+        let mut pace = Pace {
+            copied_bytes,
+            bytes_per_s: None,
+            remaining_s: None,
+        };
+        let Some(began) = self.meta::<String>("began")? else {
+            return Ok(pace);
+        };
+        let mut words = began.splitn(5, ' ');
+        let pid = words.next().and_then(|word| word.parse().ok());
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        let (Some(pid), Some(started_ticks)) = (pid, number()) else {
+            return Ok(pace);
+        };
+        let (Some(began_ms), Some(before)) = (number(), number()) else {
+            return Ok(pace);
+        };
+        // Whoever goes on with what another one has left has not begun to copy yet.
+        let is_theirs =
+            words.next() == Some(&our_space()?) && Identity { pid, started_ticks }.is_alive();
+        let time = clock::since_boot().checked_sub(Duration::from_millis(began_ms));
+        let moved = copied_bytes.saturating_sub(before);
+        let Some(time) = time.filter(|time| *time >= TIME_MIN && moved > 0) else {
+            return Ok(pace);
+        };
+        if self.has_uncounted(moved)? {
+            return Ok(pace);
+        }
+        if account.is_running && is_theirs {
+            let rate = u128::from(moved) * 1000 / time.as_millis();
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
+            let all_that_comes = counts.of(State::Placed).bytes + counts.open().bytes;
+            pace.bytes_per_s = Some(rate);
+            pace.remaining_s = Some(all_that_comes.saturating_sub(copied_bytes).div_ceil(rate));
+        }
+        Ok(pace)
+    }
+
+    /// From now on it is measured.
+    pub(crate) fn begin_pace(&self, counts: &Counts) -> Result<(), Error> {
+        if self.path() == Path::new(IN_MEMORY) {
+            return Ok(()); // nobody else asks
+        }
+        let Identity { pid, started_ticks } = Identity::ours()?;
+        let (now, copied_bytes) = (clock::since_boot().as_millis(), self.copied_bytes(counts)?);
+        let space = our_space()?;
+        let began = format!("{pid} {started_ticks} {now} {copied_bytes} {space}");
+        self.set_meta("began", began)
+    }
+
+    pub(crate) fn copied_bytes(&self, counts: &Counts) -> Result<u64, Error> {
+        let whole = [State::Copied, State::Verified, State::Placed];
+        let whole: u64 = whole.map(|state| counts.of(state).bytes).iter().sum();
+        let Some(piece_bytes) = self.piece_bytes()? else {
+            return Ok(whole);
+        };
+        let pieces: u64 = self.with(|connection| {
+            let mut sum = connection.prepare_cached(
+                "SELECT coalesce(sum(max(0, min(?1, e.size_bytes - p.number * ?1))), 0) \
+                 FROM piece p JOIN entry e ON e.id = p.entry WHERE e.state = 1",
+            )?;
+            sum.query_row([piece_bytes], |row| row.get(0))
+        })?;
+        Ok(whole + pieces)
+    }
+
+    /// Is a file on its way in pieces, the first of which would be more than all that moved until now? What of it was
+    /// copied is not written down yet.
+    fn has_uncounted(&self, moved_bytes: u64) -> Result<bool, Error> {
+        let Some(piece_bytes) = self.piece_bytes()? else {
+            return Ok(false);
+        };
+        if moved_bytes >= piece_bytes.cast_unsigned() {
+            return Ok(false);
+        }
+        self.with(|connection| {
+            let query = "SELECT EXISTS (SELECT 1 FROM entry WHERE state = 1 AND size_bytes > ?)";
+            connection.query_row(query, [piece_bytes], |row| row.get(0))
+        })
+    }
+
+    /// The second word of how files were cut.
+    pub(crate) fn piece_bytes(&self) -> Result<Option<i64>, Error> {
+        let cut = self.meta::<String>("pieces")?.unwrap_or_default();
+        Ok(cut.split(' ').nth(1).and_then(|word| word.parse().ok()))
+    }
+}

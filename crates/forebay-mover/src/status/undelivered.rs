@@ -1,0 +1,343 @@
+//! What a journal plans and is not at its target. Looks at names, sizes and times only.
+
+use std::path::{Path, PathBuf};
+
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
+
+use crate::error::Error;
+use crate::journal::columns::{path_at, path_of};
+use crate::journal::database::Journal;
+use crate::model::item::Item;
+use crate::model::state::State;
+use crate::model::version::{is_same, modified_ns};
+
+/// Rows that are read at a time.
+const ROWS: usize = 4096;
+
+/// Something that was asked for and is not at its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Where it lies; where the target is at fault and nothing is known of a source, the target.
+    pub source: PathBuf,
+    /// Where it should be; none if that is not known, since it could not be looked at.
+    pub target: Option<PathBuf>,
+    /// Its bytes, as far as they can be seen.
+    pub bytes: u64,
+    /// Why it is not there, if that is known.
+    pub reason: Option<String>,
+    /// No staging can save it: there is nothing, it is a fifo, socket or device, or it was refused for good.
+    pub is_hopeless: bool,
+}
+
+impl Journal {
+    /// Tells of each file and link whose target is not there, or is not of the same size and time of last
+    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. Of what the
+    /// journal says stands at its place, the target may keep the time in whole seconds. What was found once and is
+    /// gone from its source is not missing. Ends early when it is not to go on.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn missing(
+        &self,
+        go_on: &dyn Fn() -> bool,
+        mut each: impl FnMut(Missing),
+    ) -> Result<(), Error> {
+        self.files_missing(go_on, &mut each)?;
+        let mut others = self.others_missing()?.into_iter();
+        others.by_ref().take_while(|_| go_on()).for_each(each);
+        Ok(())
+    }
+
+    fn files_missing(
+        &self,
+        go_on: &dyn Fn() -> bool,
+        each: &mut dyn FnMut(Missing),
+    ) -> Result<(), Error> {
+        let mut last = 0;
+        loop {
+            let items = self.all_after(last, ROWS)?;
+            let Some(item) = items.last() else {
+                return Ok(());
+            };
+            last = item.id;
+            for item in items {
+                if !go_on() {
+                    return Ok(());
+                }
+                let looked = if item.is_named {
+                    files::status(&item.source)
+                } else {
+                    files::status_of_name(&item.source)
+                };
+                let (bytes, reason) = match looked {
+                    Err(error) if error.is_not_found() => continue,
+                    Err(error) => (item.size_bytes, Some(error.to_string())),
+                    Ok(found) if is_there(&item, &found) => continue,
+                    Ok(found) if item.state == State::Failed => {
+                        (found.size_bytes, self.reason(item.id)?)
+                    }
+                    Ok(found) => (found.size_bytes, None),
+                };
+                each(Missing {
+                    source: item.source,
+                    target: Some(item.target),
+                    bytes,
+                    reason,
+                    is_hopeless: false,
+                });
+            }
+        }
+    }
+
+    pub(crate) fn reason(&self, entry: i64) -> Result<Option<String>, Error> {
+        self.with(|connection| {
+            let mut select = connection.prepare_cached("SELECT reason FROM entry WHERE id = ?")?;
+            select.query_row([entry], |row| row.get(0))
+        })
+    }
+
+    /// What is none of the journal's files and links, and failed: few.
+    fn others_missing(&self) -> Result<Vec<Missing>, Error> {
+        self.with(|connection| {
+            let mut select = connection.prepare(
+                "SELECT source, target, reason, 0 FROM directory WHERE state = 5 \
+                 UNION ALL SELECT source, target, reason, 0 FROM transfer WHERE reason IS NOT NULL \
+                 UNION ALL SELECT source, NULL, reason, is_for_good FROM refusal ORDER BY 1",
+            )?;
+            let rows = select.query_map([], |row| {
+                let source = path_at(row, 0)?;
+                let target: Option<Vec<u8>> = row.get(1)?;
+                let looked = files::status_of_name(&source);
+                let is_for_good: bool = row.get(3)?;
+                let is_file = |found: &&Status| found.kind == Kind::File;
+                Ok(Missing {
+                    target: target.map(|target| path_of(&target)),
+                    bytes: looked
+                        .as_ref()
+                        .ok()
+                        .filter(is_file)
+                        .map_or(0, |found| found.size_bytes),
+                    reason: row.get(2)?,
+                    is_hopeless: match looked {
+                        Ok(found) => is_for_good || found.kind == Kind::Other,
+                        Err(error) => is_for_good || error.is_not_found(),
+                    },
+                    source,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+}
+
+pub(crate) fn is_there(item: &Item, wanted: &Status) -> bool {
+    let (source, target) = (&item.source, &item.target);
+    match files::status_of_name(target) {
+        Ok(found) if found.kind != wanted.kind => false,
+        Ok(found) if found.kind == Kind::Link => {
+            files::read_link(target).ok() == files::read_link(source).ok()
+        }
+        Ok(found) => is_copy(item, &found, wanted) && !leads_back(source, target, &found, wanted),
+        Err(_) => false,
+    }
+}
+
+/// As long and as old; or placed as it is now, where the file system keeps whole seconds.
+fn is_copy(item: &Item, found: &Status, wanted: &Status) -> bool {
+    let is_placed = item.state == State::Placed && item.modified_ns == modified_ns(wanted);
+    is_same(found, wanted)
+        || (is_placed
+            && found.size_bytes == wanted.size_bytes
+            && found.modified == (wanted.modified.0, 0))
+}
+
+/// A link on the way to a target may lead back to the source, which is no copy of itself. Another name of the same
+/// file is one.
+pub(crate) fn leads_back(source: &Path, target: &Path, found: &Status, wanted: &Status) -> bool {
+    (found.device, found.inode) == (wanted.device, wanted.inode)
+        && matches!((files::real_path(source), files::real_path(target)), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Transfer, What};
+
+    #[test]
+    fn what_is_not_there_or_is_another_version_is_missing() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        for directory in [&from, &to] {
+            files::make_directories(directory, 0o700).expect("made");
+        }
+        let write = |path: &Path, text: &str| {
+            files::write_whole(path, &scratch.path().join("fresh"), text.as_bytes())
+                .expect("written");
+        };
+        write(&from.join("a"), "one");
+        write(&from.join("b"), "three");
+        files::make_link(Path::new("nowhere"), &from.join("c")).expect("linked");
+        let journal = Journal::in_memory().expect("made");
+        let (what, source) = (What::Directory, from.clone());
+        let target = to.clone();
+        let transfer = Transfer {
+            what,
+            source,
+            target,
+        };
+        journal.plan(&[transfer]).expect("planned");
+        let missing = || {
+            let mut found = Vec::new();
+            let looked = journal.missing(&|| true, |one| found.push((one.source, one.bytes)));
+            looked.expect("read");
+            found.sort();
+            found
+        };
+        let at = |name: &str, bytes| (from.join(name), bytes);
+        assert_eq!(missing(), [at("a", 3), at("b", 5), at("c", 7)]);
+        write(&to.join("a"), "one");
+        let status = files::status(&from.join("a")).expect("there");
+        files::set_times(&to.join("a"), &status).expect("set");
+        write(&to.join("b"), "other"); // as large, but of another time
+        let mut status = files::status(&from.join("b")).expect("there");
+        status.modified.0 += 5;
+        files::set_times(&to.join("b"), &status).expect("set");
+        files::make_link(Path::new("nowhere"), &to.join("c")).expect("linked");
+        assert_eq!(missing(), [at("b", 5)]);
+        files::remove_file(&from.join("b")).expect("removed");
+        assert_eq!(missing(), []);
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_or_named_is_missing_with_its_reason() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        for directory in [&from, &to] {
+            files::make_directories(directory, 0o700).expect("made");
+        }
+        let write = |path: &Path, text: &str| {
+            files::write_whole(path, &scratch.path().join("fresh"), text.as_bytes())
+                .expect("written");
+        };
+        write(&from.join("file"), "four");
+        files::make_link(Path::new("file"), &from.join("named")).expect("linked");
+        write(&to.join("named"), "four");
+        let status = files::status(&from.join("file")).expect("there");
+        files::set_times(&to.join("named"), &status).expect("set");
+        let journal = Journal::in_memory().expect("made");
+        journal.begin_plan().expect("begun");
+        for (name, what) in [
+            ("named", What::File),
+            ("absent", What::File),
+            ("file", What::Directory),
+        ] {
+            let (source, target) = (from.join(name), to.join(name));
+            let transfer = Transfer {
+                what,
+                source,
+                target,
+            };
+            journal.add_or_note(&transfer, &|_| true).expect("noted");
+        }
+        let refused = crate::Failure::new(from.join("refused"), "odd".to_owned());
+        journal.refuse(&refused).expect("kept");
+        journal.end_plan().expect("planned");
+        let missing = |limit: usize| {
+            let found = std::cell::RefCell::new(Vec::new());
+            let go_on = || found.borrow().len() < limit;
+            let looked = journal.missing(&go_on, |one| {
+                let name = one
+                    .source
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                let told = (
+                    name.unwrap_or_default(),
+                    one.target.is_some(),
+                    one.bytes,
+                    one.is_hopeless,
+                );
+                assert!(one.reason.is_some(), "{told:?}");
+                found.borrow_mut().push(told);
+            });
+            looked.expect("read");
+            found.into_inner()
+        };
+        let absent = ("absent".to_owned(), true, 0, true);
+        let file = ("file".to_owned(), true, 4, false);
+        let refused = ("refused".to_owned(), false, 0, true);
+        assert_eq!(missing(9), [absent.clone(), file, refused]);
+        assert_eq!(missing(1), [absent]);
+    }
+
+    #[test]
+    fn what_was_placed_may_be_as_old_to_the_second_only() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (source, target) = (scratch.path().join("a"), scratch.path().join("b"));
+        for path in [&source, &target] {
+            let fresh = scratch.path().join("fresh");
+            files::write_whole(path, &fresh, b"one").expect("written");
+        }
+        let mut status = files::status(&source).expect("there");
+        let mut set = |path: &Path, modified| {
+            status.modified = modified;
+            files::set_times(path, &status).expect("set");
+        };
+        set(&source, (1_700_000_000, 250_000_000));
+        set(&target, (1_700_000_000, 0));
+        let journal = Journal::in_memory().expect("made");
+        let transfer = Transfer {
+            what: What::File,
+            source: source.clone(),
+            target: target.clone(),
+        };
+        journal.plan(&[transfer]).expect("planned");
+        let missing = || {
+            let mut count = 0;
+            let looked = journal.missing(&|| true, |_| count += 1);
+            looked.expect("read");
+            count
+        };
+        assert_eq!(missing(), 1, "nobody says that it was placed");
+        let now = files::status(&source).expect("there");
+        assert!(journal.stands(&target, &now).expect("written"));
+        assert_eq!(missing(), 0);
+        set(&target, (1_700_000_000, 500_000_000));
+        assert_eq!(missing(), 1);
+        set(&target, (1_700_000_000, 0));
+        set(&source, (1_700_000_000, 750_000_000));
+        assert_eq!(missing(), 1, "another version within the second");
+    }
+
+    #[test]
+    fn what_was_refused_for_good_is_hopeless_although_it_is_there() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        for name in ["a", "b", "c"] {
+            files::write_whole(&at(name), &at("fresh"), b"one").expect("written");
+        }
+        files::make_directories(&at("to"), 0o700).expect("made");
+        files::make_directories(&at("inside"), 0o700).expect("made");
+        let journal = Journal::in_memory().expect("made");
+        journal.begin_plan().expect("begun");
+        for (from, to) in [("a", "to/x"), ("b", "to/x"), ("c", "inside/x")] {
+            let transfer = Transfer {
+                what: What::File,
+                source: at(from),
+                target: at(to),
+            };
+            journal.add_or_note(&transfer, &|_| true).expect("noted");
+        }
+        let refused = journal.refuse_places("odd", &|_| true, &|place| place.ends_with("inside"));
+        refused.expect("refused");
+        let other = crate::Failure::new(at("c"), "closed".to_owned());
+        journal.refuse(&other).expect("kept");
+        journal.end_plan().expect("planned");
+        let mut found = Vec::new();
+        let looked = journal.missing(&|| true, |one| found.push((one.source, one.is_hopeless)));
+        looked.expect("read");
+        found.sort();
+        let expected = [("a", false), ("b", true), ("c", false), ("inside", true)];
+        assert_eq!(found, expected.map(|(name, hopeless)| (at(name), hopeless)));
+    }
+}
