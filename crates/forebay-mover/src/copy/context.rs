@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use forebay_host::files;
+use parking_lot::{Condvar, Mutex};
 
 use crate::bandwidth_limit::BandwidthLimit;
 use crate::copy::striping_cache::Striping;
@@ -95,8 +95,8 @@ impl<'a> Run<'a> {
 }
 
 impl Run<'_> {
-    pub(crate) fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn queue(&self) -> parking_lot::MutexGuard<'_, Queue> {
+        self.queue.lock()
     }
 
     /// In front of all others: what was begun is to be ended first.
@@ -149,7 +149,7 @@ impl Run<'_> {
 
     /// Something arrived, but not with all that belongs to it.
     pub(crate) fn note(&self, text: &str, example: &Path) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.lock();
         let first = || (0, example.to_owned());
         notes.entry(text.to_owned()).or_insert_with(first).0 += 1;
     }

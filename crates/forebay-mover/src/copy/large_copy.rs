@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use forebay_host::files::{Direct, Status};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::copy::blocks::{Ends, is_sparse};
 use crate::error::Error;
@@ -43,13 +44,11 @@ impl Copying {
     }
 
     pub(crate) fn checksums(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.checksums
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.checksums.lock()
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<Reason>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 
     /// A piece of it failed: the others need not be done.

@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use forebay_host::files;
 use forebay_host::files::{Direct, Kind};
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::copy::blocks::{RETRIES, differs};

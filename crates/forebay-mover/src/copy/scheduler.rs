@@ -1,7 +1,6 @@
 //! Runs a journal: starts the threads and gives them small files in batches and large ones in pieces.
 
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
@@ -195,12 +194,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn end(self) -> Result<Moved, Error> {
-        if let Some(error) = self
-            .broken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some(error) = self.broken.lock().take() {
             return Err(error);
         }
         if !self.is_stopped() {
@@ -216,10 +210,7 @@ impl Run<'_> {
             self.finish_directories()?;
         }
         let is_stopped = self.is_stopped();
-        let notes = self
-            .notes
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let notes = self.notes.into_inner();
         for (text, (count, example)) in notes {
             journal.add_note(&text, count, &example)?;
         }
@@ -268,8 +259,7 @@ impl Run<'_> {
                 Err(error) => Err(error),
             };
             if let Err(error) = done {
-                let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-                broken.get_or_insert(error);
+                self.broken.lock().get_or_insert(error);
                 self.is_broken.store(true, Ordering::Relaxed);
             }
         }
@@ -294,8 +284,7 @@ impl Run<'_> {
             } else if queue.busy == 0 {
                 return Ok(None);
             } else {
-                let waited = self.queued.wait(queue);
-                queue = waited.unwrap_or_else(PoisonError::into_inner);
+                self.queued.wait(&mut queue);
             }
         }
     }

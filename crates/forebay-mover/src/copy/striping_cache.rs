@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use forebay_host::lustre;
+use parking_lot::Mutex;
 
 /// From so many bytes on a file lies on so many targets, the largest first. Where they come from:
 /// `docs/staging.md`. Lustre takes all targets where there are fewer.
@@ -36,10 +36,7 @@ pub(crate) struct Striping {
 
 impl Striping {
     pub(crate) fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
-        let mut known = self
-            .directories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.directories.lock();
         let asked = known.get(directory).cloned();
         asked.unwrap_or_else(|| {
             let says = ask(directory, go_on);

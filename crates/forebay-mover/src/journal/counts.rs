@@ -1,7 +1,6 @@
 //! Counts of files by state. Counted again only after changes.
 
-use std::sync::{MutexGuard, PoisonError};
-
+use parking_lot::MutexGuard;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Error;
@@ -64,7 +63,7 @@ impl Journal {
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counted.lock()
     }
 }
 

@@ -3,10 +3,10 @@
 //! No decision looks at a clock. Row numbers are stable, and so are the names of partial files made of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forebay_host::files;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 
@@ -244,15 +244,12 @@ impl Journal {
     }
 
     fn comparing(&self) -> MutexGuard<'_, Option<Compared>> {
-        let locked = self.compared.lock();
-        locked.unwrap_or_else(PoisonError::into_inner)
+        self.compared.lock()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
         // Whatever a panic interrupted, SQLite rolled back.
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 }
 
