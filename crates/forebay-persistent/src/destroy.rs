@@ -64,7 +64,7 @@ pub(crate) fn restore(all: &[Detached], watcher: &dyn Messages) {
     all.iter().for_each(|one| one.restore(watcher));
 }
 
-/// The removal of some, beside the job: a large tree takes minutes, in which signals and the time limit count.
+/// Removes some while the job runs: a large tree takes minutes, in which signals and the time limit count.
 /// Killed, it is gone on with by whoever sweeps next.
 #[derive(Debug)]
 pub(crate) struct BackgroundRemoval {

@@ -369,7 +369,7 @@ pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     Ok(processes)
 }
 
-/// Takes away what says that a job uses its persistent allocations.
+/// Removes the files which say that a job uses its persistent allocations.
 ///
 /// # Errors
 /// If a file cannot be removed.
@@ -517,7 +517,7 @@ fn hold(found: Persistent) -> Result<(Persistent, Held)> {
     Err(Error::Vanishing(found.name))
 }
 
-/// First in the job's record, so that whoever cleans up after us takes it away; then beside the data.
+/// First in the job's record, so that whoever cleans up after us removes it; then next to the data.
 fn write_down(
     persistent: &Persistent,
     stages_out: bool,

@@ -92,7 +92,7 @@ pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Takes away what is written down of one of this machine.
+/// Removes the links to one that was made on this machine.
 pub(crate) fn unregister(root: &Path) -> forebay_host::Result<()> {
     let is_it = |known: &Entry| known.root == root && known.other_host().is_none();
     for known in all()?.into_iter().filter(is_it) {

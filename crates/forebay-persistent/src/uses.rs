@@ -1,4 +1,4 @@
-//! Which jobs use a persistent allocation. Each says so in a file beside the data, and `forebay run` holds
+//! Which jobs use a persistent allocation. Each says so in a file next to the data, and `forebay run` holds
 //! a lock of the directory as long as it lives: what a killed one has left is judged by whether it lives.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Why the record of a job, or what lies beside it, cannot be used, with the remedy.
+//! Why the record of a job, or a file next to it, cannot be used, with the remedy.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ use crate::Error;
 /// A job within a job belongs to both.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
-/// What a job has on disk beside its allocation. Removed with [`JobDirectory::remove`].
+/// The files of a job outside of its allocation. Removed with [`JobDirectory::remove`].
 #[derive(Debug)]
 pub struct JobDirectory {
     id: String,
@@ -111,7 +111,7 @@ impl JobDirectory {
     /// If it cannot be made.
     pub fn add_script(&self, script: &Path, text: &str) -> forebay_host::Result<PathBuf> {
         let name = script.file_name().unwrap_or(OsStr::new("script"));
-        write_anew(&self.path.join("script").join(name), text)
+        write_new(&self.path.join("script").join(name), text)
     }
 
     /// A file that bash reads when it starts.
@@ -119,7 +119,7 @@ impl JobDirectory {
     /// # Errors
     /// If it cannot be made.
     pub fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
-        write_anew(&self.path.join("bash_env"), text)
+        write_new(&self.path.join("bash_env"), text)
     }
 
     /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
@@ -127,10 +127,10 @@ impl JobDirectory {
     /// # Errors
     /// If it cannot be made.
     pub fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
-        write_anew(&self.path.join("nodes"), lines)
+        write_new(&self.path.join("nodes"), lines)
     }
 
-    /// A job may have cleared the folder for temporary files itself.
+    /// The job may have cleared the directory for temporary files itself.
     ///
     /// # Errors
     /// If something in it cannot be removed.
@@ -142,8 +142,8 @@ impl JobDirectory {
     }
 }
 
-/// An earlier run may have left one, or have cleared the folder for temporary files.
-fn write_anew(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
+/// Replaces the file of an earlier run, which may also have cleared the directory for temporary files.
+fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         files::make_directories(parent, 0o700)?;
     }

@@ -40,7 +40,7 @@ impl Recorded {
         Ok(begun.map(|journal| (Direction::In, journal)))
     }
 
-    /// Removes files that a stage-in has left half done.
+    /// Removes partial files of a stage-in.
     ///
     /// # Errors
     /// If one cannot be removed, or the journal cannot be read.
@@ -58,7 +58,7 @@ impl Recorded {
     }
 
     /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
-    /// took none, or beside the record. From outside of the view.
+    /// took none, or next to the record. From outside of the view.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -123,31 +123,31 @@ impl Recorded {
 static CALLS: AtomicU64 = AtomicU64::new(0);
 /// How often a database is copied that is put in order meanwhile.
 const TRIES: usize = 10;
-/// The header of a write-ahead log. It changes whenever the log begins anew, after all that was in it has been
+/// The header of a write-ahead log. It changes whenever the log starts over, after all that was in it has been
 /// brought to the database.
 const LOG_HEADER_BYTES: usize = 32;
 
 /// Copies a database with its log as they belong together, though its writer may be alive and hold its locks where
-/// we cannot see them: a copy of both is sound if the log did not begin anew in between.
+/// we cannot see them: a copy of both is sound if the log did not start over in between.
 fn copy_database(database: &Path, copy: &Path) -> forebay_host::Result<()> {
-    let beside = |path: &Path| {
+    let log_of = |path: &Path| {
         let mut path = path.as_os_str().to_owned();
         path.push("-wal");
         PathBuf::from(path)
     };
     let header = |log: &[u8]| log[..log.len().min(LOG_HEADER_BYTES)].to_vec();
-    let mut before = header(&bytes_of(&beside(database))?);
+    let mut before = header(&bytes_of(&log_of(database))?);
     let (mut whole, mut log) = (Vec::new(), Vec::new());
     for _ in 0..TRIES {
         whole = files::read_bytes(database)?;
-        log = bytes_of(&beside(database))?;
+        log = bytes_of(&log_of(database))?;
         let after = header(&log);
         if after == before {
             break;
         }
         before = after;
     }
-    for (path, bytes) in [(copy.to_owned(), whole), (beside(copy), log)] {
+    for (path, bytes) in [(copy.to_owned(), whole), (log_of(copy), log)] {
         let mut file = files::make_file(&path, 0o600)?;
         files::named(file.write_all(&bytes), "write", &path)?;
     }

@@ -1,6 +1,5 @@
-//! What is on disk about a job beside its data, and what can be read from it: its record, its own directory, the
-//! journals of its staging, its lists. Assumes nothing of who asks: the job's own process, or one that comes after
-//! it was killed. Never copies or removes data of the job.
+//! The files about a job: its record, its own directory, the journals of its staging, its lists. The reader is the
+//! job's own process, or one that comes after that was killed. Never copies or removes data of the job.
 
 mod error;
 mod job_directory;

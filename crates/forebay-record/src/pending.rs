@@ -1,5 +1,5 @@
-//! What programs asked to be staged out and has not arrived, on disk beside the data: whoever is killed, the
-//! next one carries it out.
+//! Requests of programs to stage out that are not complete. The list is next to the data, so that after a kill
+//! the next process carries them out.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::Error;
 
-/// Beside the namespaces of an allocation.
+/// Its name, next to the namespaces of an allocation.
 pub(crate) const NAME: &str = "requests.sqlite";
 
 /// All of it or nothing: there may be no room for all.
@@ -79,7 +79,7 @@ pub struct OpenRequests {
 }
 
 impl OpenRequests {
-    /// Beside the namespaces of the allocation at `root`.
+    /// That of the allocation at `root`, next to its namespaces.
     #[must_use]
     pub fn beside(root: &Path) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl OpenRequests {
     /// Writes down all of them, or none.
     ///
     /// # Errors
-    /// One with the number that the program is told.
+    /// One with the number that the program receives.
     pub fn add(&mut self, requests: impl Iterator<Item = Open>) -> io::Result<()> {
         let mut requests = requests.peekable();
         if requests.peek().is_none() {
@@ -125,7 +125,7 @@ impl OpenRequests {
     /// It is wanted no more: all of it, or as part of its directory.
     ///
     /// # Errors
-    /// One with the number that the program is told.
+    /// One with the number that the program receives.
     pub fn leave_out(&mut self, meant: &Meant) -> io::Result<()> {
         let (tree, inner) = match meant {
             Meant::Whole {
@@ -145,7 +145,7 @@ impl OpenRequests {
     /// It has arrived, or is wanted no more.
     ///
     /// # Errors
-    /// One with the number that the program is told.
+    /// One with the number that the program receives.
     pub fn remove(&mut self, inner: &Path, is_directory: bool) -> io::Result<()> {
         let Some(connection) = &self.connection else {
             return Ok(());
@@ -256,7 +256,7 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// With less room than this, SQLite cannot make the memory that it shares beside a list, and says no more than
+/// With less room than this, SQLite cannot make the memory that it shares next to a list, and says no more than
 /// that a call failed.
 const SHARED_BYTES: u64 = 64 << 10;
 

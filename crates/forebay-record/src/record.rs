@@ -58,7 +58,7 @@ pub struct Record {
     pub keep: bool,
     /// How far it has come.
     pub phase: Phase,
-    /// Its files beside the allocation.
+    /// Its files outside of the allocation.
     pub job_directory: PathBuf,
     /// The allocation.
     pub place: Option<Place>,
@@ -288,7 +288,7 @@ impl Recorded {
         Ok(changed)
     }
 
-    /// The journal of the stage-out. It lies beside the record: it takes no room in the allocation, which
+    /// The journal of the stage-out. It is next to the record: it takes no room in the allocation, which
     /// may be full, and can be read without entering the job's view.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
@@ -401,14 +401,14 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
         let recorded = record.create_in(scratch.path(), false).expect("kept");
-        let beside = |name: &str| {
+        let write_next = |name: &str| {
             files::write_whole(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
                 .expect("written");
         };
-        beside("1700-1@other.json");
-        beside("170-1@other.FILES-NOT-SAFE");
+        write_next("1700-1@other.json");
+        write_next("170-1@other.FILES-NOT-SAFE");
         assert!(recorded.id_is_unique().expect("looked"));
-        beside("170-1@other.json");
+        write_next("170-1@other.json");
         assert!(!recorded.id_is_unique().expect("looked"));
     }
 }

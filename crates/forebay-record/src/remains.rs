@@ -1,4 +1,4 @@
-//! What is still to be done for a job, as its record and what lies beside it say. Changes nothing.
+//! What is still to be done for a job, as its record and its lists say. Changes nothing.
 
 use forebay_host::files;
 

@@ -1,4 +1,4 @@
-//! Takes a job's record off the disk, with all that lies beside it.
+//! Takes a job's record off the disk, with the files next to it.
 
 use forebay_host::files;
 use forebay_mover::Journal;

@@ -1,5 +1,5 @@
-//! Directories into which a drain copies, written down before, so that what it leaves half done when it is
-//! killed can be found: no journal knows of it.
+//! The directories into which a drain copies, logged before the copy, so that partial files of a killed drain can be
+//! found: no journal names them.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -63,12 +63,12 @@ impl DrainedInto {
 }
 
 impl Recorded {
-    /// Where the list lies, beside the record.
+    /// Where the list is, next to the record.
     fn drained_into(&self) -> PathBuf {
         self.path().with_extension("DRAINED-INTO")
     }
 
-    /// Removes what a drain has left half done that was killed. Returns directories that cannot be listed.
+    /// Removes partial files of a killed drain. Returns directories that cannot be listed.
     ///
     /// # Errors
     /// If it cannot be removed.

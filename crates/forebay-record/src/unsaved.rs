@@ -27,7 +27,7 @@ pub struct NotSafe {
 }
 
 impl Recorded {
-    /// Where the files are listed that are not safe, beside the record: `ID-PID@HOST.FILES-NOT-SAFE`.
+    /// Where the files are listed that are not safe, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
     #[must_use]
     pub fn not_safe_list(&self) -> PathBuf {
         self.path().with_extension("FILES-NOT-SAFE")

@@ -21,7 +21,7 @@ use crate::state::{JobState, processes, state, view_is_alive};
 const KILL_GRACE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How a leftover is taken away.
+/// How a leftover is removed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CleanOptions {
     /// Delete without staging out.
@@ -32,12 +32,12 @@ pub struct CleanOptions {
     pub staging: StagingWish,
 }
 
-/// Stages out what is still to be staged out, and takes away all that the job had. If something does
-/// not arrive, nothing is taken away, and the account of the staging lists it. We must not have
+/// Stages out what is still to be staged out, and removes all that the job had. If something does
+/// not arrive, nothing is removed, and the account of the staging lists it. We must not have
 /// started a thread yet; afterwards we may be in the job's view.
 ///
 /// # Errors
-/// If the job is running, or something cannot be taken away.
+/// If the job is running, or something cannot be removed.
 pub fn clean(
     mut job: Recorded,
     how: CleanOptions,
@@ -95,7 +95,7 @@ pub fn clean(
         job.update(Record::clear_stage_out)?;
         return Err(Error::RequestsLost(asked));
     }
-    // Killed from here on, the next one must not take what is half taken away for the results.
+    // Killed from here on, the next one must not take a half removed allocation for the results.
     job.update(Record::mark_removing)?;
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         watcher.warning(&error.to_string());
@@ -193,15 +193,15 @@ fn drain(
     Ok(staged)
 }
 
-/// Removes what is half done elsewhere than in the job's allocation.
+/// Removes partial files elsewhere than in the job's allocation.
 fn remove_partial_files(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
     let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
-        // What it staged into a persistent allocation would stay there half done.
+        // What it staged into a persistent allocation would stay there as partial files.
         job.remove_partial_stage_in().unwrap_or_else(warn);
     }
     if also_out {
-        // What a killed stage-out left half done is at the destination, not in the allocation.
+        // Partial files of a killed stage-out are at the destination, not in the allocation.
         remove_partial_stage_out(job, watcher).unwrap_or_else(warn);
     }
 }

@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-/// What is not there need not be taken away.
+/// What does not exist need not be removed.
 pub(crate) fn ignore_not_found(removed: forebay_host::Result<()>) -> Result<(), Error> {
     match removed {
         Err(error) if error.is_not_found() => Ok(()),

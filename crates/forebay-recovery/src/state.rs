@@ -38,7 +38,7 @@ pub fn state(recorded: &Recorded) -> Result<JobState, Error> {
     }
     let same_boot = record.runner.is_of_this_boot()?;
     match &record.place {
-        // A job that ends well takes its record away last.
+        // A job that succeeds removes its record last.
         Some(_) | None if files::status(recorded.path()).is_err() => return Ok(JobState::Running),
         Some(place) if place.mounted && !(same_boot && view_is_alive(record)) => {
             // Its processes may write in what it does not own.

@@ -46,16 +46,16 @@ impl StageOut<'_> {
         on_planned: Planned,
     ) -> Result<Journal, forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};
-        let beside = recorded.journal();
+        let next_to_record = recorded.journal();
         let planned =
             |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal, on_planned));
         let inside = self.allocation.map(|own| own.root().join(STAGE_OUT));
         let Some(inside) = inside else {
-            return planned(&beside);
+            return planned(&next_to_record);
         };
         if files::status(&inside).is_err() {
-            match planned(&beside) {
-                Err(Host(_) | Unusable { .. }) => Journal::remove(&beside)?,
+            match planned(&next_to_record) {
+                Err(Host(_) | Unusable { .. }) => Journal::remove(&next_to_record)?,
                 planned => return planned,
             }
         }
