@@ -45,7 +45,7 @@ impl Command<'_> {
     /// If it cannot be started, or signals cannot be handed on.
     pub fn run(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Profiled, Error> {
         let profile = recording::begin_of_command(self.words, watcher);
-        let done = self.live(profile.as_ref(), caught, watcher);
+        let done = self.execute(profile.as_ref(), caught, watcher);
         if let Some(profile) = profile {
             let record = profile.directory().to_owned();
             recording::end(profile, &self.recording, done.as_ref(), watcher);
@@ -54,7 +54,7 @@ impl Command<'_> {
         done
     }
 
-    fn live(
+    fn execute(
         &self,
         profile: Option<&Profile>,
         caught: Caught,

@@ -27,7 +27,7 @@ use forebay_host::priority;
 use forebay_host::process::Stops;
 use forebay_mover::{Journal, Verify};
 
-use crate::running::Life;
+use crate::context::JobContext as Life;
 use crate::{Error, Messages};
 use copying::{Coarse, Copying, finish_directories};
 use forebay_record::{DrainTo, DrainedInto, JobDirectory, Recorded, tag};

@@ -11,9 +11,9 @@ use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command,
 use forebay_host::{clock, files, machine};
 use forebay_requests::SOCKET_VARIABLE;
 
+use crate::context::{ActiveJob, JobContext};
 use crate::events::{Beside, Handled};
 use crate::order::Output;
-use crate::running::{Life, Running};
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
 use forebay_deadline::Guard;
 use forebay_profile::is_launcher;
@@ -39,8 +39,8 @@ pub(crate) enum Program<'a> {
 
 /// What is run in the allocation, and how.
 pub(crate) struct Execution<'a> {
-    /// What is written down as it begins.
-    pub(crate) begins: Option<&'a PendingUpdate>,
+    /// What is written down as it start_record.
+    pub(crate) start_record: Option<&'a PendingUpdate>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,
     pub(crate) works_in: &'a Path,
@@ -53,7 +53,7 @@ pub(crate) struct Execution<'a> {
 }
 
 /// What became of it.
-pub(crate) struct Executed {
+pub(crate) struct ExecutionResult {
     /// As a shell shows it.
     pub(crate) status: i32,
     pub(crate) seconds: f64,
@@ -65,7 +65,7 @@ pub(crate) struct Executed {
 
 impl<'a> Execution<'a> {
     /// The script whose header counts.
-    pub(crate) fn script(&self, life: &'a Life) -> &'a JobScript {
+    pub(crate) fn script(&self, life: &'a JobContext) -> &'a JobScript {
         match self.program {
             Program::Script(script) => script,
             Program::Command(_) => life.order.script,
@@ -84,12 +84,12 @@ impl<'a> Execution<'a> {
     }
 }
 
-impl Running<'_> {
+impl ActiveJob<'_> {
     /// Runs it to its end, and ends what it left behind.
     ///
     /// # Errors
     /// If it cannot be started, or its processes cannot be seen any more.
-    pub(crate) fn execute(&self, execution: &Execution) -> Result<Executed, Error> {
+    pub(crate) fn execute(&self, execution: &Execution) -> Result<ExecutionResult, Error> {
         let life = self.life;
         let job = self.start(execution)?;
         let started = clock::now();
@@ -105,7 +105,7 @@ impl Running<'_> {
                 .warning("the job was ended: its time limit was reached");
         }
         life.watcher.ended(&life.job_id, status, seconds);
-        Ok(Executed {
+        Ok(ExecutionResult {
             status,
             seconds,
             over_time_limit,
@@ -172,14 +172,14 @@ impl Running<'_> {
                 process.stdout(file);
             }
         }
-        self.set_up(&mut process, execution)?;
+        self.prepare_environment(&mut process, execution)?;
         if let Some((profile, recording)) = execution.recording {
             let launcher = execution.launcher();
             process.envs(profile.environment(recording, launcher, life.watcher));
         }
         process.envs(execution.environment);
-        if let Some(begins) = execution.begins {
-            begins.commit_on_exec(&mut process)?;
+        if let Some(start_record) = execution.start_record {
+            start_record.commit_on_exec(&mut process)?;
         }
         self.persistents.destroy_and_start(&life.owner(), || {
             life.watcher.running(&life.job_id);
@@ -188,7 +188,11 @@ impl Running<'_> {
     }
 
     /// Directory and environment of whatever is part of the job.
-    fn set_up(&self, process: &mut Command, execution: &Execution) -> Result<(), Error> {
+    fn prepare_environment(
+        &self,
+        process: &mut Command,
+        execution: &Execution,
+    ) -> Result<(), Error> {
         let life = self.life;
         process.current_dir(execution.works_in);
         if !life.under_scheduler {
@@ -230,11 +234,11 @@ impl Running<'_> {
     /// we were asked to stop. No account of them: there were to be none, or what became of them is not known.
     ///
     /// # Errors
-    /// Those of [`Running::execute`], or nothing can be watched: then it was not begun.
+    /// Those of [`ActiveJob::execute`], or nothing can be watched: then it was not begun.
     pub(crate) fn execute_with_events(
         &self,
         execution: &Execution,
-    ) -> Result<(Executed, Option<Handled>), Error> {
+    ) -> Result<(ExecutionResult, Option<Handled>), Error> {
         let (words, Some(space)) = (self.life.order.on_close, self.space) else {
             return Ok((self.execute(execution)?, None));
         };
@@ -242,7 +246,7 @@ impl Running<'_> {
             return Ok((self.execute(execution)?, None));
         }
         let mut process = command(machine::this_program()?);
-        self.set_up(&mut process, execution)?;
+        self.prepare_environment(&mut process, execution)?;
         let roots = space.roots(&self.life.request);
         let beside = Beside::start(process, words, &roots, &self.events)?;
         let mut executed = self.execute(execution)?;

@@ -1,11 +1,11 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
 
 mod command;
+mod context;
 mod drain;
 mod error;
 mod events;
 mod execution;
-mod fresh;
 mod life;
 mod open_work;
 mod order;
@@ -14,8 +14,9 @@ mod pace;
 mod preview;
 mod recording;
 mod requests;
-mod running;
 mod series;
+mod snapshot;
+mod stages;
 
 pub use command::{Command, Profiled};
 pub use drain::{

@@ -4,20 +4,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_engine::{Provisioned, Provisioner};
-use forebay_host::files::{self, Kind};
+use forebay_engine::Provisioned;
 use forebay_host::namespace::Keeper;
 use forebay_host::process::Caught;
 use forebay_host::{clock, machine, probe};
 
+use crate::context::{ActiveJob, JobContext, check_directory};
 use crate::order::{Order, Watcher};
 use crate::recording::{self, record_refusal};
-use crate::running::{Life, Running};
 use crate::series::Requester;
 use crate::{Error, Outcome, PersistentError};
-use forebay_persistent::{JobPersistents, Owner};
+use forebay_persistent::JobPersistents;
 use forebay_profile::prune;
-use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
+use forebay_record::{JobDirectory, Phase, Record, Recorded};
 
 /// Brings a job from its script to its end.
 ///
@@ -25,16 +24,16 @@ use forebay_record::{JobDirectory, Phase, Record, Recorded, reserved_bytes};
 /// If the job was not started; nothing is left behind then. What goes wrong later is in the
 /// [`Outcome`].
 pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outcome, Error> {
-    let mut held = match Held::written_down(order, order.recording.is_some()) {
-        Ok(held) => held,
+    let mut resources = match JobResources::create_recorded(order, order.recording.is_some()) {
+        Ok(resources) => resources,
         Err(error) => {
             record_refusal(order, &error, watcher);
             return Err(error);
         }
     };
-    let profile = recording::begin_of_job(order, &held.recorded, watcher);
-    let done = held.live(order, caught, watcher, true, |running, recorded| {
-        running.live(profile.as_ref(), recorded)
+    let profile = recording::begin_of_job(order, &resources.recorded, watcher);
+    let done = resources.run(order, caught, watcher, true, |running, recorded| {
+        running.run(profile.as_ref(), recorded)
     });
     let record = profile
         .as_ref()
@@ -46,7 +45,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         Ok(outcome) => outcome.kept.is_some(),
         Err(Error::LostSight { kept, .. }) => kept.is_some(),
         Err(_) => {
-            held.was_not_started(watcher);
+            resources.reset_to_preparing(watcher);
             false
         }
     };
@@ -55,7 +54,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
         Err(Error::LostSight { .. }) => Some(&[] as &[i32]),
         Err(_) => None,
     };
-    held.let_go(kept, processes, watcher);
+    resources.release(kept, processes, watcher);
     if let Some(record) = record {
         prune(&record, watcher);
     }
@@ -73,40 +72,40 @@ pub fn series(
     watcher: &dyn Watcher,
     requester: &mut dyn Requester,
 ) -> Result<i32, Error> {
-    let mut held = Held::written_down(order, false)?;
-    let done = held.live(order, caught, watcher, false, |running, recorded| {
+    let mut resources = JobResources::create_recorded(order, false)?;
+    let done = resources.run(order, caught, watcher, false, |running, recorded| {
         running.serve(recorded, requester)
     });
-    held.let_go(false, None, watcher);
+    resources.release(false, None, watcher);
     done
 }
 
 /// All that a job has on the machine, and the record of it.
-struct Held {
+struct JobResources {
     directory: JobDirectory,
     recorded: Recorded,
-    placement: Provisioned,
+    provisioned: Provisioned,
     persistents: JobPersistents,
 }
 
-impl Held {
+impl JobResources {
     /// The job's own directory, and its record.
-    fn written_down(order: &Order, is_profiled: bool) -> Result<Self, Error> {
+    fn create_recorded(order: &Order, is_profiled: bool) -> Result<Self, Error> {
         // The nodes of a job begin in the same millisecond, and each has a directory for temporary files of
         // its own: where they share the state directory, an id that another one has too is given back.
         let mut tries = 0;
         loop {
-            let held = Self::with_any_id(order, is_profiled)?;
-            if held.recorded.id_is_unique()? {
-                return Ok(held);
+            let resources = Self::create(order, is_profiled)?;
+            if resources.recorded.id_is_unique()? {
+                return Ok(resources);
             }
-            held.take_down()?;
+            resources.free()?;
             tries += 1;
-            clock::sleep(Duration::from_millis(1 + apart(tries) % 50));
+            clock::sleep(Duration::from_millis(1 + retry_jitter(tries) % 50));
         }
     }
 
-    fn with_any_id(order: &Order, is_profiled: bool) -> Result<Self, Error> {
+    fn create(order: &Order, is_profiled: bool) -> Result<Self, Error> {
         let directory = JobDirectory::make()?;
         let record = Record::new(directory.id(), &order.script.path, directory.path());
         let recorded = record.and_then(|mut record| {
@@ -126,7 +125,7 @@ impl Held {
             Ok(recorded) => Ok(Self {
                 directory,
                 recorded,
-                placement: Provisioned::default(),
+                provisioned: Provisioned::default(),
                 persistents: JobPersistents::default(),
             }),
             Err(error) => {
@@ -138,15 +137,15 @@ impl Held {
 
     /// Makes the allocation, and lets the job live in it. Only one that runs once may have persistent
     /// allocations.
-    fn live<T>(
+    fn run<T>(
         &mut self,
         order: &Order,
         caught: Caught,
         watcher: &dyn Watcher,
         runs_once: bool,
-        job: impl FnOnce(&mut Running, &mut Recorded) -> Result<T, Error>,
+        job: impl FnOnce(&mut ActiveJob, &mut Recorded) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let life = Life::new(order, &self.directory, watcher)?;
+        let life = JobContext::new(order, &self.directory, watcher)?;
         let of_persistent = &life.request;
         let touches_persistent = !(of_persistent.persistent.is_empty()
             && of_persistent.create.is_empty()
@@ -156,26 +155,26 @@ impl Held {
         }
         self.persistents
             .prepare(&life.owner(), &mut self.recorded)?;
-        self.placement = life.place(&mut self.recorded)?;
+        self.provisioned = life.provision(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
         check_directory(&life.works_in)?;
         if runs_once {
             // What is not there is said before anything is staged in or destroyed.
             probe::may_run(Path::new(&order.script.interpreter[0]), &life.works_in)?;
         }
-        let keeper = self.placement.keeper.as_ref().map(Keeper::identity);
-        let mut running = Running {
+        let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
+        let mut running = ActiveJob {
             life: &life,
             events: caught.watch(keeper),
             keeper,
-            space: self.placement.space.as_ref(),
+            space: self.provisioned.space.as_ref(),
             persistents: &mut self.persistents,
         };
         job(&mut running, &mut self.recorded)
     }
 
     /// No script has written anything: nothing is to be staged out, and what was made is undone.
-    fn was_not_started(&mut self, watcher: &dyn Watcher) {
+    fn reset_to_preparing(&mut self, watcher: &dyn Watcher) {
         let is_prepared = |record: &mut Record| record.phase = Phase::Preparing;
         if self.recorded.record.phase != Phase::Preparing
             && let Err(error) = self.recorded.update(is_prepared)
@@ -186,23 +185,23 @@ impl Held {
 
     /// Leaves the allocation to be found through its record, or frees all that the job had. `processes`: those
     /// that go on, as far as they are known, if any do.
-    fn let_go(mut self, kept: bool, processes: Option<&[i32]>, watcher: &dyn Watcher) {
+    fn release(mut self, kept: bool, processes: Option<&[i32]>, watcher: &dyn Watcher) {
         std::mem::take(&mut self.persistents).release(&mut self.recorded, watcher, processes);
-        let gone = if kept { self.leave() } else { self.take_down() };
+        let gone = if kept { self.mark_kept() } else { self.free() };
         if let Err(error) = gone {
             watcher.warning(&error.to_string());
         }
     }
 
-    fn leave(mut self) -> Result<(), Error> {
+    fn mark_kept(mut self) -> Result<(), Error> {
         self.recorded.update(|record| record.phase = Phase::Kept)?;
         Ok(self.directory.remove()?)
     }
 
     /// What cannot be freed stays recorded.
-    fn take_down(self) -> Result<(), Error> {
-        let freed = self.placement.space.map(|space| space.allocation.free());
-        if let Some(keeper) = self.placement.keeper {
+    fn free(self) -> Result<(), Error> {
+        let freed = self.provisioned.space.map(|space| space.allocation.free());
+        if let Some(keeper) = self.provisioned.keeper {
             keeper.end();
         }
         freed.transpose()?;
@@ -212,66 +211,8 @@ impl Held {
 }
 
 /// A number that two nodes hardly have in common, nor one node twice.
-fn apart(tries: u32) -> u64 {
+fn retry_jitter(tries: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (machine::hostname(), machine::process_id(), tries).hash(&mut hasher);
     hasher.finish()
-}
-
-/// Can a job work there?
-pub(crate) fn check_directory(directory: &Path) -> Result<(), Error> {
-    let is_directory = files::status(directory).is_ok_and(|s| s.kind == Kind::Directory);
-    if is_directory {
-        return Ok(());
-    }
-    Err(Error::NoDirectory(directory.to_owned()))
-}
-
-impl<'a> Life<'a> {
-    fn new(
-        order: &'a Order<'a>,
-        directory: &'a JobDirectory,
-        watcher: &'a dyn Watcher,
-    ) -> Result<Self, Error> {
-        let submitted_in = machine::current_directory()?;
-        let works_in = order.script.working_directory(&submitted_in);
-        let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
-        let job_id = outer_job
-            .clone()
-            .unwrap_or_else(|| directory.id().to_owned());
-        let request = order.request(&submitted_in, &job_id, watcher)?;
-        Ok(Self {
-            order,
-            directory,
-            watcher,
-            request,
-            submitted_in,
-            works_in,
-            job_id,
-            under_scheduler: outer_job.is_some(),
-        })
-    }
-
-    /// The job as the owner of persistent allocations.
-    pub(crate) fn owner(&self) -> Owner<'_> {
-        let job = (self.job_id.as_str(), self.under_scheduler);
-        self.order.owner(&self.request, job, self.watcher)
-    }
-
-    fn place(&self, recorded: &mut Recorded) -> Result<Provisioned, Error> {
-        let wishes = self.order.wishes(self.under_scheduler);
-        let persistent = recorded.record.persistent.iter();
-        let provisioner = Provisioner {
-            options: &wishes,
-            id: self.directory.id(),
-            scratch: self.directory.scratch(),
-            needed: vec![self.directory.path().to_owned(), recorded.path().to_owned()],
-            persistent: persistent.map(|one| one.root.clone()).collect(),
-            reserved_bytes: &reserved_bytes,
-            progress: self.watcher,
-            asked: self.request.job.as_ref(),
-            node_local: self.order.node_local_path(),
-        };
-        Ok(provisioner.provision(recorded)?)
-    }
 }

@@ -9,8 +9,8 @@ use forebay_host::{clock, machine};
 use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
+use crate::context::FAILURES_MAX;
 use crate::drain::not_in_burst_buffer;
-use crate::running::FAILURES_MAX;
 use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
 use forebay_persistent::plans;
 use forebay_record::reserved_bytes;

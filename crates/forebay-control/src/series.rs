@@ -3,103 +3,24 @@
 //! Nothing in the allocation is wanted after it. So the record of the job stays where it is before a
 //! script begins: whoever cleans up after a killed series removes the allocation and stages nothing out.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
+mod protocol;
 
-use forebay_engine::StoreUsed;
-use forebay_host::process::Bell;
 use forebay_profile::Recording;
-use serde::Serialize;
-
-use crate::execution::{Execution, Program};
-use crate::fresh::Contents;
-use crate::life::check_directory;
-use crate::order::Output;
-use crate::recording::{self, begin_of_run};
-use crate::running::Running;
-use crate::{Error, JobScript, Outcome};
 use forebay_record::Recorded;
 use forebay_staging::Staged;
 
-/// Who says what a series is to run.
-pub trait Requester {
-    /// Called once, when threads may be started: from now on the bell is to be rung for each request,
-    /// and hung up when there will be none.
-    fn listen(&mut self, bell: Bell);
-    /// The allocation is there.
-    fn ready(&mut self, ready: &Ready);
-    /// A request that has come. Asked after each ring.
-    fn next(&mut self) -> Option<Run>;
-    /// What became of it.
-    fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>);
-}
+use crate::context::{ActiveJob, check_directory};
+use crate::error::Error;
+use crate::execution::{Execution, Program};
+use crate::order::Output;
+use crate::outcome::Outcome;
+use crate::recording::{self, begin_of_run};
+use crate::snapshot::Snapshot;
+use forebay_scheduler::JobScript;
 
-/// What a series has.
-#[derive(Debug, Serialize)]
-pub struct Ready {
-    /// Is there an allocation?
-    pub burst_buffer: bool,
-    /// Variables that name namespaces.
-    pub variables: BTreeMap<String, String>,
-    /// Prefix of a path of the view for the machine's other processes; empty if there is no view.
-    pub root: String,
-    /// Where the allocation lies.
-    pub store: Option<StoreUsed>,
-    /// What was staged in.
-    pub stage_in: Option<Staged>,
-}
+pub use protocol::{Ran, Ready, Requester, Run, What};
 
-/// What is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// The script at this path.
-    Script(PathBuf),
-    /// A program and its arguments.
-    Command(Vec<String>),
-}
-
-/// One run that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
-    /// Repeated in the answer.
-    pub number: u64,
-    /// Script or command.
-    pub what: What,
-    /// First make the allocation what it was after stage-in.
-    pub fresh: bool,
-    /// Where it runs; none: where the series was started.
-    pub directory: Option<PathBuf>,
-    /// Variables on top of the job's.
-    pub environment: BTreeMap<String, String>,
-    /// Absolute path of the directory of its record.
-    pub record: Option<PathBuf>,
-    /// Record each call too.
-    pub trace: bool,
-    /// File for both of its streams.
-    pub output: Option<PathBuf>,
-    /// It is ended after this time; none: after that of the order.
-    pub time_limit: Option<Duration>,
-}
-
-/// What became of a run.
-#[derive(Debug, Clone, Serialize)]
-pub struct Ran {
-    /// Exit status as a shell shows it.
-    pub job_status: i32,
-    /// Run time in seconds.
-    pub job_s: f64,
-    /// It was ended at its time limit.
-    pub over_time_limit: bool,
-    /// The signal that ended its first process.
-    pub ended_by_signal: Option<i32>,
-    /// Processes it had left behind, which were ended.
-    pub leftover_processes: usize,
-    /// Processes that could not be ended.
-    pub unended_processes: Vec<i32>,
-}
-
-impl Running<'_> {
+impl ActiveJob<'_> {
     /// Stages in, and runs what is asked for until nobody asks any more. Returns the exit code.
     pub(crate) fn serve(
         &self,
@@ -123,13 +44,13 @@ impl Running<'_> {
     ) -> Result<(), Error> {
         let stage_in = self.stage_in(|_| true)?;
         let root = self.space.map(|space| space.allocation.root());
-        let mut contents = root.map(Contents::of).transpose()?;
+        let mut snapshot = root.map(Snapshot::of).transpose()?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
         requester.ready(&self.ready(stage_in));
         while let Some(run) = self.events.wait_until(|| requester.next()) {
-            let done = self.run(&run, contents.as_mut(), recorded);
+            let done = self.run_one(&run, snapshot.as_mut(), recorded);
             requester.answer(&run, done.as_ref());
             // Nobody can tell any more what still runs.
             if let Err(error @ Error::LostSight { .. }) = done {
@@ -154,10 +75,10 @@ impl Running<'_> {
         }
     }
 
-    fn run(
+    fn run_one(
         &self,
         run: &Run,
-        contents: Option<&mut Contents>,
+        snapshot: Option<&mut Snapshot>,
         recorded: &mut Recorded,
     ) -> Result<Ran, Error> {
         let life = self.life;
@@ -170,12 +91,12 @@ impl Running<'_> {
         let named = run.directory.clone();
         let works_in = named.unwrap_or_else(|| script.working_directory(submitted_in));
         check_directory(&works_in)?;
-        let stage_in = match contents.filter(|_| run.fresh) {
-            Some(contents) => self.make_fresh(contents)?,
+        let stage_in = match snapshot.filter(|_| run.fresh) {
+            Some(snapshot) => self.restore_snapshot(snapshot)?,
             None => None,
         };
         let execution = Execution {
-            begins: None,
+            start_record: None,
             program: match &run.what {
                 What::Script(_) => Program::Script(script),
                 What::Command(words) => Program::Command(words),
@@ -246,14 +167,14 @@ impl Running<'_> {
     }
 
     /// Returns what had to be staged in again.
-    fn make_fresh(&self, contents: &mut Contents) -> Result<Option<Staged>, Error> {
-        let missing = contents.strip()?;
+    fn restore_snapshot(&self, snapshot: &mut Snapshot) -> Result<Option<Staged>, Error> {
+        let missing = snapshot.revert()?;
         let staged = if missing.is_empty() {
             None
         } else {
             self.stage_in(|target| missing.contains(target))?
         };
-        contents.settle(&missing)?;
+        snapshot.update(&missing)?;
         Ok(staged)
     }
 }

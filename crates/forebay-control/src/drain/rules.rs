@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 
 use super::queue::Item;
 use super::wish::{check_target, namespace, target_refused};
-use crate::running::Life;
+use crate::context::JobContext as Life;
 use crate::{Error, Messages};
 use forebay_record::DrainTo;
 use forebay_staging::{Patterns, Way, files_below, is_inside_allocation, way_to, ways_of_stages};

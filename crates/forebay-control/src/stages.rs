@@ -2,55 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{Request, StageKind};
+use forebay_directive::StageKind;
 use forebay_engine::Space;
 use forebay_host::files;
-use forebay_host::process::{Events, Identity};
 use forebay_mover::{Journal, Number};
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::Direction;
+use crate::context::{ActiveJob, FAILURES_MAX};
 use crate::drain::Drain;
-use crate::execution::{Executed, Execution, JOB_GRACE, Program};
+use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::open_work::OpenStageOut;
-use crate::order::{Order, Watcher};
 use crate::outcome::exit_code;
 use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 use forebay_deadline::{Guard, Measurements};
-use forebay_persistent::JobPersistents;
 use forebay_profile::{Profile, recent_stage_outs};
-use forebay_record::{JobDirectory, Phase, Record, Recorded, STAGE_IN, none_is_open};
+use forebay_record::{Phase, Record, Recorded, STAGE_IN, none_is_open};
 use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
 
-/// Reasons that are told of a stage-in that cannot begin.
-pub(crate) const FAILURES_MAX: usize = 1000;
-
-/// A job whose script was read and understood.
-pub(crate) struct Life<'a> {
-    pub(crate) order: &'a Order<'a>,
-    pub(crate) directory: &'a JobDirectory,
-    pub(crate) watcher: &'a dyn Watcher,
-    pub(crate) request: Request,
-    pub(crate) submitted_in: PathBuf,
-    pub(crate) works_in: PathBuf,
-    /// The scheduler's where there is one, else our own.
-    pub(crate) job_id: String,
-    pub(crate) under_scheduler: bool,
-}
-
-/// A job that has its allocation.
-pub(crate) struct Running<'a> {
-    pub(crate) life: &'a Life<'a>,
-    pub(crate) events: Events,
-    pub(crate) keeper: Option<Identity>,
-    pub(crate) space: Option<&'a Space>,
-    pub(crate) persistents: &'a mut JobPersistents,
-}
-
-impl Running<'_> {
-    pub(crate) fn live(
+impl ActiveJob<'_> {
+    pub(crate) fn run(
         &mut self,
         profile: Option<&Profile>,
         recorded: &mut Recorded,
@@ -72,13 +45,13 @@ impl Running<'_> {
         let socket = requests.iter().map(Requests::variable);
         let environment = socket.collect();
         // There may be data in the allocation that exist nowhere else from the moment in which the script begins.
-        let begins = recorded.prepare(|record| {
+        let start_record = recorded.prepare(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&life.request.stage_out);
             record.drain_to = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         })?;
         let execution = Execution {
-            begins: Some(&begins),
+            start_record: Some(&start_record),
             program: Program::Script(life.order.script),
             submitted_in: &life.submitted_in,
             works_in: &life.works_in,
@@ -96,17 +69,18 @@ impl Running<'_> {
         let (executed, handled) = executed.map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
-                kept: self.kept(),
+                kept: self.data_location(),
             },
             error => error,
         })?;
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
         let before = self.events.stops().count();
-        let is_late = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
-        outcome.requested = requests.and_then(|requests| self.end(&requests, before, is_late));
-        Ok(if self.has_data() {
-            self.after_the_script(outcome, before, recorded, drain.as_ref(), guard.as_ref())
+        let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
+        outcome.requested =
+            requests.and_then(|requests| self.end(&requests, before, skip_remaining_copies));
+        Ok(if self.may_stage_out() {
+            self.finish(outcome, before, recorded, drain.as_ref(), guard.as_ref())
         } else {
             outcome
         })
@@ -115,7 +89,7 @@ impl Running<'_> {
     pub(crate) fn outcome(
         &self,
         execution: &Execution,
-        executed: Executed,
+        executed: ExecutionResult,
         stage_in: Option<Staged>,
     ) -> Outcome {
         let life = self.life;
@@ -145,7 +119,7 @@ impl Running<'_> {
     }
 
     /// Stage-out. The allocation is kept unless everything asked for arrived.
-    fn after_the_script(
+    fn finish(
         &self,
         mut outcome: Outcome,
         before: usize,
@@ -159,7 +133,7 @@ impl Running<'_> {
         let stage_out = self.stage_out(drain);
         if stage_out.is_asked_for() {
             let (staged, not_safe) =
-                self.stage_everything_out(&stage_out, recorded, (guard, drain), before, missing);
+                self.run_stage_out(&stage_out, recorded, (guard, drain), before, missing);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
@@ -192,14 +166,14 @@ impl Running<'_> {
             }
         }
         if missing || (life.order.keep && self.space.is_some()) {
-            let kept = self.kept();
+            let kept = self.data_location();
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
         outcome
     }
 
     /// The stage-out, and what is not safe after it; `before`: how often we were asked to stop until now.
-    fn stage_everything_out(
+    fn run_stage_out(
         &self,
         stage_out: &StageOut,
         recorded: &Recorded,
@@ -223,7 +197,7 @@ impl Running<'_> {
                 return (Staged::not_started(error), None);
             }
             Err(error) => {
-                let not_safe = self.list_refused(stage_out, recorded, &error);
+                let not_safe = self.list_unsaved_without_journal(stage_out, recorded, &error);
                 if let Some(drain) = drain {
                     drain.finish(None);
                 }
@@ -259,12 +233,12 @@ impl Running<'_> {
     }
 
     /// May there be something to be staged out?
-    fn has_data(&self) -> bool {
+    fn may_stage_out(&self) -> bool {
         self.space.is_some() || self.persistents.are_used()
     }
 
     /// Where data lie that must not be lost sight of.
-    fn kept(&self) -> Option<PathBuf> {
+    fn data_location(&self) -> Option<PathBuf> {
         let own = self.allocation().map(|own| own.root().to_owned());
         own.or_else(|| self.persistents.root())
     }
@@ -293,7 +267,11 @@ impl Running<'_> {
         drain: Option<&'a Drain<'a>>,
     ) -> Option<Guard<'a>> {
         let life = self.life;
-        let wishes = life.order.deadline.as_ref().filter(|_| self.has_data())?;
+        let wishes = life
+            .order
+            .deadline
+            .as_ref()
+            .filter(|_| self.may_stage_out())?;
         let work = OpenStageOut {
             stage_out: self.stage_out(drain),
             drain,
@@ -316,7 +294,7 @@ impl Running<'_> {
     }
 
     /// Where there is no journal that could be carried out, all that is not safe is found without.
-    fn list_refused(
+    fn list_unsaved_without_journal(
         &self,
         stage_out: &StageOut,
         recorded: &Recorded,
@@ -365,8 +343,14 @@ impl Running<'_> {
     }
 
     /// Brings to its end what the job's programs asked for, but for what is to be staged out now.
-    fn end(&self, requests: &Requests, before: usize, is_late: bool) -> Option<Requested> {
-        let (requested, trouble) = requests.end(&self.events.stops(), before, is_late);
+    fn end(
+        &self,
+        requests: &Requests,
+        before: usize,
+        skip_remaining_copies: bool,
+    ) -> Option<Requested> {
+        let (requested, trouble) =
+            requests.end(&self.events.stops(), before, skip_remaining_copies);
         if let Some(error) = trouble {
             self.life.watcher.warning(&error.to_string());
         }
@@ -412,7 +396,7 @@ impl Running<'_> {
         is_wanted: impl Fn(&Path) -> bool + Sync,
     ) -> Result<Option<Staged>, Error> {
         let life = self.life;
-        if life.request.stage_in.is_empty() || !self.has_data() {
+        if life.request.stage_in.is_empty() || !self.may_stage_out() {
             return Ok(None);
         }
         let (stages, roots) = (&life.request.stage_in, self.roots());

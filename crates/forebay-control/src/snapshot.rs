@@ -12,13 +12,13 @@ use forebay_host::files::{self, Kind, Status};
 use crate::Error;
 
 /// What was in an allocation.
-pub(crate) struct Contents {
+pub(crate) struct Snapshot {
     root: PathBuf,
     /// By whole path, the root among them. Parents stand before children.
     found: BTreeMap<PathBuf, Status>,
 }
 
-impl Contents {
+impl Snapshot {
     /// Looks through the allocation.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Contents {
     ///
     /// # Errors
     /// If something cannot be removed or made.
-    pub(crate) fn strip(&self) -> Result<BTreeSet<PathBuf>, Error> {
+    pub(crate) fn revert(&self) -> Result<BTreeSet<PathBuf>, Error> {
         let mut gone: BTreeSet<_> = self.found.keys().cloned().collect();
         let mut open = vec![self.root.clone()];
         while let Some(directory) = open.pop() {
@@ -81,7 +81,7 @@ impl Contents {
     ///
     /// # Errors
     /// If one of them is not there.
-    pub(crate) fn settle(&mut self, staged: &BTreeSet<PathBuf>) -> Result<(), Error> {
+    pub(crate) fn update(&mut self, staged: &BTreeSet<PathBuf>) -> Result<(), Error> {
         for path in staged {
             let status = files::status_of_name(path)?;
             self.found.insert(path.clone(), status);
@@ -130,30 +130,30 @@ mod tests {
     fn what_nobody_touched_stays_and_what_was_added_goes() {
         let scratch = tempfile::tempdir().expect("tempdir");
         staged(scratch.path());
-        let mut contents = Contents::of(scratch.path()).expect("look");
+        let mut snapshot = Snapshot::of(scratch.path()).expect("look");
         let added = scratch.path().join("private/deep");
         files::make_directories(&added, 0o755).expect("mkdir");
         write(&added.join("x"), "more");
         files::set_mode(&added, 0o000).expect("chmod");
         write(&scratch.path().join("striped/in/x"), "more");
-        assert!(contents.strip().expect("strip").is_empty());
-        contents.settle(&BTreeSet::new()).expect("settle");
-        let after = Contents::of(scratch.path()).expect("look");
-        assert!(after.found.keys().eq(contents.found.keys()));
+        assert!(snapshot.revert().expect("revert").is_empty());
+        snapshot.update(&BTreeSet::new()).expect("update");
+        let after = Snapshot::of(scratch.path()).expect("look");
+        assert!(after.found.keys().eq(snapshot.found.keys()));
     }
 
     #[test]
     fn what_was_changed_removed_or_replaced_is_missing_then() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let [a, b, link] = staged(scratch.path());
-        let contents = Contents::of(scratch.path()).expect("look");
+        let snapshot = Snapshot::of(scratch.path()).expect("look");
         let before = files::status(&b).expect("status");
         write(&b, "CONTENT"); // as long as before, and as old:
         files::set_times(&b, &before).expect("touch");
         files::remove_tree(a.parent().expect("parent")).expect("remove");
         files::remove_file(&link).expect("remove");
         files::make_directory(&link, 0o755).expect("mkdir");
-        let missing = contents.strip().expect("strip");
+        let missing = snapshot.revert().expect("revert");
         assert!(
             missing
                 .iter()
@@ -166,9 +166,9 @@ mod tests {
     fn what_is_not_staged_again_is_an_error() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let [a, ..] = staged(scratch.path());
-        let mut contents = Contents::of(scratch.path()).expect("look");
+        let mut snapshot = Snapshot::of(scratch.path()).expect("look");
         files::remove_file(&a).expect("remove");
-        let missing = contents.strip().expect("strip");
-        contents.settle(&missing).expect_err("it is not there");
+        let missing = snapshot.revert().expect("revert");
+        snapshot.update(&missing).expect_err("it is not there");
     }
 }

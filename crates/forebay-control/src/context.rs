@@ -1,0 +1,99 @@
+//! What is known of a job: its order, its own directory, what its script asks for, and its allocation.
+//! Data alone; the steps of the job are in the modules that use it.
+
+use std::path::{Path, PathBuf};
+
+use forebay_directive::Request;
+use forebay_engine::{Provisioned, Provisioner, Space};
+use forebay_host::files::{self, Kind};
+use forebay_host::machine;
+use forebay_host::process::{Events, Identity};
+use forebay_persistent::{JobPersistents, Owner};
+use forebay_record::{JobDirectory, Recorded, reserved_bytes};
+
+use crate::Error;
+use crate::order::{Order, Watcher};
+
+/// Reasons that are told of a stage-in that cannot begin.
+pub(crate) const FAILURES_MAX: usize = 1000;
+
+/// A job whose script was read and understood.
+pub(crate) struct JobContext<'a> {
+    pub(crate) order: &'a Order<'a>,
+    pub(crate) directory: &'a JobDirectory,
+    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) request: Request,
+    pub(crate) submitted_in: PathBuf,
+    pub(crate) works_in: PathBuf,
+    /// The scheduler's where there is one, else our own.
+    pub(crate) job_id: String,
+    pub(crate) under_scheduler: bool,
+}
+
+/// A job that has its allocation.
+pub(crate) struct ActiveJob<'a> {
+    pub(crate) life: &'a JobContext<'a>,
+    pub(crate) events: Events,
+    pub(crate) keeper: Option<Identity>,
+    pub(crate) space: Option<&'a Space>,
+    pub(crate) persistents: &'a mut JobPersistents,
+}
+
+impl<'a> JobContext<'a> {
+    pub(crate) fn new(
+        order: &'a Order<'a>,
+        directory: &'a JobDirectory,
+        watcher: &'a dyn Watcher,
+    ) -> Result<Self, Error> {
+        let submitted_in = machine::current_directory()?;
+        let works_in = order.script.working_directory(&submitted_in);
+        let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
+        let job_id = outer_job
+            .clone()
+            .unwrap_or_else(|| directory.id().to_owned());
+        let request = order.request(&submitted_in, &job_id, watcher)?;
+        Ok(Self {
+            order,
+            directory,
+            watcher,
+            request,
+            submitted_in,
+            works_in,
+            job_id,
+            under_scheduler: outer_job.is_some(),
+        })
+    }
+
+    /// The job as the owner of persistent allocations.
+    pub(crate) fn owner(&self) -> Owner<'_> {
+        let job = (self.job_id.as_str(), self.under_scheduler);
+        self.order.owner(&self.request, job, self.watcher)
+    }
+
+    /// Makes the allocation and the view, and enters it.
+    pub(crate) fn provision(&self, recorded: &mut Recorded) -> Result<Provisioned, Error> {
+        let wishes = self.order.wishes(self.under_scheduler);
+        let persistent = recorded.record.persistent.iter();
+        let provisioner = Provisioner {
+            options: &wishes,
+            id: self.directory.id(),
+            scratch: self.directory.scratch(),
+            needed: vec![self.directory.path().to_owned(), recorded.path().to_owned()],
+            persistent: persistent.map(|one| one.root.clone()).collect(),
+            reserved_bytes: &reserved_bytes,
+            progress: self.watcher,
+            asked: self.request.job.as_ref(),
+            node_local: self.order.node_local_path(),
+        };
+        Ok(provisioner.provision(recorded)?)
+    }
+}
+
+/// Can a job work there?
+pub(crate) fn check_directory(directory: &Path) -> Result<(), Error> {
+    let is_directory = files::status(directory).is_ok_and(|s| s.kind == Kind::Directory);
+    if is_directory {
+        return Ok(());
+    }
+    Err(Error::NoDirectory(directory.to_owned()))
+}
