@@ -98,7 +98,7 @@ static void display_hints(struct file *file) {
   while (info_next(&rest, &line))
     text_add(&text, "  %-24.*s = %.*s\n", line.key_bytes, line.key, line.value_bytes, line.value);
   file_unlock(file);
-  fputs(text_of(&text), stderr);
+  message_write(text_of(&text));
   text_clear(&text);
 }
 

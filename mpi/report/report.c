@@ -28,7 +28,7 @@ static void print_boxes(const struct job *job) {
       continue;
     struct text box = {0};
     report_box(job->files[i], &box);
-    fputs(text_of(&box), stderr);
+    message_write(text_of(&box));
     text_clear(&box);
   }
 }

@@ -69,3 +69,15 @@ def test_a_full_disk_and_a_missing_file_reach_the_program(mpi, direct, tmp_path)
     assert run.stdout == ""
     file = only_file(report, "stdio")
     assert picked(file, "path", "opens", "open_failures") == [f"{tmp_path}/f.0", 0, 1]
+
+
+def test_messages_of_the_library_are_not_counted_as_writes_of_the_program(mpi, tmp_path):
+    """The program puts stderr into a file; complaint, hints and statistics are printed there."""
+    program = mpi.compiled("stderr_file", PROGRAMS / "stderr_file.c")
+    log, wanted = tmp_path / "log", {"MPICH_MPIIO_HINTS_DISPLAY": "1", "MPICH_MPIIO_STATS": "1"}
+    report, _ = mpi.report(1, program, log, tmp_path / "f", MPICH_MPIIO_HINTS="*:cb_nodes", **wanted)
+    text = log.read_text()
+    assert text.startswith("forebay: MPICH_MPIIO_HINTS: 'cb_nodes' is not KEY=VALUE")
+    assert "\nPE 0: MPIIO hints for" in text and "MPIIO write access patterns" in text
+    [file] = files_of(report, "stdio")
+    assert (file["path"], file["opens"], file["write"]["system_calls"]) == (str(log), 1, 0)
