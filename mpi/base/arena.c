@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "base/arena.h"
 
-#include "base/section.h"
+#include "base/reentrancy.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -34,16 +34,16 @@ static void *take(size_t bytes) {
   return taken;
 }
 
-void *arena_take(size_t bytes) {
+void *arena_alloc(size_t bytes) {
   bytes = (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-  section_lock(&lock);
+  critical_lock(&lock);
   void *taken = take(bytes);
-  section_unlock(&lock);
+  critical_unlock(&lock);
   return taken;
 }
 
 char *arena_copy(const char *text) {
   size_t bytes = strlen(text) + 1;
-  char *copy = arena_take(bytes);
+  char *copy = arena_alloc(bytes);
   return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }

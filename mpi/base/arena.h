@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Zeroed, aligned for anything; NULL if there is none. */
-void *arena_take(size_t bytes);
+void *arena_alloc(size_t bytes);
 
 /* A copy of the string, NULL if there is no memory. */
 char *arena_copy(const char *text);

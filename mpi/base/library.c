@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "base/library.h"
 
-#include "base/next.h"
+#include "base/real_call.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -28,20 +28,20 @@ static void squeeze(char *text) {
 static void read_version(void) {
   int length = 0;
   __typeof__(&PMPI_Get_library_version) ask =
-      (__typeof__(&PMPI_Get_library_version))next_find("PMPI_Get_library_version");
+      (__typeof__(&PMPI_Get_library_version))real_find("PMPI_Get_library_version");
   if (ask == NULL || ask(version, &length) != MPI_SUCCESS)
     version[0] = '\0';
   version[strcspn(version, ",\n")] = '\0';
   squeeze(version);
 }
 
-bool library_is_the_programs(void) { return next_find(FAMILY_MARKER) != NULL; }
+bool library_is_the_programs(void) { return real_find(FAMILY_MARKER) != NULL; }
 
 #ifdef OPEN_MPI
 /* A program that is not position independent has its own copy of an object; that one counts. */
 static void *object(const char *name) {
   void *found = dlsym(RTLD_DEFAULT, name);
-  return found != NULL ? found : next_find(name);
+  return found != NULL ? found : real_find(name);
 }
 
 static bool bind_objects(void) {
@@ -68,7 +68,7 @@ bool library_bind(void) {
   read_version();
   bool complete = bind_objects();
 #define FIND(name)                                                                                 \
-  library.name = (__typeof__(library.name))next_find("PMPI_" #name);                               \
+  library.name = (__typeof__(library.name))real_find("PMPI_" #name);                               \
   complete = complete && library.name != NULL;
   LIBRARY_FUNCTIONS(FIND)
 #undef FIND

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "base/message.h"
 
-#include "base/next.h"
+#include "base/real_call.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { MESSAGE_BYTES_MAX = 8192 };
 void message_write(const char *text) {
   size_t left = strlen(text);
   for (ssize_t moved; left > 0; text += moved, left -= (size_t)moved) {
-    moved = NEXT(write)(fileno_unlocked(stderr), text, left);
+    moved = REAL(write)(fileno_unlocked(stderr), text, left);
     if (moved < 0 && errno == EINTR)
       moved = 0;
     else if (moved <= 0)

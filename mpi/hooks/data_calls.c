@@ -2,7 +2,7 @@
  *
  * Both names of each call are hooked: C programs use MPI_..., while Fortran bindings use PMPI_...
  * in Open MPI, and one or the other in MPICH. */
-#include "base/next.h"
+#include "base/real_call.h"
 #include "record/call.h"
 #include "trace/trace.h"
 
@@ -12,7 +12,7 @@
   int SYMBOL PARAMETERS {                                                                          \
     struct call call = CALL_HERE;                                                                  \
     call_begin_data(&call, fh, DIRECTION, KIND, COUNT, TYPE);                                      \
-    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    int code = REAL(SYMBOL) ARGUMENTS;                                                             \
     call_end(&call);                                                                               \
     trace_data(&call, fh, (struct trace_access){PLACE, OFFSET, COUNT, TYPE, REQUEST}, code);       \
     return code;                                                                                   \

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/library.h"
 #include "base/message.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "hooks/hdf5.h"
 #include "record/call.h"
 #include "record/file_table.h"
@@ -168,7 +168,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
 
 #define OPEN(SYMBOL)                                                                               \
   int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
-    open_function *next = NEXT(SYMBOL);                                                            \
+    open_function *next = REAL(SYMBOL);                                                            \
     return name != NULL && call_is_outermost(__builtin_frame_address(0))                           \
                ? open_observed(next, comm, name, mode, info, handle)                               \
                : next(comm, name, mode, info, handle);                                             \
@@ -176,7 +176,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
 
 #define CLOSE(SYMBOL)                                                                              \
   int SYMBOL(MPI_File *handle) {                                                                   \
-    close_function *next = NEXT(SYMBOL);                                                           \
+    close_function *next = REAL(SYMBOL);                                                           \
     return handle != NULL && call_is_outermost(__builtin_frame_address(0))                         \
                ? close_observed(next, handle)                                                      \
                : next(handle);                                                                     \
@@ -197,7 +197,7 @@ static void begin(struct call *call, enum call_class class, MPI_File handle) {
   int SYMBOL PARAMETERS {                                                                          \
     struct call call = CALL_HERE;                                                                  \
     begin(&call, CLASS, fh);                                                                       \
-    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    int code = REAL(SYMBOL) ARGUMENTS;                                                             \
     call_end(&call);                                                                               \
     TRACE;                                                                                         \
     return code;                                                                                   \

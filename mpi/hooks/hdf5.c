@@ -2,8 +2,8 @@
 #include "hooks/hdf5.h"
 
 #include "base/message.h"
-#include "base/next.h"
 #include "base/path.h"
+#include "base/real_call.h"
 #include "settings/hints.h"
 #include "settings/settings.h"
 
@@ -52,14 +52,14 @@ static void say_once(const char *why) {
 /* A program that is not position independent has its own copy of the variable, and the library uses
  * that one; its own then never gets a value. */
 static const hid_t *access_class(const void *caller) {
-  const hid_t *own = next_find_for(caller, "H5P_CLS_FILE_ACCESS_ID_g");
+  const hid_t *own = real_find_for(caller, "H5P_CLS_FILE_ACCESS_ID_g");
   return own != NULL && *own > 0 ? own : dlsym(RTLD_DEFAULT, "H5P_CLS_FILE_ACCESS_ID_g");
 }
 
 static bool bind_hdf5(const void *caller, struct hdf5 *hdf5) {
   bool complete = true;
 #define FIND(type, name, parameters)                                                               \
-  hdf5->name = (__typeof__(hdf5->name))next_find_for(caller, #name);                               \
+  hdf5->name = (__typeof__(hdf5->name))real_find_for(caller, #name);                               \
   complete = complete && hdf5->name != NULL;
   FUNCTIONS(FIND)
 #undef FIND
@@ -97,7 +97,7 @@ static struct hint_alignment asked_for(const char *name) {
 
 hid_t H5Fcreate(const char *name, unsigned flags, hid_t creation, hid_t access) {
   const void *caller = __builtin_return_address(0);
-  create_function *next = (create_function *)next_find_for(caller, "H5Fcreate");
+  create_function *next = (create_function *)real_find_for(caller, "H5Fcreate");
   struct hint_alignment alignment = asked_for(name);
   struct hdf5 hdf5;
   hid_t copy = -1;

@@ -1,6 +1,6 @@
 #include "hooks/jumps.h"
 
-#include "base/next.h"
+#include "base/real_call.h"
 
 #include <stddef.h>
 
@@ -16,13 +16,13 @@ static void turn(struct jump *jump, void *to) { __atomic_store_n(&jump->to, to, 
 
 void jumps_pass_hooks(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++) {
-    void *next = next_find(jump->name);
+    void *next = real_find(jump->name);
     turn(jump, next != NULL ? next : jump->instead);
   }
 }
 
 void jumps_fill_gaps(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++)
-    if (jump->instead != NULL && next_find(jump->name) == NULL)
+    if (jump->instead != NULL && real_find(jump->name) == NULL)
       turn(jump, jump->instead);
 }

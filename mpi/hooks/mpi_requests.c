@@ -2,17 +2,17 @@
  * pass on at once while no non-blocking call is under way. */
 #define _GNU_SOURCE
 #include "base/clock.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "trace/trace.h"
 
 #define AS(SYMBOL, REQUESTS, COUNT, PARAMETERS, ARGUMENTS)                                         \
   int SYMBOL PARAMETERS {                                                                          \
     const void *frame = __builtin_frame_address(0);                                                \
     if (!trace_before_wait(frame, REQUESTS, COUNT))                                                \
-      return NEXT(SYMBOL) ARGUMENTS;                                                               \
+      return REAL(SYMBOL) ARGUMENTS;                                                               \
     double start_s = clock_s();                                                                    \
     int64_t ended = trace_mark();                                                                  \
-    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    int code = REAL(SYMBOL) ARGUMENTS;                                                             \
     trace_after_wait(frame, REQUESTS, start_s, ended);                                             \
     return code;                                                                                   \
   }
@@ -46,7 +46,7 @@ CALL(Testsome, requests, count,
   int SYMBOL(MPI_Datatype *type) {                                                                 \
     if (trace_is_on && type != NULL)                                                               \
       trace_type_freed(*type);                                                                     \
-    return NEXT(SYMBOL)(type);                                                                     \
+    return REAL(SYMBOL)(type);                                                                     \
   }
 
 TYPE_FREE(MPI_Type_free)
@@ -56,7 +56,7 @@ TYPE_FREE(PMPI_Type_free)
   int SYMBOL(const char *name, MPI_Info info) {                                                    \
     bool is_outermost = trace_is_on && call_is_outermost(__builtin_frame_address(0));              \
     double start_s = is_outermost ? clock_s() : 0;                                                 \
-    int code = NEXT(SYMBOL)(name, info);                                                           \
+    int code = REAL(SYMBOL)(name, info);                                                           \
     if (is_outermost)                                                                              \
       trace_delete(start_s, name, info, code);                                                     \
     return code;                                                                                   \

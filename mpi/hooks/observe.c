@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/section.h"
+#include "base/reentrancy.h"
 #include "record/call.h"
 #include "record/descriptors.h"
 #include "record/file_table.h"
@@ -102,7 +102,7 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 }
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
-  if (section_is_here())
+  if (in_critical_section())
     return;
   struct call *call = call_on(file);
   file_lock(file);
@@ -136,7 +136,7 @@ static void trace_other(struct file *file, enum system_call what, int64_t argume
 }
 
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
-  if (section_is_here())
+  if (in_critical_section())
     return;
   struct call *call = call_on(file);
   if (call != NULL)
@@ -218,9 +218,9 @@ static void open_directly(const struct opening *opening) {
   struct stat status;
   if (path_is_of_mpi(opening->caller))
     return;
-  section_begin();
+  critical_section_begin();
   struct file *file = record_of(opening, &status);
-  section_end();
+  critical_section_end();
   if (file == NULL)
     return;
   bool is_open = opening->descriptor >= 0;
@@ -257,11 +257,11 @@ static struct file *file_of(int directory, const char *name) {
 void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   double elapsed_s) {
   bool is_of_mpi = call_current() != NULL;
-  if (name == NULL || is_of_mpi || section_is_here())
+  if (name == NULL || is_of_mpi || in_critical_section())
     return;
-  section_begin();
+  critical_section_begin();
   struct file *file = file_of(directory, name);
-  section_end();
+  critical_section_end();
   if (file != NULL && file->layer != LAYER_MPIIO)
     observe_other(file, what, argument, elapsed_s);
 }
@@ -274,7 +274,7 @@ void observe_open(const struct opening *opening) {
     return;
   struct call *call = call_current();
   descriptors_set(opening->descriptor, NULL); /* if it was closed where we did not see it */
-  if (section_is_here())
+  if (in_critical_section())
     return;
   if (call != NULL && call->file != NULL)
     open_in_call(call->file, opening);
@@ -289,7 +289,7 @@ struct file *observe_close(int descriptor) {
 }
 
 void observe_closed(struct file *file, double start_s, double end_s) {
-  if (file == NULL || section_is_here())
+  if (file == NULL || in_critical_section())
     return;
   trace_system_other(file, TRACE_SYSTEM_CLOSE, 0, end_s - start_s);
   if (file->layer == LAYER_MPIIO)
@@ -314,7 +314,7 @@ void observe_duplicate(int from, int to) {
     position_share(from, to);
   double now_s = clock_s();
   observe_closed(before, now_s, now_s);
-  if (file != NULL && !section_is_here())
+  if (file != NULL && !in_critical_section())
     trace_system_other(file, TRACE_SYSTEM_DUPLICATE, 0, 0);
 }
 
@@ -350,7 +350,7 @@ static void count_as_opened(struct file *file) {
 struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
   bool has_moved = file_has_moved_data(file);
   if (file->layer == layer || file->layer == LAYER_MPIIO || (has_moved && layer == LAYER_POSIX) ||
-      section_is_here() || !is_our_process())
+      in_critical_section() || !is_our_process())
     return file;
   struct file *other = files_for_path(file->path, layer);
   if (other == NULL)

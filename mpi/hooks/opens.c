@@ -2,7 +2,7 @@
  */
 #define _GNU_SOURCE
 #include "base/clock.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
 #include "record/file_table.h"
@@ -44,7 +44,7 @@ static void note_opened(const struct opening *opening) {
                             MODE,                                                                  \
                             trace_size_before_open(DIRECTORY, path)};                              \
   opening.start_s = start_if_observed();                                                           \
-  opening.descriptor = NEXT(NAME) ARGUMENTS;                                                       \
+  opening.descriptor = REAL(NAME) ARGUMENTS;                                                       \
   WITH_ERRNO_KEPT(note_opened(&opening));                                                          \
   return opening.descriptor;
 
@@ -102,9 +102,9 @@ FIXED_OPEN_HOOK(mkostemps64, AT_FDCWD, TEMPORARY | flags, 0600,
 int close(int descriptor) {
   struct file *file = observe_close(descriptor);
   if (file == NULL)
-    return NEXT(close)(descriptor);
+    return REAL(close)(descriptor);
   double start_s = clock_s();
-  int code = NEXT(close)(descriptor);
+  int code = REAL(close)(descriptor);
   WITH_ERRNO_KEPT(observe_closed(file, start_s, clock_s()));
   return code;
 }
@@ -126,17 +126,17 @@ void closefrom(int first);
 int close_range(unsigned first, unsigned last, int flags) {
   if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0)
     forget_from(first, last);
-  return NEXT(close_range)(first, last, flags);
+  return REAL(close_range)(first, last, flags);
 }
 
 void closefrom(int first) {
   forget_from(first > 0 ? (unsigned)first : 0, ~0u);
-  NEXT(closefrom)(first);
+  REAL(closefrom)(first);
 }
 
 #define DUPLICATE_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                \
   int NAME PARAMETERS {                                                                            \
-    int copy = NEXT(NAME) ARGUMENTS;                                                               \
+    int copy = REAL(NAME) ARGUMENTS;                                                               \
     WITH_ERRNO_KEPT(observe_duplicate(descriptor, copy));                                          \
     return copy;                                                                                   \
   }
@@ -151,7 +151,7 @@ static bool files_are_there(void) { return files_are_observed() && files_at(0) !
 #define PATH_HOOK(NAME, WHAT, ARGUMENT, DIRECTORY, PARAMETERS, ARGUMENTS)                          \
   int NAME PARAMETERS {                                                                            \
     double start_s = files_are_there() ? clock_s() : 0;                                            \
-    int code = NEXT(NAME) ARGUMENTS;                                                               \
+    int code = REAL(NAME) ARGUMENTS;                                                               \
     if (start_s > 0 && is_readable(path, code))                                                    \
       WITH_ERRNO_KEPT(observe_path(DIRECTORY, path, WHAT, ARGUMENT, clock_s() - start_s));         \
     return code;                                                                                   \

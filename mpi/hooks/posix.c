@@ -3,7 +3,7 @@
  * returned, with errno as the call left it. */
 #define _GNU_SOURCE
 #include "base/clock.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
 #include "record/positions.h"
@@ -41,9 +41,9 @@ static struct transfer what(enum direction direction, off_t offset, size_t asked
   ssize_t NAME PARAMETERS {                                                                        \
     struct file *file = find(descriptor);                                                          \
     if (file == NULL)                                                                              \
-      return NEXT(NAME) ARGUMENTS;                                                                 \
+      return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
-    ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
+    ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
                     struct transfer transfer = what(DIRECTION, OFFSET, ASKED, moved, start_s);     \
                     observe_data(file, transfer, elapsed_s));                                      \
@@ -110,9 +110,9 @@ DATA_HOOK(__pread64_chk, READING,
   int VNAME VPARAMETERS {                                                                          \
     struct file *file = find(descriptor);                                                          \
     if (file == NULL)                                                                              \
-      return NEXT(VNAME) VARGUMENTS;                                                               \
+      return REAL(VNAME) VARGUMENTS;                                                               \
     double start_s = clock_s();                                                                    \
-    int moved = NEXT(VNAME) VARGUMENTS;                                                            \
+    int moved = REAL(VNAME) VARGUMENTS;                                                            \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
                     off_t offset = began(file, WRITING, descriptor, moved);                        \
                     observe_data(file, what(WRITING, offset, 0, moved, start_s), elapsed_s));      \
@@ -157,9 +157,9 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
   ssize_t NAME PARAMETERS {                                                                        \
     struct file *source = find(from), *target = find(to);                                          \
     if (source == NULL && target == NULL)                                                          \
-      return NEXT(NAME) ARGUMENTS;                                                                 \
+      return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
-    ssize_t moved = NEXT(NAME) ARGUMENTS;                                                          \
+    ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
                                 target, copy_began(target, WRITING, to, TO_OFFSET, moved), moved,  \
                                 start_s));                                                         \
@@ -180,7 +180,7 @@ COPY_HOOK(copy_file_range,
 #define AIO_HOOK(NAME, BLOCK, DIRECTION)                                                           \
   int NAME(struct BLOCK *block) {                                                                  \
     struct file *file = find(block->aio_fildes);                                                   \
-    int code = NEXT(NAME)(block);                                                                  \
+    int code = REAL(NAME)(block);                                                                  \
     if (file != NULL && code == 0)                                                                 \
       observe_data(                                                                                \
           file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0);  \
@@ -197,9 +197,9 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
   RESULT NAME PARAMETERS {                                                                         \
     struct file *file = descriptors_find(descriptor);                                              \
     if (file == NULL)                                                                              \
-      return NEXT(NAME) ARGUMENTS;                                                                 \
+      return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
-    RESULT result = NEXT(NAME) ARGUMENTS;                                                          \
+    RESULT result = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(observe_other(file, WHAT, ARGUMENT, clock_s() - start_s));                     \
     return result;                                                                                 \
   }
@@ -208,9 +208,9 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
   RESULT NAME(int descriptor, RESULT offset, int whence) {                                         \
     struct file *file = find(descriptor);                                                          \
     if (file == NULL)                                                                              \
-      return NEXT(NAME)(descriptor, offset, whence);                                               \
+      return REAL(NAME)(descriptor, offset, whence);                                               \
     double start_s = clock_s();                                                                    \
-    RESULT now = NEXT(NAME)(descriptor, offset, whence);                                           \
+    RESULT now = REAL(NAME)(descriptor, offset, whence);                                           \
     if (now >= 0)                                                                                  \
       position_set(descriptor, now);                                                               \
     WITH_ERRNO_KEPT(observe_other(file, SEEK, now, clock_s() - start_s));                          \
@@ -266,7 +266,7 @@ OTHER_HOOK(int, fstat64, STAT, 0, (int descriptor, struct stat64 *status), (desc
                  command == F_OFD_SETLKW;                                                          \
     struct file *file = locks ? descriptors_find(descriptor) : NULL;                               \
     double start_s = file != NULL ? clock_s() : 0;                                                 \
-    int result = NEXT(NAME)(descriptor, command, argument);                                        \
+    int result = REAL(NAME)(descriptor, command, argument);                                        \
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                                          \
       WITH_ERRNO_KEPT(observe_duplicate(descriptor, result));                                      \
     if (command == F_SETFL && result == 0)                                                         \

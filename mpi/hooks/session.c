@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/message.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "hooks/exchange.h"
 #include "hooks/jumps.h"
 #include "record/file_table.h"
@@ -28,7 +28,7 @@ static void before_init(void) {
   message_print(
       "the preloaded library is for " FAMILY ", and the program has loaded another MPI; "
       "its files are not recorded\nhint: %s",
-      next_find(OTHER_MARKER) != NULL
+      real_find(OTHER_MARKER) != NULL
           ? "LD_PRELOAD=.../lib/forebay/" SIBLING "/libforebay_mpi.so"
           : "there is none for MPIs other than Open MPI and MPICH, nor for the ABI of MPI 5");
 }
@@ -90,7 +90,7 @@ static void before_abort(int code) {
 #define INIT(SYMBOL, PARAMETERS, ARGUMENTS)                                                        \
   int SYMBOL PARAMETERS {                                                                          \
     before_init();                                                                                 \
-    int code = NEXT(SYMBOL) ARGUMENTS;                                                             \
+    int code = REAL(SYMBOL) ARGUMENTS;                                                             \
     after_init(code);                                                                              \
     return code;                                                                                   \
   }
@@ -105,7 +105,7 @@ INIT(PMPI_Init_thread, (int *argc, char ***argv, int required, int *provided),
 #define FINALIZE(SYMBOL)                                                                           \
   int SYMBOL(void) {                                                                               \
     before_finalize();                                                                             \
-    return NEXT(SYMBOL)();                                                                         \
+    return REAL(SYMBOL)();                                                                         \
   }
 
 FINALIZE(MPI_Finalize)
@@ -114,7 +114,7 @@ FINALIZE(PMPI_Finalize)
 #define ABORT(SYMBOL)                                                                              \
   int SYMBOL(MPI_Comm comm, int code) {                                                            \
     before_abort(code);                                                                            \
-    return NEXT(SYMBOL)(comm, code);                                                               \
+    return REAL(SYMBOL)(comm, code);                                                               \
   }
 
 ABORT(MPI_Abort)

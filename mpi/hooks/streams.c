@@ -2,7 +2,7 @@
  * below them with its buffers is not seen. */
 #define _GNU_SOURCE
 #include "base/clock.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/characters.h"
 #include "record/descriptors.h"
@@ -58,7 +58,7 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
   return result;
 
 #define STREAM_HOOK(DIRECTION, RESULT, NAME, PARAMETERS, ARGUMENTS, MOVED)                         \
-  RESULT NAME PARAMETERS { STREAM_BODY(DIRECTION, RESULT, NEXT(NAME) ARGUMENTS, MOVED) }
+  RESULT NAME PARAMETERS { STREAM_BODY(DIRECTION, RESULT, REAL(NAME) ARGUMENTS, MOVED) }
 
 #define BLOCKS_HOOK(DIRECTION, NAME, BUFFER)                                                       \
   STREAM_HOOK(DIRECTION, size_t, NAME, (BUFFER, size_t size, size_t count, FILE * stream),         \
@@ -118,7 +118,7 @@ static ssize_t line_length(const char *line, int size, struct unread before, con
 
 #define LINE_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
   char *NAME PARAMETERS {                                                                          \
-    MEASURED_BODY(char *, NEXT(NAME) ARGUMENTS, line_length(result, size, before, stream))         \
+    MEASURED_BODY(char *, REAL(NAME) ARGUMENTS, line_length(result, size, before, stream))         \
   }
 
 char *__fgets_chk(char *line, size_t room, int size, FILE *stream);
@@ -174,7 +174,7 @@ int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
   int v##NAME(FILE *stream, const char *format, va_list values) {                                  \
     static void *cache;                                                                            \
     int (*next)(FILE *, const char *, va_list) =                                                   \
-        (int (*)(FILE *, const char *, va_list))next_cached(&cache, VSYMBOL);                      \
+        (int (*)(FILE *, const char *, va_list))real_cached(&cache, VSYMBOL);                      \
     MEASURED_BODY(int, next(stream, format, values), read_since(before, stream))                   \
   }                                                                                                \
   int NAME(FILE *stream, const char *format, ...) {                                                \
@@ -213,9 +213,9 @@ static void note_character(struct file *file, int descriptor, enum direction dir
     int descriptor;                                                                                \
     struct file *file = find(stream, &descriptor);                                                 \
     if (file == NULL)                                                                              \
-      return NEXT(NAME) ARGUMENTS;                                                                 \
+      return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = reaches_system(stream, DIRECTION) ? clock_s() : 0;                            \
-    int result = NEXT(NAME) ARGUMENTS;                                                             \
+    int result = REAL(NAME) ARGUMENTS;                                                             \
     WITH_ERRNO_KEPT(note_character(file, descriptor, DIRECTION, result, start_s));                 \
     return result;                                                                                 \
   }
@@ -234,7 +234,7 @@ CHARACTER_HOOK(WRITING, putc_unlocked, (int character, FILE *stream), (character
 CHARACTER_HOOK(WRITING, fputc_unlocked, (int character, FILE *stream), (character, stream))
 
 int ungetc(int character, FILE *stream) {
-  int descriptor, result = NEXT(ungetc)(character, stream);
+  int descriptor, result = REAL(ungetc)(character, stream);
   if (result != EOF && find(stream, &descriptor) != NULL)
     position_step_back(descriptor);
   return result;
@@ -245,7 +245,7 @@ int ungetc(int character, FILE *stream) {
 static void note_moved(struct file *file, FILE *stream, int descriptor, double start_s) {
   double elapsed_s = clock_s() - start_s;
   bool is_known = stream->_offset >= 0 || trace_is_on;
-  int64_t place = is_known ? NEXT(ftello)(stream) : POSITION_UNKNOWN;
+  int64_t place = is_known ? REAL(ftello)(stream) : POSITION_UNKNOWN;
   position_set(descriptor, place);
   observe_other(file, SEEK, place, elapsed_s);
 }
@@ -260,7 +260,7 @@ static void note_moved(struct file *file, FILE *stream, int descriptor, double s
 
 #define MOVING_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                   \
   int NAME PARAMETERS {                                                                            \
-    MOVING_BODY(int code = NEXT(NAME) ARGUMENTS)                                                   \
+    MOVING_BODY(int code = REAL(NAME) ARGUMENTS)                                                   \
     return code;                                                                                   \
   }
 
@@ -270,13 +270,13 @@ MOVING_HOOK(fseeko64, (FILE * stream, off64_t offset, int whence), (stream, offs
 MOVING_HOOK(fsetpos, (FILE * stream, const fpos_t *place), (stream, place))
 MOVING_HOOK(fsetpos64, (FILE * stream, const fpos64_t *place), (stream, place))
 
-void rewind(FILE *stream) { MOVING_BODY(NEXT(rewind)(stream)) }
+void rewind(FILE *stream) { MOVING_BODY(REAL(rewind)(stream)) }
 
 int fflush(FILE *stream) {
   int descriptor;
   struct file *file = stream != NULL ? find(stream, &descriptor) : NULL;
   double start_s = file != NULL ? clock_s() : 0;
-  int code = NEXT(fflush)(stream);
+  int code = REAL(fflush)(stream);
   if (file != NULL)
     WITH_ERRNO_KEPT(observe_other(file, SYNC, 1, clock_s() - start_s));
   return code;
@@ -302,7 +302,7 @@ static void note_opened(const char *path, const char *mode, FILE *stream, const 
   FILE *NAME(const char *path, const char *mode) {                                                 \
     int64_t bytes_before = trace_size_before_open(AT_FDCWD, path);                                 \
     double start_s = files_are_observed() ? clock_s() : 0;                                         \
-    FILE *stream = NEXT(NAME)(path, mode);                                                         \
+    FILE *stream = REAL(NAME)(path, mode);                                                         \
     if (start_s > 0)                                                                               \
       WITH_ERRNO_KEPT(                                                                             \
           note_opened(path, mode, stream, __builtin_return_address(0), start_s, bytes_before));    \
@@ -313,7 +313,7 @@ FOPEN_HOOK(fopen)
 FOPEN_HOOK(fopen64)
 
 FILE *fdopen(int descriptor, const char *mode) {
-  FILE *stream = NEXT(fdopen)(descriptor, mode);
+  FILE *stream = REAL(fdopen)(descriptor, mode);
   struct file *file = stream != NULL ? descriptors_find(descriptor) : NULL;
   if (file != NULL && mode[0] == 'a')
     position_set_appends(descriptor, true);
@@ -327,9 +327,9 @@ int fclose(FILE *stream) {
   WITH_ERRNO_KEPT(descriptor = fileno_unlocked(stream));
   struct file *file = observe_close(descriptor);
   if (file == NULL)
-    return NEXT(fclose)(stream);
+    return REAL(fclose)(stream);
   double start_s = clock_s();
-  int code = NEXT(fclose)(stream);
+  int code = REAL(fclose)(stream);
   WITH_ERRNO_KEPT(observe_closed(file, start_s, clock_s()));
   return code;
 }
@@ -342,7 +342,7 @@ int fclose(FILE *stream) {
     struct file *file = observe_close(before);                                                     \
     int64_t bytes_before = trace_size_before_open(AT_FDCWD, path);                                 \
     double start_s = files_are_observed() ? clock_s() : 0;                                         \
-    FILE *opened = NEXT(NAME)(path, mode, stream);                                                 \
+    FILE *opened = REAL(NAME)(path, mode, stream);                                                 \
     WITH_ERRNO_KEPT(note_reopened(file, path, mode, opened, __builtin_return_address(0), start_s,  \
                                   bytes_before));                                                  \
     return opened;                                                                                 \

@@ -1,14 +1,14 @@
 #include "record/file_record.h"
 
-#include "base/section.h"
+#include "base/reentrancy.h"
 #include "record/characters.h"
 
 void file_lock(struct file *file) {
-  section_lock(&file->lock);
+  critical_lock(&file->lock);
   characters_settle(file);
 }
 
-void file_unlock(struct file *file) { section_unlock(&file->lock); }
+void file_unlock(struct file *file) { critical_unlock(&file->lock); }
 
 bool file_has_moved_data(const struct file *file) {
   const struct traffic *reads = &file->counters.traffic[READING];

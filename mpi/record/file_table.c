@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/path.h"
-#include "base/section.h"
+#include "base/reentrancy.h"
 #include "record/descriptors.h"
 #include "record/mpi_handles.h"
 #include "record/observation.h"
@@ -25,7 +25,7 @@ static int file_count, direct_count;
 static int64_t dropped;
 
 static struct file *new_file(const char *path, enum layer layer) {
-  struct file *file = arena_take(sizeof *file);
+  struct file *file = arena_alloc(sizeof *file);
   char *kept = arena_copy(path);
   if (file == NULL || kept == NULL)
     return NULL;
@@ -64,10 +64,10 @@ struct file *files_for_name(const char *name) {
   name = path_without_prefix(name);
   bool is_known = path_absolute(AT_FDCWD, name, path);
   char *kept = strdup(name);
-  section_lock(&lock);
+  critical_lock(&lock);
   struct file *file = is_known && kept != NULL ? find_or_make(path, LAYER_MPIIO) : NULL;
   dropped += file == NULL;
-  section_unlock(&lock);
+  critical_unlock(&lock);
   if (file == NULL) {
     free(kept);
     return NULL;
@@ -80,25 +80,25 @@ struct file *files_for_name(const char *name) {
 }
 
 struct file *files_for_path(const char *path, enum layer layer) {
-  section_lock(&lock);
+  critical_lock(&lock);
   struct file *file = find_or_make(path, layer);
   dropped += file == NULL;
-  section_unlock(&lock);
+  critical_unlock(&lock);
   return file;
 }
 
 struct file *files_for_failure(const char *path, enum layer layer) {
-  section_lock(&lock);
+  critical_lock(&lock);
   bool has_room = direct_count < FAILURES_MAX;
   struct file *file = has_room ? find_or_make(path, layer) : *slot_for(path, layer);
-  section_unlock(&lock);
+  critical_unlock(&lock);
   return file;
 }
 
 struct file *files_known(const char *path, enum layer layer) {
-  section_lock(&lock);
+  critical_lock(&lock);
   struct file *file = *slot_for(path, layer);
-  section_unlock(&lock);
+  critical_unlock(&lock);
   return file;
 }
 
@@ -109,9 +109,9 @@ struct file *files_at(int index) {
 int64_t files_dropped(void) { return dropped + handles_dropped(); }
 
 void files_note_dropped(void) {
-  section_lock(&lock);
+  critical_lock(&lock);
   dropped++;
-  section_unlock(&lock);
+  critical_unlock(&lock);
 }
 
 /* What the parent has opened is not the child's. */

@@ -1,6 +1,6 @@
 #include "record/mpi_handles.h"
 
-#include "base/section.h"
+#include "base/reentrancy.h"
 
 #include <string.h>
 
@@ -23,25 +23,25 @@ static struct opened *probe(MPI_File handle) {
 }
 
 void handles_add(MPI_File handle, struct file *file, bool tells_hints) {
-  section_lock(&lock);
+  critical_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL)
     *slot = (struct opened){handle, file, tells_hints};
   else
     dropped++;
-  section_unlock(&lock);
+  critical_unlock(&lock);
 }
 
 struct opened handles_find(MPI_File handle) {
-  section_lock(&lock);
+  critical_lock(&lock);
   struct opened *slot = probe(handle);
   struct opened found = slot != NULL ? *slot : (struct opened){.file = NULL};
-  section_unlock(&lock);
+  critical_unlock(&lock);
   return found;
 }
 
 void handles_remove(MPI_File handle) {
-  section_lock(&lock);
+  critical_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL && slot->file != NULL) {
     slot->file = NULL;
@@ -53,7 +53,7 @@ void handles_remove(MPI_File handle) {
       *probe(moved.handle) = moved;
     }
   }
-  section_unlock(&lock);
+  critical_unlock(&lock);
 }
 
 int64_t handles_dropped(void) { return dropped; }

@@ -141,7 +141,7 @@ static struct joined *find_or_make(struct job *job, const char *path, enum layer
       return job->slots[at];
   struct joined *file = NULL;
   if (job->file_count < JOINED_FILES_MAX)
-    file = arena_take(sizeof *file);
+    file = arena_alloc(sizeof *file);
   if (file == NULL || (file->path = arena_copy(path)) == NULL)
     return NULL;
   file->layer = layer;
@@ -168,7 +168,7 @@ static void join_active(struct joined *file, int64_t collective_writes, const ui
   if (collective_writes > file->collective_writes)
     file->collective_writes = collective_writes;
   if (collective_writes > 0 && file->active == NULL)
-    file->active = arena_take(COLLECTIVE_CALLS_MAX * sizeof *file->active);
+    file->active = arena_alloc(COLLECTIVE_CALLS_MAX * sizeof *file->active);
   if (file->active == NULL)
     return;
   for (int64_t i = 0; i < collective_writes && i < COLLECTIVE_CALLS_MAX; i++)
@@ -289,14 +289,14 @@ static void send(const struct text *out, MPI_Comm comm) {
 }
 
 static struct job *new_job(int ranks) {
-  struct job *job = arena_take(sizeof *job);
+  struct job *job = arena_alloc(sizeof *job);
   if (job == NULL)
     return NULL;
   job->ranks = ranks;
   job->ranks_per_row = (ranks + HEAT_ROWS_MAX - 1) / HEAT_ROWS_MAX;
   job->rows = (ranks + job->ranks_per_row - 1) / job->ranks_per_row;
   for (int layer = 0; layer < LAYERS; layer++) {
-    job->heat[layer] = arena_take((size_t)job->rows * sizeof *job->heat[layer]);
+    job->heat[layer] = arena_alloc((size_t)job->rows * sizeof *job->heat[layer]);
     if (job->heat[layer] == NULL)
       return NULL;
   }

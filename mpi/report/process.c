@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/next.h"
 #include "base/path.h"
-#include "base/section.h"
+#include "base/real_call.h"
+#include "base/reentrancy.h"
 #include "record/characters.h"
 #include "record/file_table.h"
 #include "record/observation.h"
@@ -92,16 +92,16 @@ static void add_header(double wall_s, struct text *out) {
 }
 
 static bool write_all(const char *path, const char *bytes, size_t length) {
-  int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int descriptor = REAL(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return false;
   size_t done = 0;
   ssize_t more = 1;
   while (done < length && more > 0) {
-    more = NEXT(write)(descriptor, bytes + done, length - done);
+    more = REAL(write)(descriptor, bytes + done, length - done);
     done += more > 0 ? (size_t)more : 0;
   }
-  return NEXT(close)(descriptor) == 0 && done == length;
+  return REAL(close)(descriptor) == 0 && done == length;
 }
 
 /* Each process that has something to tell makes this file a byte longer, so its length says how
@@ -110,11 +110,11 @@ static bool takes_a_place(void) {
   static char path[PATH_BYTES_MAX + 32];
   struct stat status;
   snprintf(path, sizeof path, "%s/processes", directory);
-  int descriptor = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int descriptor = REAL(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return false;
-  bool is_counted = NEXT(write)(descriptor, ".", 1) == 1 && fstat(descriptor, &status) == 0;
-  NEXT(close)(descriptor);
+  bool is_counted = REAL(write)(descriptor, ".", 1) == 1 && fstat(descriptor, &status) == 0;
+  REAL(close)(descriptor);
   return is_counted && status.st_size <= REPORTS_MAX;
 }
 
@@ -145,7 +145,7 @@ static void tell(void) {
 __attribute__((destructor)) static void end(void) {
   bool is_of_mpi = settings.ranks > 0;
   if (directory[0] == '\0' || is_of_mpi || !files_are_observed() || getpid() != files_process() ||
-      section_is_here() || !is_worth_telling())
+      in_critical_section() || !is_worth_telling())
     return;
   if (takes_a_place())
     tell();

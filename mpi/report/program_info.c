@@ -2,8 +2,8 @@
 #include "report/program_info.h"
 
 #include "base/json.h"
-#include "base/next.h"
 #include "base/path.h"
+#include "base/real_call.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -19,11 +19,11 @@ static void add_executable(struct text *out) {
 }
 
 static size_t read_words(char *words, size_t room) {
-  int descriptor = NEXT(open)("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  int descriptor = REAL(open)("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
     return 0;
-  ssize_t length = NEXT(read)(descriptor, words, room);
-  NEXT(close)(descriptor);
+  ssize_t length = REAL(read)(descriptor, words, room);
+  REAL(close)(descriptor);
   return length > 0 ? (size_t)length : 0;
 }
 

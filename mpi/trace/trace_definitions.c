@@ -1,6 +1,6 @@
 /* What records refer to by number: strings, infos, groups of ranks, datatypes. */
 #include "base/library.h"
-#include "base/next.h"
+#include "base/real_call.h"
 #include "settings/info.h"
 #include "trace/trace_map.h"
 #include "trace/trace_record.h"
@@ -29,7 +29,7 @@ static struct {
 bool trace_definitions_bind(void) {
   bool complete = true;
 #define FIND(name)                                                                                 \
-  mpi.name = (__typeof__(mpi.name))next_find("PMPI_" #name);                                       \
+  mpi.name = (__typeof__(mpi.name))real_find("PMPI_" #name);                                       \
   complete = complete && mpi.name != NULL;
   DEFINITION_FUNCTIONS(FIND)
 #if MPI_VERSION >= 4

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/next.h"
+#include "base/real_call.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static void *find_in_late_mpi(const char *name) {
   return NULL;
 }
 
-void *next_find(const char *name) {
+void *real_find(const char *name) {
   void *found = dlsym(RTLD_NEXT, name);
   return found != NULL ? found : find_in_late_mpi(name);
 }
@@ -45,7 +45,7 @@ static void *find_among_dependencies(const void *caller, const char *name) {
   return found != NULL && !is_ours(found) ? found : NULL;
 }
 
-void *next_find_for(const void *caller, const char *name) {
-  void *found = next_find(name);
+void *real_find_for(const void *caller, const char *name) {
+  void *found = real_find(name);
   return found != NULL ? found : find_among_dependencies(caller, name);
 }

@@ -1,21 +1,21 @@
 #define _GNU_SOURCE
-#include "base/section.h"
+#include "base/reentrancy.h"
 
 #include <time.h>
 
 static __thread volatile int depth __attribute__((tls_model("initial-exec")));
 
-void section_begin(void) { depth++; }
+void critical_section_begin(void) { depth++; }
 
-void section_end(void) { depth--; }
+void critical_section_end(void) { depth--; }
 
 /* A lock is held for less than a microsecond. One that is held for so long is lost: a signal
  * handler has left by longjmp what it interrupted. Then we go on as its holder, and free it for
  * others; were it not lost after all, two threads would count at once, and counts go astray. */
 enum { LOST_AFTER_S = 1 };
 
-void section_lock(pthread_mutex_t *lock) {
-  section_begin();
+void critical_lock(pthread_mutex_t *lock) {
+  critical_section_begin();
   if (pthread_mutex_trylock(lock) == 0)
     return;
   struct timespec until;
@@ -24,9 +24,9 @@ void section_lock(pthread_mutex_t *lock) {
   pthread_mutex_timedlock(lock, &until);
 }
 
-void section_unlock(pthread_mutex_t *lock) {
+void critical_unlock(pthread_mutex_t *lock) {
   pthread_mutex_unlock(lock);
-  section_end();
+  critical_section_end();
 }
 
-bool section_is_here(void) { return depth > 0; }
+bool in_critical_section(void) { return depth > 0; }

@@ -3,24 +3,24 @@
  *
  * A hook calls its own name's next one, MPI_File_open as well as PMPI_File_open, so that other
  * tools between us and the MPI see their calls as if we were not there. */
-#ifndef FOREBAY_MPI_NEXT_H
-#define FOREBAY_MPI_NEXT_H
+#ifndef FOREBAY_MPI_REAL_CALL_H
+#define FOREBAY_MPI_REAL_CALL_H
 
 #include <errno.h>
 
 /* Looks in the objects loaded after ours, then in an MPI that was loaded later and privately, as
  * Python does. NULL if nobody has it. */
-void *next_find(const char *name);
+void *real_find(const char *name);
 
 /* For a caller that may have been loaded privately with what it depends on, as Python's extensions
- * are: if next_find knows none, the one among the caller's own dependencies. */
-void *next_find_for(const void *caller, const char *name);
+ * are: if real_find knows none, the one among the caller's own dependencies. */
+void *real_find_for(const void *caller, const char *name);
 
-/* What next_find finds, kept in *cache. Threads that meet here find the same address. */
-static inline void *next_cached(void **cache, const char *name) {
+/* What real_find finds, kept in *cache. Threads that meet here find the same address. */
+static inline void *real_cached(void **cache, const char *name) {
   void *known = __atomic_load_n(cache, __ATOMIC_RELAXED);
   if (known == 0) {
-    known = next_find(name);
+    known = real_find(name);
     __atomic_store_n(cache, known, __ATOMIC_RELAXED);
   }
   return known;
@@ -35,10 +35,10 @@ static inline void *next_cached(void **cache, const char *name) {
   } while (0)
 
 /* Typed as the function of that name is declared. Defines one cache per place of use. */
-#define NEXT(name)                                                                                 \
+#define REAL(name)                                                                                 \
   __extension__({                                                                                  \
     static void *cache;                                                                            \
-    (__typeof__(&name))next_cached(&cache, #name);                                                 \
+    (__typeof__(&name))real_cached(&cache, #name);                                                 \
   })
 
 #endif
