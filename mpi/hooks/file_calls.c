@@ -6,8 +6,8 @@
 #include "hooks/hdf5.h"
 #include "record/call.h"
 #include "record/file_table.h"
-#include "record/layout.h"
 #include "record/mpi_handles.h"
+#include "record/stripe_layout.h"
 #include "settings/info.h"
 #include "settings/settings.h"
 #include "trace/trace.h"
@@ -20,7 +20,7 @@ typedef int open_function(MPI_Comm, const char *, int, MPI_Info, MPI_File *);
 typedef int close_function(MPI_File *);
 
 static void note_emulated_layout(struct file *file) {
-  struct layout layout = layout_of(file->path);
+  struct stripe_layout layout = stripe_layout_of(file->path);
   if (layout.stripe_bytes == 0)
     return;
   file->stripe_count = layout.stripe_count;

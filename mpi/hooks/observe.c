@@ -7,9 +7,9 @@
 #include "record/call.h"
 #include "record/descriptors.h"
 #include "record/file_table.h"
-#include "record/layout.h"
 #include "record/observation.h"
 #include "record/positions.h"
+#include "record/stripe_layout.h"
 #include "trace/trace.h"
 
 #include <dlfcn.h>
@@ -224,7 +224,7 @@ static void open_directly(const struct opening *opening) {
   if (file == NULL)
     return;
   bool is_open = opening->descriptor >= 0;
-  struct layout layout = layout_of(file->path);
+  struct stripe_layout layout = stripe_layout_of(file->path);
   file_lock(file);
   file->counters.opens += is_open;
   file->counters.open_failures += !is_open;

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/real_call.h"
 #include "hooks/observe.h"
-#include "record/characters.h"
 #include "record/descriptors.h"
 #include "record/observation.h"
 #include "record/positions.h"
+#include "record/single_byte_io.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>
@@ -200,7 +200,7 @@ static void note_character(struct file *file, int descriptor, enum direction dir
                            double start_s) {
   ssize_t moved = result != EOF ? 1 : direction == READING ? 0 : -1;
   off_t offset = began(file, direction, descriptor, moved);
-  if (start_s == 0 && result != EOF && characters_join(file, direction, offset))
+  if (start_s == 0 && result != EOF && pending_add(file, direction, offset))
     return;
   double known_s = start_s > 0 ? start_s : clock_s();
   double elapsed_s = start_s > 0 ? clock_s() - start_s : 0;

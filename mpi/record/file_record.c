@@ -1,11 +1,11 @@
 #include "record/file_record.h"
 
 #include "base/reentrancy.h"
-#include "record/characters.h"
+#include "record/single_byte_io.h"
 
 void file_lock(struct file *file) {
   critical_lock(&file->lock);
-  characters_settle(file);
+  pending_flush(file);
 }
 
 void file_unlock(struct file *file) { critical_unlock(&file->lock); }

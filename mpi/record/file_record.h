@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "record/counters.h"
-#include "record/heat.h"
-#include "record/sizes.h"
+#include "record/io_heatmap.h"
+#include "record/size_histogram.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct file {
   int64_t stripe_bytes, stripe_count;
   int64_t alignment_bytes; /* st_blksize; 0: not known */
   int64_t end_bytes; /* atomic: of the file, as far as this process knows; where appending begins */
-  int64_t characters[DIRECTIONS]; /* atomic: see characters.h */
+  int64_t characters[DIRECTIONS]; /* atomic: see single_byte_io.h */
   int64_t collective_writes;
   uint8_t wrote[COLLECTIVE_CALLS_MAX / 8]; /* bit n: this rank wrote in the n-th collective write */
   char opened_by[LIBRARY_NAME_BYTES_MAX];  /* object that opened the descriptor */

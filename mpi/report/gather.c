@@ -5,9 +5,9 @@
 #include "base/library.h"
 #include "base/message.h"
 #include "base/path.h"
-#include "record/characters.h"
 #include "record/file_table.h"
 #include "record/observation.h"
+#include "record/single_byte_io.h"
 #include "settings/settings.h"
 
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static void pack(struct text *out) {
   files_stop();
   text_add_bytes(out, &head, sizeof head);
   for (int i = 0; files_at(i) != NULL; i++) {
-    characters_settle(files_at(i));
+    pending_flush(files_at(i));
     if (file_is_empty(files_at(i)))
       continue;
     add_to_head(&head, files_at(i));

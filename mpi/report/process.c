@@ -8,9 +8,9 @@
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/reentrancy.h"
-#include "record/characters.h"
 #include "record/file_table.h"
 #include "record/observation.h"
+#include "record/single_byte_io.h"
 #include "report/program_info.h"
 #include "report/report.h"
 #include "report/report_header.h"
@@ -68,7 +68,7 @@ __attribute__((constructor)) static void begin(void) {
 static bool is_worth_telling(void) {
   int64_t calls = 0, bytes = 0;
   for (int i = 0; files_at(i) != NULL; i++) {
-    characters_settle(files_at(i));
+    pending_flush(files_at(i));
     for (int direction = 0; direction < DIRECTIONS; direction++) {
       calls += files_at(i)->counters.traffic[direction].system_calls;
       bytes += files_at(i)->counters.traffic[direction].system_bytes;

@@ -3,7 +3,7 @@
 #include "base/atomic_file.h"
 #include "base/message.h"
 #include "record/file_table.h"
-#include "report/effect.h"
+#include "report/hint_effect.h"
 #include "report/step.h"
 #include "settings/settings.h"
 
@@ -33,7 +33,7 @@ static void print_boxes(const struct job *job) {
   }
 }
 
-static void say_effect(const struct effect *effect, void *path) {
+static void say_effect(const struct hint_effect *effect, void *path) {
   message_print("%s: hint %s=%s had no effect: %s", (const char *)path, effect->key, effect->asked,
                 effect->seen);
 }
@@ -57,7 +57,7 @@ static void say_faults(const struct job *job) {
     say_order(job);
   for (int i = 0; i < job->file_count; i++) {
     const struct joined *file = job->files[i];
-    effects_each(file, say_effect, file->path);
+    hint_effects_each(file, say_effect, file->path);
     if (is_asked_for && file->layer == LAYER_MPIIO && file->counters.opens > file->counters.closes)
       message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
                     (long long)(file->counters.opens - file->counters.closes));

@@ -1,4 +1,4 @@
-#include "report/effect.h"
+#include "report/hint_effect.h"
 #include "report/report.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "report/effect.h"
+#include "report/hint_effect.h"
 #include "report/report.h"
 #include "report/report_header.h"
 #include "settings/info.h"
@@ -26,7 +26,7 @@ static void add_hints(struct text *out, const char *name, const struct text *lin
   text_add(out, "}");
 }
 
-static void add_effect(const struct effect *effect, void *out) {
+static void add_effect(const struct hint_effect *effect, void *out) {
   open_object(out, NULL);
   add_string(out, "key", effect->key);
   add_string(out, "asked", effect->asked);
@@ -46,7 +46,7 @@ static void add_all_hints(const struct joined *file, struct text *out) {
   }
   add_name(out, "without_effect");
   text_add(out, "[");
-  effects_each(file, add_effect, out);
+  hint_effects_each(file, add_effect, out);
   text_add(out, "]}");
 }
 

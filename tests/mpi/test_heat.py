@@ -60,8 +60,8 @@ def test_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
 
 
 DRIVER = r"""
-#include "record/heat.h"
-#include "record/sizes.h"
+#include "record/io_heatmap.h"
+#include "record/size_histogram.h"
 #include <stdio.h>
 int main(void) {
   static struct heat heat, other;
@@ -95,7 +95,7 @@ def test_bins_double_and_sizes_overflow(tmp_path):
     """The arithmetic alone: a run of 30 s, and more sizes than the table has room for."""
     (tmp_path / "driver.c").write_text(DRIVER)
     mpi = PROJECT / "mpi"
-    words = ["gcc", "-O1", f"-I{mpi}", tmp_path / "driver.c", mpi / "record" / "heat.c", mpi / "record" / "sizes.c", "-lm", "-o", tmp_path / "driver"]
+    words = ["gcc", "-O1", f"-I{mpi}", tmp_path / "driver.c", mpi / "record" / "io_heatmap.c", mpi / "record" / "size_histogram.c", "-lm", "-o", tmp_path / "driver"]
     subprocess.run(words, check=True)
     out = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, check=True).stdout
     first, second, third, fourth = re.split(r" ?\| ", out)

@@ -1,10 +1,10 @@
-#include "record/characters.h"
+#include "record/single_byte_io.h"
 
 #include "base/clock.h"
 #include "record/observation.h"
 #include "record/trace_state.h"
 
-bool characters_join(struct file *file, enum direction direction, int64_t offset) {
+bool pending_add(struct file *file, enum direction direction, int64_t offset) {
   int64_t next = __atomic_load_n(&file->next_offset[direction], __ATOMIC_RELAXED);
   int64_t waiting = __atomic_load_n(&file->characters[direction], __ATOMIC_RELAXED);
   if (trace_is_on || next < 0 || offset != next + waiting)
@@ -34,7 +34,7 @@ static void settle(struct file *file, enum direction direction, int64_t count, d
   __atomic_store_n(&file->next_offset[direction], end, __ATOMIC_RELAXED);
 }
 
-void characters_settle(struct file *file) {
+void pending_flush(struct file *file) {
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     if (__atomic_load_n(&file->characters[direction], __ATOMIC_RELAXED) == 0)
       continue;

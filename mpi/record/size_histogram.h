@@ -1,7 +1,7 @@
 /* Which sizes are the commonest, counted in a table of bounded length: sizes that appear when it is
  * full are not told apart any more. */
-#ifndef FOREBAY_MPI_SIZES_H
-#define FOREBAY_MPI_SIZES_H
+#ifndef FOREBAY_MPI_SIZE_HISTOGRAM_H
+#define FOREBAY_MPI_SIZE_HISTOGRAM_H
 
 #include <stdint.h>
 

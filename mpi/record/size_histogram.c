@@ -1,4 +1,4 @@
-#include "record/sizes.h"
+#include "record/size_histogram.h"
 
 void sizes_note(struct size_count *table, int room, int64_t bytes, int64_t calls) {
   int at = (int)((uint64_t)bytes * 0x9e3779b97f4a7c15u >> 40) % room;

@@ -1,7 +1,7 @@
 /* How many bytes were moved when: equal spans of time since the origin (MPI_Init, or the begin of a
  * process without MPI), whose length doubles whenever the run outgrows them. */
-#ifndef FOREBAY_MPI_HEAT_H
-#define FOREBAY_MPI_HEAT_H
+#ifndef FOREBAY_MPI_IO_HEATMAP_H
+#define FOREBAY_MPI_IO_HEATMAP_H
 
 #include "record/counters.h"
 

@@ -1,14 +1,14 @@
 /* How a file is striped over the servers of its file system, where that can be asked: so far of the
  * emulated one only. */
-#ifndef FOREBAY_MPI_LAYOUT_H
-#define FOREBAY_MPI_LAYOUT_H
+#ifndef FOREBAY_MPI_STRIPE_LAYOUT_H
+#define FOREBAY_MPI_STRIPE_LAYOUT_H
 
 #include <stdint.h>
 
-struct layout {
+struct stripe_layout {
   int64_t stripe_count, stripe_bytes; /* 0: not known */
 };
 
-struct layout layout_of(const char *path);
+struct stripe_layout stripe_layout_of(const char *path);
 
 #endif

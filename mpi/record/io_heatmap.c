@@ -1,4 +1,4 @@
-#include "record/heat.h"
+#include "record/io_heatmap.h"
 
 #include <string.h>
 
