@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "hooks/exchange.h"
+#include "hooks/preload_switch.h"
 
 #include "base/library.h"
 #include "base/message.h"
@@ -40,7 +40,7 @@ static void forget(const char *name) {
     at[0] = at[1];
 }
 
-bool exchange_is_silent_rank(void) {
+bool preload_is_silent_rank(void) {
   static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                       "SLURM_PROCID"};
   for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
@@ -197,7 +197,7 @@ __attribute__((constructor(101))) static void exchange(void) {
   if (access(sibling, R_OK) == 0) {
     start_anew(sibling, self);
   } else if (verdict == GO) {
-    if (!exchange_is_silent_rank())
+    if (!preload_is_silent_rank())
       message_print("%s is missing, so the files of this program are not recorded\n"
                     "hint: build Forebay with that MPI installed",
                     sibling);

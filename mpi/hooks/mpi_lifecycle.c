@@ -4,8 +4,8 @@
 #include "base/library.h"
 #include "base/message.h"
 #include "base/real_call.h"
-#include "hooks/exchange.h"
-#include "hooks/jumps.h"
+#include "hooks/hook_slots.h"
+#include "hooks/preload_switch.h"
 #include "record/file_table.h"
 #include "record/observation.h"
 #include "report/report.h"
@@ -22,8 +22,8 @@ static void before_init(void) {
   if (depth++ > 0 || library_is_the_programs())
     return;
   is_foreign = true;
-  jumps_pass_hooks();
-  if (exchange_is_silent_rank())
+  hook_slots_bypass();
+  if (preload_is_silent_rank())
     return;
   message_print(
       "the preloaded library is for " FAMILY ", and the program has loaded another MPI; "
@@ -41,7 +41,7 @@ static bool is_spawned(void) {
 static void after_init(int code) {
   if (--depth > 0 || is_foreign)
     return;
-  jumps_fill_gaps();
+  hook_slots_fill_gaps();
   if (code != MPI_SUCCESS)
     return;
   if (!library_bind()) {

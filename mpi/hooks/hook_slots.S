@@ -22,7 +22,7 @@
 #error "a jump through a slot is to be written for this processor"
 #endif
 
-/* struct jump of jumps.c. */
+/* struct jump of hook_slots.c. */
 #define SLOT(NAME, INSTEAD)                                                                        \
   .pushsection .rodata; 1: .asciz #NAME; .popsection;                                              \
   .pushsection forebay_jumps, "aw"; .balign 8; .quad 1b; slot_##NAME: .quad own_##NAME;            \

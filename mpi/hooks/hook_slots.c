@@ -1,10 +1,10 @@
-#include "hooks/jumps.h"
+#include "hooks/hook_slots.h"
 
 #include "base/real_call.h"
 
 #include <stddef.h>
 
-/* Filled by slots.S; the linker names begin and end of the section. */
+/* Filled by hook_slots.S; the linker names begin and end of the section. */
 struct jump {
   const char *name;
   void *to;
@@ -14,14 +14,14 @@ extern struct jump __start_forebay_jumps[], __stop_forebay_jumps[];
 
 static void turn(struct jump *jump, void *to) { __atomic_store_n(&jump->to, to, __ATOMIC_RELAXED); }
 
-void jumps_pass_hooks(void) {
+void hook_slots_bypass(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++) {
     void *next = real_find(jump->name);
     turn(jump, next != NULL ? next : jump->instead);
   }
 }
 
-void jumps_fill_gaps(void) {
+void hook_slots_fill_gaps(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++)
     if (jump->instead != NULL && real_find(jump->name) == NULL)
       turn(jump, jump->instead);

@@ -4,12 +4,12 @@
  * itself with the library of the other family is started anew with its sibling, before anything of
  * the program has run. Where the program loads its MPI only later, nothing can be exchanged any
  * more, and the library lets all calls through untouched. */
-#ifndef FOREBAY_MPI_EXCHANGE_H
-#define FOREBAY_MPI_EXCHANGE_H
+#ifndef FOREBAY_MPI_PRELOAD_SWITCH_H
+#define FOREBAY_MPI_PRELOAD_SWITCH_H
 
 #include <stdbool.h>
 
 /* Whether the environment says that this process is not the one of several that speaks for all. */
-bool exchange_is_silent_rank(void);
+bool preload_is_silent_rank(void);
 
 #endif
