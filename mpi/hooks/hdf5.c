@@ -43,7 +43,7 @@ static __thread bool is_aligning;
 
 bool hdf5_is_aligning(void) { return is_aligning; }
 
-static void say_once(const char *why) {
+static void warn_once(const char *why) {
   static bool is_said;
   if (settings.rank == 0 && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))
     message_print(HDF5_ALIGNMENT " is left alone: %s", why);
@@ -102,13 +102,13 @@ hid_t H5Fcreate(const char *name, unsigned flags, hid_t creation, hid_t access) 
   struct hdf5 hdf5;
   hid_t copy = -1;
   if (next == NULL) {
-    say_once("who calls H5Fcreate has no HDF5 beside it");
+    warn_once("who calls H5Fcreate has no HDF5 beside it");
     return -1;
   }
   if (alignment.bytes > 0 && !bind_hdf5(caller, &hdf5))
-    say_once("a function of HDF5 was not found");
+    warn_once("a function of HDF5 was not found");
   else if (alignment.bytes > 0 && is_too_old(&hdf5))
-    say_once("it needs HDF5 1.10 or later");
+    warn_once("it needs HDF5 1.10 or later");
   else if (alignment.bytes > 0)
     copy = aligned(&hdf5, access, alignment);
   if (copy < 0)

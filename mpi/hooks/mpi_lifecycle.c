@@ -9,7 +9,7 @@
 #include "record/file_table.h"
 #include "record/observation.h"
 #include "report/report.h"
-#include "report/step.h"
+#include "report/step_record.h"
 #include "settings/settings.h"
 #include "trace/trace.h"
 

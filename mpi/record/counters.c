@@ -52,18 +52,18 @@ struct moments moments_none(void) {
   return moments_since(&none, 0);
 }
 
-static void join_span(struct span *all, const struct span *more) {
+static void merge_span(struct span *all, const struct span *more) {
   if (isnan(all->first) || more->first < all->first)
     all->first = more->first;
   if (isnan(all->last) || more->last > all->last)
     all->last = more->last;
 }
 
-void moments_join(struct moments *all, const struct moments *more) {
-  join_span(&all->opened, &more->opened);
+void moments_merge(struct moments *all, const struct moments *more) {
+  merge_span(&all->opened, &more->opened);
   for (int direction = 0; direction < DIRECTIONS; direction++) {
-    join_span(&all->program[direction], &more->program[direction]);
-    join_span(&all->system[direction], &more->system[direction]);
+    merge_span(&all->program[direction], &more->program[direction]);
+    merge_span(&all->system[direction], &more->system[direction]);
   }
 }
 

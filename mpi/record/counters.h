@@ -74,7 +74,7 @@ struct moments moments_since(const struct moments *moments, double origin_s);
 
 /* No moments at all, to begin a join with. */
 struct moments moments_none(void);
-void moments_join(struct moments *all, const struct moments *more);
+void moments_merge(struct moments *all, const struct moments *more);
 
 void counters_add(struct counters *sum, const struct counters *more);
 void seconds_add(struct seconds *sum, const struct seconds *more);

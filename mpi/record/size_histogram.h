@@ -7,7 +7,7 @@
 
 enum {
   SIZES_MAX = 32,         /* told apart for one file on one rank */
-  SIZES_JOINED_MAX = 128, /* over all ranks */
+  SIZES_MERGED_MAX = 128, /* over all ranks */
   SIZES_TOLD_MAX = 4,
 };
 

@@ -19,7 +19,7 @@ static bool is_same_value(const char *one, const char *other) {
 }
 
 /* What the MPI says, if it says anything. */
-static bool is_contradicted(const struct joined *file, struct hint_effect *effect) {
+static bool is_contradicted(const struct merged_file *file, struct hint_effect *effect) {
   const char *told = text_of(&file->hints_in_force);
   char value[sizeof effect->asked];
   if (told[0] == '\0')
@@ -32,7 +32,7 @@ static bool is_contradicted(const struct joined *file, struct hint_effect *effec
   return !is_same_value(effect->asked, value);
 }
 
-static void say_writers(const struct joined *file, int seen, struct hint_effect *effect) {
+static void describe_writers(const struct merged_file *file, int seen, struct hint_effect *effect) {
   char ignored[8];
   bool is_listed =
       info_value(text_of(&file->hints_asked), "cb_config_list", ignored, sizeof ignored);
@@ -44,18 +44,18 @@ static void say_writers(const struct joined *file, int seen, struct hint_effect 
 }
 
 /* HDF5 took it, or nobody did. */
-static bool is_unused(const struct joined *file, struct hint_effect *effect) {
+static bool is_unused(const struct merged_file *file, struct hint_effect *effect) {
   snprintf(effect->seen, sizeof effect->seen, "%s",
            "no H5Fcreate of HDF5 1.10 or later made this file with an alignment");
   return file->counters.hdf5_alignments == 0;
 }
 
 /* What the system calls show, whatever the MPI says. */
-static bool is_belied(const struct joined *file, struct hint_effect *effect) {
+static bool is_belied(const struct merged_file *file, struct hint_effect *effect) {
   const struct traffic *writes = &file->counters.traffic[WRITING];
   int seen = file->aggregators[WRITING];
   if (strcmp(effect->key, "cb_nodes") == 0 && seen > 0 && seen < atoi(effect->asked)) {
-    say_writers(file, seen, effect);
+    describe_writers(file, seen, effect);
     return true;
   }
   if (strcmp(effect->key, "romio_ds_write") == 0 && strcmp(effect->asked, "disable") == 0 &&
@@ -67,8 +67,8 @@ static bool is_belied(const struct joined *file, struct hint_effect *effect) {
   return false;
 }
 
-void hint_effects_each(const struct joined *file, void (*then)(const struct hint_effect *, void *),
-                       void *context) {
+void hint_effects_each(const struct merged_file *file,
+                       void (*then)(const struct hint_effect *, void *), void *context) {
   const char *rest = text_of(&file->hints_asked);
   struct info_line line;
   struct hint_effect effect;

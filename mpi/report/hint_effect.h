@@ -2,7 +2,7 @@
 #ifndef FOREBAY_MPI_HINT_EFFECT_H
 #define FOREBAY_MPI_HINT_EFFECT_H
 
-#include "report/gather.h"
+#include "report/rank_merge.h"
 
 #include <mpi.h>
 
@@ -12,7 +12,7 @@ struct hint_effect {
 };
 
 /* Calls then() for each hint without effect. */
-void hint_effects_each(const struct joined *file, void (*then)(const struct hint_effect *, void *),
-                       void *context);
+void hint_effects_each(const struct merged_file *file,
+                       void (*then)(const struct hint_effect *, void *), void *context);
 
 #endif

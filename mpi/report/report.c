@@ -4,7 +4,7 @@
 #include "base/message.h"
 #include "record/file_table.h"
 #include "report/hint_effect.h"
-#include "report/step.h"
+#include "report/step_record.h"
 #include "settings/settings.h"
 
 #include <errno.h>
@@ -33,14 +33,14 @@ static void print_boxes(const struct job *job) {
   }
 }
 
-static void say_effect(const struct hint_effect *effect, void *path) {
+static void warn_hint_effect(const struct hint_effect *effect, void *path) {
   message_print("%s: hint %s=%s had no effect: %s", (const char *)path, effect->key, effect->asked,
                 effect->seen);
 }
 
 /* The emulation hooks the same calls. Behind it, we see the real system calls and not their delays.
  */
-static void say_order(const struct job *job) {
+static void warn_preload_order(const struct job *job) {
   for (int i = 0; i < job->file_count; i++)
     if (strcmp(job->files[i]->opened_by, "libforebay_pfsmodel_preload.so") == 0) {
       message_print("the emulation stands before this library in LD_PRELOAD, so the delays of the "
@@ -51,25 +51,25 @@ static void say_order(const struct job *job) {
 }
 
 /* Who asked for a report is told what is odd about it; the record of a job is read later. */
-static void say_faults(const struct job *job) {
+static void warn_anomalies(const struct job *job) {
   bool is_asked_for = settings.wants_box || settings.wants_json;
   if (is_asked_for)
-    say_order(job);
+    warn_preload_order(job);
   for (int i = 0; i < job->file_count; i++) {
-    const struct joined *file = job->files[i];
-    hint_effects_each(file, say_effect, file->path);
+    const struct merged_file *file = job->files[i];
+    hint_effects_each(file, warn_hint_effect, file->path);
     if (is_asked_for && file->layer == LAYER_MPIIO && file->counters.opens > file->counters.closes)
       message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
                     (long long)(file->counters.opens - file->counters.closes));
   }
   if (job->dropped > 0)
     message_print("%lld opened file(s) found no room in the report (%d on a rank, %d in all)",
-                  (long long)job->dropped, FILES_MAX, JOINED_FILES_MAX);
+                  (long long)job->dropped, FILES_MAX, MERGED_FILES_MAX);
 }
 
 void report_make(double wall_s) {
   static struct job *job; /* never freed, and no leak: the process ends */
-  job = gather();
+  job = merge_ranks();
   if (settings.rank != 0)
     return;
   if (job == NULL) {
@@ -80,5 +80,5 @@ void report_make(double wall_s) {
     print_boxes(job);
   if (settings.wants_json || settings.wants_profile)
     write_json(job, wall_s);
-  say_faults(job);
+  warn_anomalies(job);
 }

@@ -1,7 +1,7 @@
 #ifndef FOREBAY_MPI_REPORT_H
 #define FOREBAY_MPI_REPORT_H
 
-#include "report/gather.h"
+#include "report/rank_merge.h"
 
 #include <stdbool.h>
 
@@ -15,6 +15,6 @@ void report_json(const struct job *job, double wall_s, struct text *out);
 void report_members_json(const struct job *job, double wall_s, struct text *out);
 
 /* One file as Cray's MPI prints it for MPICH_MPIIO_STATS=1, in both directions. */
-void report_box(const struct joined *file, struct text *out);
+void report_box(const struct merged_file *file, struct text *out);
 
 #endif

@@ -28,7 +28,7 @@ static void add_known(struct text *out, const char *name, bool is_known, int64_t
     text_add(out, "|   %-23s = NA\n", name);
 }
 
-static void add_active(const struct joined *file, struct text *out) {
+static void add_active(const struct merged_file *file, struct text *out) {
   int64_t classes[ACTIVE_CLASSES];
   int all = file->aggregators[WRITING];
   active_classes(file, classes);
@@ -49,7 +49,7 @@ static void add_size(struct text *out, const char *calls, int64_t bytes) {
   text_add(out, "\n");
 }
 
-static void add_block(const struct joined *file, enum direction direction, struct text *out) {
+static void add_block(const struct merged_file *file, enum direction direction, struct text *out) {
   const struct traffic *traffic = &file->counters.traffic[direction];
   const struct words *word = &words[direction];
   const int64_t *calls = traffic->calls;
@@ -90,7 +90,7 @@ static bool has_calls(const struct traffic *traffic) {
   return sum > 0;
 }
 
-void report_box(const struct joined *file, struct text *out) {
+void report_box(const struct merged_file *file, struct text *out) {
   for (int direction = DIRECTIONS - 1; direction >= 0; direction--)
     if (has_calls(&file->counters.traffic[direction]))
       add_block(file, (enum direction)direction, out);

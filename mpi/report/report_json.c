@@ -34,7 +34,7 @@ static void add_effect(const struct hint_effect *effect, void *out) {
   text_add(out, "}");
 }
 
-static void add_all_hints(const struct joined *file, struct text *out) {
+static void add_all_hints(const struct merged_file *file, struct text *out) {
   open_object(out, "hints");
   add_hints(out, "environment", &file->hints_asked);
   add_hints(out, "program", &file->hints_of_program);
@@ -70,7 +70,7 @@ static void add_calls(struct text *out, const int64_t calls[CALL_KINDS]) {
   text_add(out, "}");
 }
 
-static void add_active(const struct joined *file, struct text *out) {
+static void add_active(const struct merged_file *file, struct text *out) {
   int64_t classes[ACTIVE_CLASSES];
   active_classes(file, classes);
   add_name(out, "aggregators_active");
@@ -78,7 +78,7 @@ static void add_active(const struct joined *file, struct text *out) {
            (long long)classes[2], (long long)classes[3]);
 }
 
-static void add_writers(const struct joined *file, struct text *out) {
+static void add_writers(const struct merged_file *file, struct text *out) {
   add_name(out, "writers");
   text_add(out, "[");
   for (int i = 0; i < file->writer_count; i++) {
@@ -103,9 +103,9 @@ static void add_span(struct text *out, const char *name, const char *first, cons
 }
 
 static void add_common_sizes(struct text *out, const char *name,
-                             const struct size_count table[SIZES_JOINED_MAX]) {
+                             const struct size_count table[SIZES_MERGED_MAX]) {
   struct size_count commonest[SIZES_TOLD_MAX];
-  int count = sizes_commonest(table, SIZES_JOINED_MAX, commonest);
+  int count = sizes_commonest(table, SIZES_MERGED_MAX, commonest);
   add_name(out, name);
   text_add(out, "[");
   for (int i = 0; i < count; i++)
@@ -122,7 +122,7 @@ static void add_extreme(struct text *out, const char *name, const struct extreme
   text_add(out, "}");
 }
 
-static void add_rank_seconds(const struct joined *file, enum direction direction,
+static void add_rank_seconds(const struct merged_file *file, enum direction direction,
                              struct text *out) {
   if (file->ranks == 1) {
     add_name(out, "rank_seconds");
@@ -136,7 +136,7 @@ static void add_rank_seconds(const struct joined *file, enum direction direction
 }
 
 /* What files of all layers have. */
-static void add_system_calls(const struct joined *file, enum direction direction,
+static void add_system_calls(const struct merged_file *file, enum direction direction,
                              struct text *out) {
   const struct traffic *traffic = &file->counters.traffic[direction];
   add_integer(out, "system_calls", traffic->system_calls);
@@ -158,7 +158,8 @@ static void add_system_calls(const struct joined *file, enum direction direction
     add_writers(file, out);
 }
 
-static void add_traffic(const struct joined *file, enum direction direction, struct text *out) {
+static void add_traffic(const struct merged_file *file, enum direction direction,
+                        struct text *out) {
   const struct traffic *traffic = &file->counters.traffic[direction];
   open_object(out, direction == WRITING ? "write" : "read");
   add_calls(out, traffic->calls);
@@ -210,7 +211,7 @@ static void add_direct_times(struct text *out, const char *name, const struct se
   text_add(out, "}");
 }
 
-static void add_mpi_file(const struct joined *file, struct text *out) {
+static void add_mpi_file(const struct merged_file *file, struct text *out) {
   add_string(out, "opened_by", file->opened_by);
   add_integer(out, "sync_calls", file->counters.sync_calls);
   add_all_hints(file, out);
@@ -222,7 +223,7 @@ static void add_mpi_file(const struct joined *file, struct text *out) {
   text_add(out, "}");
 }
 
-static void add_direct_file(const struct joined *file, struct text *out) {
+static void add_direct_file(const struct merged_file *file, struct text *out) {
   add_integer(out, "seeks", file->counters.seeks);
   add_integer(out, "stats", file->counters.stats);
   add_integer(out, "mmaps", file->counters.mmaps);
@@ -237,7 +238,7 @@ static void add_direct_file(const struct joined *file, struct text *out) {
   text_add(out, "}");
 }
 
-static void add_file(const struct joined *file, struct text *out) {
+static void add_file(const struct merged_file *file, struct text *out) {
   open_object(out, NULL);
   add_string(out, "path", file->path);
   add_string(out, "layer", layers[file->layer]);

@@ -108,7 +108,7 @@ static void add_header(void) {
   trace_file_flush();
 }
 
-static void say_it_stopped(const char *path, int code) {
+static void warn_trace_failed(const char *path, int code) {
   message_print("%s: rank %d's trace cannot be made: %s\nhint: set %s to a directory that can be "
                 "written on every node",
                 path, settings.rank, strerror(code), TRACE_VARIABLE);
@@ -126,7 +126,7 @@ void trace_start(bool was_spawned) {
         0777); /* another rank may have made it; if it is not there the file fails */
   if (asprintf(&path, "%s/%s", wish.directory, name) < 0 || !trace_definitions_bind() ||
       !trace_file_make(path, wish.bytes_max)) {
-    say_it_stopped(path != NULL ? path : wish.directory, trace_file_stopped());
+    warn_trace_failed(path != NULL ? path : wish.directory, trace_file_stopped());
     return;
   }
   trace_begin_clock(clock_s());
@@ -159,7 +159,7 @@ static const char *reason(int stopped) {
   return stopped < 0 ? "the limit of " TRACE_BYTES_MAX_VARIABLE : strerror(stopped);
 }
 
-static void say_loss(const struct loss *loss, int ranks) {
+static void warn_lost_calls(const struct loss *loss, int ranks) {
   message_print("%s: the trace lacks %lld call(s) to MPI-IO or of the program and %lld system "
                 "call(s) below, on %d rank(s): %s%s",
                 wish.directory, (long long)loss->lost.calls, (long long)loss->lost.system_calls,
@@ -168,7 +168,7 @@ static void say_loss(const struct loss *loss, int ranks) {
 }
 
 /* Rank 0 hears what each rank has lost, on a communicator of our own. */
-static void tell_losses(void) {
+static void report_losses(void) {
   MPI_Comm comm;
   struct loss own = {trace_losses(), trace_file_stopped()}, other;
   library.Comm_split(library.world, 0, settings.rank, &comm);
@@ -183,7 +183,7 @@ static void tell_losses(void) {
     own.stopped = other.stopped != 0 ? other.stopped : own.stopped;
   }
   if (settings.rank == 0 && ranks > 0)
-    say_loss(&own, ranks);
+    warn_lost_calls(&own, ranks);
   library.Comm_free(&comm);
 }
 
@@ -195,5 +195,5 @@ void trace_stop(enum trace_end end) {
     trace_leave();
   }
   if (end == TRACE_FINALIZED && wish.directory[0] != '\0')
-    tell_losses();
+    report_losses();
 }

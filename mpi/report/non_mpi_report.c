@@ -118,7 +118,7 @@ static bool takes_a_place(void) {
   return is_counted && status.st_size <= REPORTS_MAX;
 }
 
-static void place(const struct text *json) {
+static void write_report(const struct text *json) {
   static char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
            (int)getpid());
@@ -130,7 +130,7 @@ static void place(const struct text *json) {
 
 static void tell(void) {
   double wall_s = clock_s() - began_s;
-  struct job *job = gather_alone();
+  struct job *job = merge_single_process();
   struct text json = {.is_mapped = true};
   if (job == NULL)
     return;
@@ -138,7 +138,7 @@ static void tell(void) {
   add_header(wall_s, &json);
   report_members_json(job, wall_s, &json);
   text_add(&json, "}\n");
-  place(&json);
+  write_report(&json);
 }
 
 /* At a normal end, behind the program's own functions for it. */

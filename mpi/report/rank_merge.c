@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "report/gather.h"
+#include "report/rank_merge.h"
 
 #include "base/arena.h"
 #include "base/library.h"
@@ -134,13 +134,13 @@ static void pack(struct text *out) {
     memcpy(out->bytes, &head, sizeof head);
 }
 
-static struct joined *find_or_make(struct job *job, const char *path, enum layer layer) {
-  size_t at = path_hash(path, layer) >> 20 & (JOINED_SLOTS - 1);
-  for (; job->slots[at] != NULL; at = (at + 1) & (JOINED_SLOTS - 1))
+static struct merged_file *find_or_make(struct job *job, const char *path, enum layer layer) {
+  size_t at = path_hash(path, layer) >> 20 & (MERGED_SLOTS - 1);
+  for (; job->slots[at] != NULL; at = (at + 1) & (MERGED_SLOTS - 1))
     if (job->slots[at]->layer == layer && strcmp(job->slots[at]->path, path) == 0)
       return job->slots[at];
-  struct joined *file = NULL;
-  if (job->file_count < JOINED_FILES_MAX)
+  struct merged_file *file = NULL;
+  if (job->file_count < MERGED_FILES_MAX)
     file = arena_alloc(sizeof *file);
   if (file == NULL || (file->path = arena_copy(path)) == NULL)
     return NULL;
@@ -150,7 +150,7 @@ static struct joined *find_or_make(struct job *job, const char *path, enum layer
   return file;
 }
 
-static void join_ranks(struct joined *file, int rank, const struct counters *counters) {
+static void merge_rank_counts(struct merged_file *file, int rank, const struct counters *counters) {
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     const struct traffic *traffic = &counters->traffic[direction];
     file->independent_ranks[direction] +=
@@ -164,7 +164,7 @@ static void join_ranks(struct joined *file, int rank, const struct counters *cou
         rank, writes->collective_system_calls > 0, writes->system_calls, writes->system_bytes};
 }
 
-static void join_active(struct joined *file, int64_t collective_writes, const uint8_t *bits) {
+static void merge_active(struct merged_file *file, int64_t collective_writes, const uint8_t *bits) {
   if (collective_writes > file->collective_writes)
     file->collective_writes = collective_writes;
   if (collective_writes > 0 && file->active == NULL)
@@ -176,7 +176,7 @@ static void join_active(struct joined *file, int64_t collective_writes, const ui
 }
 
 /* To be called before the rank is counted. */
-static void join_extremes(struct joined *file, int rank, const struct parcel *parcel) {
+static void merge_extremes(struct merged_file *file, int rank, const struct parcel *parcel) {
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     struct extreme *fastest = &file->fastest_rank[direction];
     struct extreme *slowest = &file->slowest_rank[direction];
@@ -189,38 +189,38 @@ static void join_extremes(struct joined *file, int rank, const struct parcel *pa
   }
 }
 
-static void join_sizes(struct size_count all[SIZES_JOINED_MAX],
-                       const struct size_count more[SIZES_MAX]) {
+static void merge_sizes(struct size_count all[SIZES_MERGED_MAX],
+                        const struct size_count more[SIZES_MAX]) {
   for (int i = 0; i < SIZES_MAX; i++)
     if (more[i].calls > 0)
-      sizes_note(all, SIZES_JOINED_MAX, more[i].bytes, more[i].calls);
+      sizes_note(all, SIZES_MERGED_MAX, more[i].bytes, more[i].calls);
 }
 
-static void join_text(struct text *to, const char *from) {
+static void merge_text(struct text *to, const char *from) {
   if (to->length == 0 && from[0] != '\0')
     text_add_bytes(to, from, strlen(from));
 }
 
 /* Joins one file and returns where the next one begins. */
-static const char *join_file(struct job *job, int rank, const char *at) {
+static const char *merge_file(struct job *job, int rank, const char *at) {
   static struct parcel parcel;
   memcpy(&parcel, at, sizeof parcel);
   const char *path = at + sizeof parcel, *asked = path + parcel.path_bytes;
   const char *program = asked + parcel.asked_bytes, *force = program + parcel.program_bytes;
   const char *bits = force + parcel.force_bytes;
-  struct joined *file = find_or_make(job, path, parcel.layer);
+  struct merged_file *file = find_or_make(job, path, parcel.layer);
   if (file == NULL) {
     job->dropped++;
     return bits + parcel.active_bytes;
   }
   if (file->ranks == 0)
     file->rank = rank;
-  join_extremes(file, rank, &parcel);
+  merge_extremes(file, rank, &parcel);
   file->ranks++;
-  moments_join(&file->moments, &parcel.moments);
+  moments_merge(&file->moments, &parcel.moments);
   for (int direction = 0; direction < DIRECTIONS; direction++) {
-    join_sizes(file->asked_sizes[direction], parcel.asked_sizes[direction]);
-    join_sizes(file->system_sizes[direction], parcel.system_sizes[direction]);
+    merge_sizes(file->asked_sizes[direction], parcel.asked_sizes[direction]);
+    merge_sizes(file->system_sizes[direction], parcel.system_sizes[direction]);
   }
   counters_add(&file->counters, &parcel.counters);
   seconds_add(&file->sum, &parcel.seconds);
@@ -233,15 +233,15 @@ static const char *join_file(struct job *job, int rank, const char *at) {
     file->alignment_bytes = parcel.alignment_bytes;
   if (file->opened_by[0] == '\0')
     memcpy(file->opened_by, parcel.opened_by, sizeof file->opened_by);
-  join_text(&file->hints_asked, asked);
-  join_text(&file->hints_of_program, program);
-  join_text(&file->hints_in_force, force);
-  join_ranks(file, rank, &parcel.counters);
-  join_active(file, parcel.collective_writes, (const uint8_t *)bits);
+  merge_text(&file->hints_asked, asked);
+  merge_text(&file->hints_of_program, program);
+  merge_text(&file->hints_in_force, force);
+  merge_rank_counts(file, rank, &parcel.counters);
+  merge_active(file, parcel.collective_writes, (const uint8_t *)bits);
   return bits + parcel.active_bytes;
 }
 
-static void join(struct job *job, int rank, const struct text *in) {
+static void merge_rank(struct job *job, int rank, const struct text *in) {
   static struct head head;
   if (in->length < sizeof head) {
     message_print("rank %d had no memory for its part of the report, which is missing", rank);
@@ -256,7 +256,7 @@ static void join(struct job *job, int rank, const struct text *in) {
     heat_add(&job->heat[layer][rank / job->ranks_per_row], &head.heat[layer]);
   const char *at = in->bytes + sizeof head;
   for (int64_t i = 0; i < head.files; i++)
-    at = join_file(job, rank, at);
+    at = merge_file(job, rank, at);
 }
 
 /* One rank after the other, and only when called, so that rank 0 holds the files of one at a time.
@@ -274,7 +274,7 @@ static void receive(struct job *job, int rank, MPI_Comm comm) {
     abort(); /* the sender is under way and cannot be told */
   library.Recv(in.bytes, (int)length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
   in.length = (size_t)length;
-  join(job, rank, &in);
+  merge_rank(job, rank, &in);
   free(in.bytes);
 }
 
@@ -303,17 +303,17 @@ static struct job *new_job(int ranks) {
   return job;
 }
 
-struct job *gather_alone(void) {
+struct job *merge_single_process(void) {
   struct text own = {.is_mapped = true};
   pack(&own);
   struct job *job = own.length > 0 ? new_job(1) : NULL;
   if (job != NULL)
-    join(job, 0, &own);
+    merge_rank(job, 0, &own);
   text_clear(&own);
   return job;
 }
 
-struct job *gather(void) {
+struct job *merge_ranks(void) {
   /* Of our own, so that no message of the program can be taken for ours; and by a split, since a
    * duplicate would call the program's functions that copy attributes. */
   MPI_Comm comm;
@@ -324,7 +324,7 @@ struct job *gather(void) {
   if (settings.rank == 0) {
     job = new_job(settings.ranks);
     if (job != NULL)
-      join(job, 0, &own);
+      merge_rank(job, 0, &own);
     for (int rank = 1; rank < settings.ranks; rank++)
       receive(job, rank, comm);
   } else {
@@ -335,7 +335,7 @@ struct job *gather(void) {
   return job;
 }
 
-void active_classes(const struct joined *file, int64_t classes[ACTIVE_CLASSES]) {
+void active_classes(const struct merged_file *file, int64_t classes[ACTIVE_CLASSES]) {
   int all = file->aggregators[WRITING];
   memset(classes, 0, ACTIVE_CLASSES * sizeof *classes);
   for (int64_t i = 0; file->active != NULL && i < COLLECTIVE_CALLS_MAX; i++) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "report/step.h"
+#include "report/step_record.h"
 
 #include "base/atomic_file.h"
 #include "base/message.h"
@@ -24,7 +24,7 @@ static void name_step(char path[STEP_PATH_BYTES_MAX]) {
 }
 
 /* Says it once: a directory that is gone or full at the begin mostly is so at the end. */
-static void place(const struct text *json) {
+static void write_report(const struct text *json) {
   static bool is_said;
   char path[STEP_PATH_BYTES_MAX];
   name_step(path);
@@ -46,11 +46,11 @@ void step_begin(void) {
   text_add(&json, "{");
   report_header_json(-1, &json);
   text_add(&json, ",\"files_dropped\":0,\"files\":[]}\n");
-  place(&json);
+  write_report(&json);
   text_clear(&json);
 }
 
-void step_end(const struct text *json) { place(json); }
+void step_end(const struct text *json) { write_report(json); }
 
 static ssize_t read_all(const char *path, char *bytes, size_t room) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,12 +1,12 @@
-/* The files of all ranks, joined on rank 0. */
-#ifndef FOREBAY_MPI_GATHER_H
-#define FOREBAY_MPI_GATHER_H
+/* The files of all ranks, merged on rank 0. */
+#ifndef FOREBAY_MPI_RANK_MERGE_H
+#define FOREBAY_MPI_RANK_MERGE_H
 
 #include "record/file_record.h"
 
 enum {
-  JOINED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */
-  JOINED_SLOTS = 4 * JOINED_FILES_MAX, /* a power of two */
+  MERGED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */
+  MERGED_SLOTS = 4 * MERGED_FILES_MAX, /* a power of two */
   WRITERS_LISTED_MAX = 256,
   ACTIVE_CLASSES = 4,
   HEAT_ROWS_MAX = 256,
@@ -26,7 +26,7 @@ struct extreme {
   int64_t bytes; /* that the program moved by them */
 };
 
-struct joined {
+struct merged_file {
   char *path;
   enum layer layer;
   int ranks; /* that opened it, or tried to */
@@ -35,8 +35,8 @@ struct joined {
   struct seconds sum, slowest;
   struct moments moments; /* seconds since the origin; NAN: none */
   struct extreme fastest_rank[DIRECTIONS], slowest_rank[DIRECTIONS];
-  struct size_count asked_sizes[DIRECTIONS][SIZES_JOINED_MAX];
-  struct size_count system_sizes[DIRECTIONS][SIZES_JOINED_MAX];
+  struct size_count asked_sizes[DIRECTIONS][SIZES_MERGED_MAX];
+  struct size_count system_sizes[DIRECTIONS][SIZES_MERGED_MAX];
   int64_t stripe_bytes, stripe_count; /* 0: not known */
   int64_t alignment_bytes;            /* 0: not known */
   char opened_by[LIBRARY_NAME_BYTES_MAX];
@@ -52,8 +52,8 @@ struct joined {
 struct job {
   int ranks;
   int file_count;
-  struct joined *files[JOINED_FILES_MAX];
-  struct joined *slots[JOINED_SLOTS]; /* the same by path and layer */
+  struct merged_file *files[MERGED_FILES_MAX];
+  struct merged_file *slots[MERGED_SLOTS]; /* the same by path and layer */
   int64_t dropped; /* opens that were not observed, and files that found no room here */
   double io_sum_s, io_slowest_s; /* in the program's calls on all files */
   int ranks_per_row, rows;
@@ -63,13 +63,13 @@ struct job {
 };
 
 /* Collective. Only rank 0 gets an answer; elsewhere, and where memory ends, NULL. */
-struct job *gather(void);
+struct job *merge_ranks(void);
 
 /* The files of this process alone, without MPI and without malloc. NULL where memory ends. */
-struct job *gather_alone(void);
+struct job *merge_single_process(void);
 
 /* Collective writes by how many of the file's aggregators were active: one; up to half; more; all.
  * Those in which nobody wrote are left out. */
-void active_classes(const struct joined *file, int64_t classes[ACTIVE_CLASSES]);
+void active_classes(const struct merged_file *file, int64_t classes[ACTIVE_CLASSES]);
 
 #endif

@@ -1,4 +1,4 @@
-#include "report/gather.c"
+#include "report/rank_merge.c"
 
 #include "base/json.h"
 #include "hooks/observe.h"
@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* joined PATH RANKS: what so many ranks tell that each wrote as many bytes as its number, and 1, to
+/* merged PATH RANKS: what so many ranks tell that each wrote as many bytes as its number, and 1, to
  * the file; without the messages between them. */
 int main(int argc, char **argv) {
   int ranks = argc == 3 ? atoi(argv[2]) : 0;
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     file->system_heat = (struct heat){0};
     observe_data(file, (struct transfer){WRITING, 0, 0, rank + 1, 0.05}, 0.01);
     pack(&own);
-    join(job, rank, &own);
+    merge_rank(job, rank, &own);
     text_clear(&own);
   }
   text_add(&json, "{");
