@@ -154,7 +154,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
   call_begin(&call, CALL_CLOSE, opened.file);
   /* Before the call: another thread may get the same handle as soon as it is free. */
   handles_remove(closing);
-  int64_t opening = trace_forget(&call, closing);
+  int64_t opening = trace_drop_handle(&call, closing);
   int code = next(handle);
   call_end(&call);
   trace_close(&call, opening, code);

@@ -11,7 +11,7 @@
     if (!trace_before_wait(frame, REQUESTS, COUNT))                                                \
       return REAL(SYMBOL) ARGUMENTS;                                                               \
     double start_s = clock_s();                                                                    \
-    int64_t ended = trace_mark();                                                                  \
+    int64_t ended = trace_call_count();                                                            \
     int code = REAL(SYMBOL) ARGUMENTS;                                                             \
     trace_after_wait(frame, REQUESTS, start_s, ended);                                             \
     return code;                                                                                   \

@@ -21,7 +21,7 @@
 
 /* The call on this very file that the thread is in, or NULL: progress made while it waits
  * elsewhere. */
-static struct call *call_on(const struct file *file) {
+static struct call *current_call_on(const struct file *file) {
   struct call *call = call_current();
   return call != NULL && call->file == file ? call : NULL;
 }
@@ -36,7 +36,7 @@ static bool is_read_for_a_write(const struct file *file, const struct call *call
          reads[NONBLOCKING] + reads[NONBLOCKING_COLLECTIVE] == 0;
 }
 
-static void note_place(struct file *file, const struct transfer *transfer) {
+static void count_access_order(struct file *file, const struct transfer *transfer) {
   struct traffic *traffic = &file->counters.traffic[transfer->direction];
   int64_t *next = &file->next_offset[transfer->direction];
   int64_t offset = transfer->offset;
@@ -93,7 +93,7 @@ static void note_data(struct file *file, const struct transfer *transfer, const 
     traffic->collective_system_calls++;
   if (direction == WRITING)
     file->rmw_retry_offset = -1; /* the reads for this write are done */
-  note_place(file, transfer);
+  count_access_order(file, transfer);
 }
 
 /* A call whose place is not known is taken to go on where the last one ended. */
@@ -104,7 +104,7 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
   if (in_critical_section())
     return;
-  struct call *call = call_on(file);
+  struct call *call = current_call_on(file);
   file_lock(file);
   if (transfer.offset < 0)
     transfer.offset = place_after_the_last(file, transfer.direction);
@@ -138,7 +138,7 @@ static void trace_other(struct file *file, enum system_call what, int64_t argume
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
   if (in_critical_section())
     return;
-  struct call *call = call_on(file);
+  struct call *call = current_call_on(file);
   if (call != NULL)
     call->other_s += elapsed_s;
   file_lock(file);
@@ -320,7 +320,7 @@ void observe_duplicate(int from, int to) {
 
 /* All that was noted of a file before it was known how it is used. One lock after the other, since
  * two threads could wait for each other. */
-static void move(struct file *from, struct file *to) {
+static void merge_counters(struct file *from, struct file *to) {
   file_lock(from);
   struct counters counters = from->counters;
   struct seconds seconds = from->seconds;
@@ -347,7 +347,7 @@ static void count_as_opened(struct file *file) {
   file_unlock(file);
 }
 
-struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
+struct file *reassign_layer(enum layer layer, int descriptor, struct file *file) {
   bool has_moved = file_has_moved_data(file);
   if (file->layer == layer || file->layer == LAYER_MPIIO || (has_moved && layer == LAYER_POSIX) ||
       in_critical_section() || !is_our_process())
@@ -358,7 +358,7 @@ struct file *observe_as(enum layer layer, int descriptor, struct file *file) {
   if (has_moved)
     count_as_opened(other);
   else
-    move(file, other);
+    merge_counters(file, other);
   __atomic_store_n(&other->end_bytes, __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED),
                    __ATOMIC_RELAXED);
   descriptors_set(descriptor, other);

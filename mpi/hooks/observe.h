@@ -33,6 +33,6 @@ void observe_duplicate(int from, int to);
 /* The descriptor is used as one of another layer than it was opened for: fdopen, or, as C++ does,
  * write on the descriptor of a stream. The opening moves to that layer unless it has moved data
  * already. Returns the record that it belongs to now. */
-struct file *observe_as(enum layer layer, int descriptor, struct file *file);
+struct file *reassign_layer(enum layer layer, int descriptor, struct file *file);
 
 #endif

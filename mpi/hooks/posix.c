@@ -23,7 +23,7 @@
 /* Whose descriptor it is. C++ streams are opened as streams of C, and then used by system calls. */
 static struct file *find(int descriptor) {
   struct file *file = descriptors_find(descriptor);
-  return file != NULL && file->layer == LAYER_STDIO ? observe_as(LAYER_POSIX, descriptor, file)
+  return file != NULL && file->layer == LAYER_STDIO ? reassign_layer(LAYER_POSIX, descriptor, file)
                                                     : file;
 }
 

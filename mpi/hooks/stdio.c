@@ -31,7 +31,7 @@ static struct file *find(FILE *stream, int *descriptor) {
     return NULL;
   WITH_ERRNO_KEPT(*descriptor = fileno_unlocked(stream));
   struct file *file = descriptors_find(*descriptor);
-  return file != NULL && file->layer == LAYER_POSIX ? observe_as(LAYER_STDIO, *descriptor, file)
+  return file != NULL && file->layer == LAYER_POSIX ? reassign_layer(LAYER_STDIO, *descriptor, file)
                                                     : file;
 }
 
@@ -318,7 +318,7 @@ FILE *fdopen(int descriptor, const char *mode) {
   if (file != NULL && mode[0] == 'a')
     position_set_appends(descriptor, true);
   if (file != NULL)
-    WITH_ERRNO_KEPT(observe_as(LAYER_STDIO, descriptor, file));
+    WITH_ERRNO_KEPT(reassign_layer(LAYER_STDIO, descriptor, file));
   return stream;
 }
 

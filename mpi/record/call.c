@@ -28,7 +28,7 @@ bool call_is_outermost(const void *frame) {
 }
 
 static void start(struct call *call) {
-  call->trace_mark = trace_mark();
+  call->trace_call_count = trace_call_count();
   call->start_s = clock_s();
   current = *call;
 }

@@ -16,10 +16,10 @@ struct call {
   enum direction direction; /* of CALL_DATA */
   enum call_kind kind;      /* of CALL_DATA */
   double start_s, data_s, other_s;
-  double end_s;        /* set by call_end */
-  int64_t trace_mark;  /* see trace.h */
-  int64_t wrote_calls; /* system writes in this call */
-  int64_t asked_bytes; /* of CALL_DATA */
+  double end_s;             /* set by call_end */
+  int64_t trace_call_count; /* see trace.h */
+  int64_t wrote_calls;      /* system writes in this call */
+  int64_t asked_bytes;      /* of CALL_DATA */
 };
 
 /* Initialises a struct call in a function that is on the stack until call_end. */

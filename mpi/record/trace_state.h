@@ -12,7 +12,7 @@ extern bool trace_is_on;
 extern int64_t trace_calls_ended;
 
 /* How many calls have ended so far; kept in a call from its begin to its end. */
-static inline int64_t trace_mark(void) {
+static inline int64_t trace_call_count(void) {
   return trace_is_on ? __atomic_load_n(&trace_calls_ended, __ATOMIC_RELAXED) : 0;
 }
 

@@ -39,7 +39,7 @@ void trace_open(const struct call *call, MPI_Comm comm, const char *name, int mo
                 MPI_File handle, int64_t size_before, int code);
 
 /* The number of the opening that the handle stands for; forgets the handle. -1: not known. */
-int64_t trace_forget(const struct call *call, MPI_File handle);
+int64_t trace_drop_handle(const struct call *call, MPI_File handle);
 void trace_close(const struct call *call, int64_t opening, int code);
 
 struct trace_access {

@@ -54,7 +54,7 @@ int64_t trace_size_before(const struct call *call, const char *path, MPI_Comm co
 static struct trace_head head_of(const struct call *call, int tag, int code) {
   return (struct trace_head){.tag = tag,
                              .code = code,
-                             .overlap = trace_mark() - call->trace_mark,
+                             .overlap = trace_call_count() - call->trace_call_count,
                              .start_s = call->start_s,
                              .end_s = call->end_s};
 }
@@ -62,7 +62,7 @@ static struct trace_head head_of(const struct call *call, int tag, int code) {
 static bool is_traced(const struct call *call) { return trace_is_on && call->file != NULL; }
 
 static bool keep(const struct trace_record *record) {
-  return trace_keep(record->bytes, record->length);
+  return trace_append(record->bytes, record->length);
 }
 
 /* Numbers of definitions, and openings, are told plus one: 0 stands for none. */
@@ -106,7 +106,7 @@ void trace_open(const struct call *call, MPI_Comm comm, const char *name, int mo
   int64_t path = trace_define_text(call->file->path), prefix = define_prefix(name, call->file);
   int64_t group = trace_define_group(comm), hints = trace_define_info(info);
   if (path < 0 || group < 0 || !trace_enter()) {
-    trace_lose();
+    trace_count_lost();
     return;
   }
   trace_add_head(&record, head_of(call, TRACE_OPEN, code));
@@ -124,7 +124,7 @@ void trace_open(const struct call *call, MPI_Comm comm, const char *name, int mo
   trace_leave();
 }
 
-int64_t trace_forget(const struct call *call, MPI_File handle) {
+int64_t trace_drop_handle(const struct call *call, MPI_File handle) {
   if (!is_traced(call) || !trace_enter())
     return -1;
   int64_t number = -1;
@@ -152,7 +152,7 @@ static bool begin(struct trace_record *record, const struct call *call, int64_t 
                   int code) {
   struct trace_head head = head_of(call, tag, code);
   if (number < 0) {
-    trace_lose();
+    trace_count_lost();
     return false;
   }
   head.flags = flag_of_opening(number);
@@ -166,7 +166,7 @@ static bool enter_on(const struct call *call) {
     return false;
   if (trace_enter())
     return true;
-  trace_lose();
+  trace_count_lost();
   return false;
 }
 
@@ -230,7 +230,7 @@ void trace_view(const struct call *call, MPI_File handle, MPI_Offset displacemen
   int64_t element_number = trace_define_type(element), type_number = trace_define_type(type);
   int64_t text = trace_define_text(representation), hints = trace_define_info(info);
   if (element_number < 0 || type_number < 0 || !trace_enter()) {
-    trace_lose();
+    trace_count_lost();
     return;
   }
   if (begin(&record, call, number_of(handle), TRACE_SET_VIEW, code)) {
@@ -254,7 +254,7 @@ void trace_delete(double start_s, const char *path, MPI_Info info, int code) {
   strncat(whole, strncmp(path, "./", 2) == 0 ? path + 2 : path, PATH_MAX - 1);
   int64_t text = trace_define_text(whole), hints = trace_define_info(info);
   if (text < 0 || !trace_enter()) {
-    trace_lose();
+    trace_count_lost();
     return;
   }
   trace_add_head(&record,
@@ -297,7 +297,7 @@ static void record_data(const struct call *call, MPI_File handle, const struct t
   struct trace_record record;
   struct traced_opening *opening = opening_of(handle);
   if (opening == NULL) {
-    trace_lose();
+    trace_count_lost();
     return;
   }
   bool is_end = call->kind == SPLIT_END;
@@ -325,7 +325,7 @@ void trace_data(const struct call *call, MPI_File handle, struct trace_access ac
     trace_leave();
     type = code == MPI_SUCCESS ? trace_define_type(access.type) : -1;
     if (type < 0 && code == MPI_SUCCESS) {
-      trace_lose();
+      trace_count_lost();
       return;
     }
     if (!enter_on(call))
@@ -354,9 +354,9 @@ static struct traced_file *traced_file_of(struct file *file) {
 
 static void lose(const struct file *file) {
   if (file->layer == LAYER_MPIIO)
-    trace_lose_system();
+    trace_count_lost_system();
   else
-    trace_lose();
+    trace_count_lost();
 }
 
 /* A signal handler may interrupt the trace itself. */

@@ -59,7 +59,7 @@ int64_t trace_define(enum trace_definition kind, const uint8_t *content, size_t 
   uint8_t head[1 + TRACE_VARINT_BYTES_MAX] = {(uint8_t)(TRACE_DEFINE + kind)};
   text_add_bytes(&record, head, 1 + trace_put(head + 1, length));
   text_add_bytes(&record, content, length);
-  bool is_kept = !record.is_cut && trace_keep((const uint8_t *)text_of(&record), record.length);
+  bool is_kept = !record.is_cut && trace_append((const uint8_t *)text_of(&record), record.length);
   text_clear(&record);
   if (!is_kept)
     return -1;

@@ -26,9 +26,11 @@ void trace_leave(void) {
   is_inside = false;
 }
 
-void trace_lose(void) { __atomic_fetch_add(&losses.calls, 1, __ATOMIC_RELAXED); }
+void trace_count_lost(void) { __atomic_fetch_add(&losses.calls, 1, __ATOMIC_RELAXED); }
 
-void trace_lose_system(void) { __atomic_fetch_add(&losses.system_calls, 1, __ATOMIC_RELAXED); }
+void trace_count_lost_system(void) {
+  __atomic_fetch_add(&losses.system_calls, 1, __ATOMIC_RELAXED);
+}
 
 int64_t trace_ticks(double s) { return (int64_t)((s - origin_s) * (1e9 / TRACE_TICK_NS)); }
 
@@ -61,12 +63,12 @@ void trace_add_head(struct trace_record *record, struct trace_head head) {
     __atomic_store_n(&trace_calls_ended, trace_calls_ended + 1, __ATOMIC_RELAXED);
 }
 
-bool trace_keep(const uint8_t *record, size_t length) {
+bool trace_append(const uint8_t *record, size_t length) {
   bool is_kept = trace_file_add(record, length, last_end);
   if (!is_kept && trace_is_of_mpi(record[0]))
-    trace_lose_system();
+    trace_count_lost_system();
   else if (!is_kept && record[0] >= TRACE_OPEN)
-    trace_lose();
+    trace_count_lost();
   return is_kept;
 }
 

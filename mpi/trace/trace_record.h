@@ -12,8 +12,8 @@ bool trace_enter(void);
 void trace_leave(void);
 
 /* A call that cannot be told. */
-void trace_lose(void);
-void trace_lose_system(void);
+void trace_count_lost(void);
+void trace_count_lost_system(void);
 
 struct trace_losses {
   int64_t calls, system_calls; /* of the program; below them */
@@ -49,7 +49,7 @@ struct trace_head {
 void trace_add_head(struct trace_record *record, struct trace_head head);
 
 /* Adds the record; one that is lost is counted. The lock is held. */
-bool trace_keep(const uint8_t *record, size_t length);
+bool trace_append(const uint8_t *record, size_t length);
 
 /* The number of a definition with this content, written now if it is new; -1 if it cannot be. The
  * lock is held. */

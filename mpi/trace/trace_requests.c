@@ -21,7 +21,7 @@ static int waiting_count; /* atomic for reading */
 /* The lock is held. */
 void trace_request(MPI_Request request, int64_t number) {
   if (!trace_map_set(&numbers, TRACE_KEY(request), number))
-    trace_lose();
+    trace_count_lost();
 }
 
 /* The lock is held. */
@@ -77,16 +77,16 @@ void trace_after_wait(const void *frame, const MPI_Request *requests, double sta
   int count = collect(frame, requests, &fields);
   if (count > 0) {
     trace_add_head(&head, (struct trace_head){.tag = TRACE_COMPLETE,
-                                              .overlap = trace_mark() - mark,
+                                              .overlap = trace_call_count() - mark,
                                               .start_s = start_s,
                                               .end_s = clock_s()});
     trace_add(&head, (uint64_t)count);
     text_add_bytes(&record, head.bytes, head.length);
     text_add_bytes(&record, text_of(&fields), fields.length);
     if (record.is_cut || fields.is_cut)
-      trace_lose();
+      trace_count_lost();
     else
-      trace_keep((const uint8_t *)text_of(&record), record.length);
+      trace_append((const uint8_t *)text_of(&record), record.length);
   }
   text_clear(&record);
   text_clear(&fields);
