@@ -1,5 +1,7 @@
 """The launchers in a script start local ranks where there is no scheduler."""
 
+import time
+
 import pytest
 
 from job import DW
@@ -55,6 +57,19 @@ def test_a_bad_count_and_a_missing_program_are_errors(job):
         job.script(line)
         done = job.run()
         assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_srun_starts_ranks_when_the_version_query_of_mpiexec_hangs(job, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    mpiexec = programs / "mpiexec"
+    mpiexec.write_text('#!/bin/sh\n[ "$1" = --version ] && exec sleep 60\necho started "$@"\n')
+    mpiexec.chmod(0o755)
+    job.script(f"PATH=${{PATH%%:*}}:{programs}:/bin srun -n 2 true")
+    began = time.monotonic()
+    done = job.run()
+    assert done.returncode == 0 and done.stdout.startswith("started -n 2"), done
+    assert time.monotonic() - began < 30
 
 
 def test_without_an_mpi_the_remedy_is_named(job):

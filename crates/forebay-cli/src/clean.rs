@@ -1,5 +1,6 @@
 //! `forebay clean`.
 
+use clap::Args;
 use forebay_control::{
     Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, complete_abandoned, records,
     recovery, remove_unrecorded,
@@ -7,14 +8,33 @@ use forebay_control::{
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
 use forebay_mover::Number;
+use forebay_terminal::{
+    Progress, print_error, print_failures, print_json, print_status, print_warning,
+};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::arguments::CleanArguments;
 use crate::emulation;
-use crate::messages::{self, fail, json, say, warn};
-use crate::progress::Progress;
-use crate::stage::JobStagingArguments;
+use crate::options::staging::JobStagingArguments;
+
+#[derive(Debug, Args)]
+pub struct CleanArguments {
+    /// Jobs to clean [default: all that left something on this machine, except what was kept or stages
+    /// nothing out]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+    /// Delete without staging out
+    #[arg(long)]
+    pub discard: bool,
+    /// End processes of the job that are still alive
+    #[arg(long)]
+    pub kill: bool,
+    #[command(flatten)]
+    pub staging: JobStagingArguments,
+    /// Print a JSON object for each job
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One job as `--json` shows it.
 #[derive(Serialize)]
@@ -43,7 +63,7 @@ pub fn one(job: &str, json: bool) -> i32 {
 pub fn clean(arguments: &CleanArguments) -> i32 {
     let chosen = match chosen(arguments) {
         Ok(chosen) => chosen,
-        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
     let unknown = arguments
         .jobs
@@ -51,7 +71,7 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
         .filter(|id| !chosen.iter().any(|job| job.record.id == **id));
     let mut code = 0;
     for id in unknown {
-        code = fail(
+        code = print_error(
             &format!("there is no job {id}"),
             Some("forebay status lists them"),
             1,
@@ -72,13 +92,13 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
-        warn(&format!("cannot read {}: {reason}", path.display()));
+        print_warning(&format!("cannot read {}: {reason}", path.display()));
     }
     if arguments.jobs.is_empty() {
         remove_unrecorded(&records)?;
         emulation::remove_abandoned(&records)?;
         if let Err(error) = complete_abandoned(&records) {
-            warn(&error.to_string());
+            print_warning(&error.to_string());
         }
     }
     let mut chosen = Vec::new();
@@ -102,14 +122,14 @@ fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
     Ok(match recovery::state(recorded)? {
         State::Lost => true,
         State::Left { .. } if recorded.needs_user_decision() && !discard => {
-            say(&format!(
+            print_status(&format!(
                 "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
             ));
             false
         }
         State::Left { .. } => true,
         State::Unreachable => {
-            warn(&format!(
+            print_warning(&format!(
                 "job {id}: its allocation is not there; is its file system mounted?"
             ));
             false
@@ -132,14 +152,14 @@ fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
         let mut same = command(program);
         same.arg("clean")
             .args(flags)
-            .args(arguments.staging.words())
+            .args(arguments.staging.to_args())
             .arg(&recorded.record.id);
         same.status()
     });
     match ended {
         Ok(Ok(status)) => status.code().unwrap_or(1),
-        Ok(Err(error)) => fail(&format!("cannot start ourselves: {error}"), None, 1),
-        Err(error) => fail(&error.to_string(), None, 1),
+        Ok(Err(error)) => print_error(&format!("cannot start ourselves: {error}"), None, 1),
+        Err(error) => print_error(&error.to_string(), None, 1),
     }
 }
 
@@ -166,25 +186,25 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     let code = match (error, failures) {
         (Some(error), _) => {
             let message = format!("job {id}: {error}");
-            fail(&message, error.hint().as_deref(), 1)
+            print_error(&message, error.hint().as_deref(), 1)
         }
         (None, 0) => {
             let discarded = missing.map_or_else(String::new, |Number { files, bytes }| {
                 let bytes = HumanBytes(bytes);
                 format!(", and with it {files} files, {bytes}, that had not arrived")
             });
-            say(&format!("job {id}: removed{discarded}"));
+            print_status(&format!("job {id}: removed{discarded}"));
             0
         }
         (None, _) => {
-            messages::failures(staged);
+            print_failures(staged);
             let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
             let message = format!("job {id}: not everything arrived; nothing was removed");
             let hint = format!(
                 "the data are in {place}; mend the cause and run forebay clean {id} again, or give up what did not \
                  arrive: forebay clean {id} --discard deletes it with the allocation"
             );
-            fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
+            print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
         }
     };
     if !arguments.json {
@@ -199,5 +219,5 @@ fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
         stage_out: staged,
         error: error.map(ToString::to_string),
     };
-    json(&shown, code)
+    print_json(&shown, code)
 }

@@ -7,67 +7,49 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use forebay_control::{JobScript, expanded_out, seen};
 use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
+use forebay_terminal::{CliError, print_error, print_status, print_stdout, print_warning};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::arguments::CompareArguments;
 use crate::emulation;
-use crate::messages::{self, fail};
+use crate::options::emulation::EmulationArguments;
+use crate::options::job::SpaceArguments;
 
 use figures::{Account, Block, Measured, Row, Way};
 use outputs::Fingerprint;
 
-/// Why there is no table.
-struct Failure {
-    message: String,
-    hint: Option<String>,
-    exit_code: i32,
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// The job script
+    pub script: PathBuf,
+    #[command(flatten)]
+    pub space: SpaceArguments,
+    /// How often each way is run; the table shows medians
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// Leave out the runs on the real file system (only with --pfs-model)
+    #[arg(long, requires = "pfs_model")]
+    pub no_real: bool,
+    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
+    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub emulation: EmulationArguments,
 }
 
-impl Failure {
-    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            hint: Some(hint.into()),
-            ..Self::from(message.into())
-        }
-    }
-
-    fn stopped(signal: i32, said: &str) -> Self {
-        let message = format!("stopped by a signal; the run in hand said at last:\n{said}");
-        Self {
-            exit_code: 128 + signal,
-            ..Self::from(message)
-        }
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Self {
-            message,
-            hint: None,
-            exit_code: 1,
-        }
-    }
-}
-
-impl From<forebay_control::Error> for Failure {
-    fn from(error: forebay_control::Error) -> Self {
-        Self {
-            hint: error.hint(),
-            ..Self::from(error.to_string())
-        }
-    }
-}
-
-impl From<forebay_host::Error> for Failure {
-    fn from(error: forebay_host::Error) -> Self {
-        error.to_string().into()
-    }
+/// A signal ended the run in progress.
+fn stopped(signal: i32, output: &str) -> CliError {
+    let message = format!("stopped by a signal; the run in hand said at last:\n{output}");
+    CliError::new(message).with_exit_code(128 + signal)
 }
 
 /// What all runs share.
@@ -82,9 +64,7 @@ struct Bench<'a> {
 pub fn compare(arguments: &CompareArguments) -> i32 {
     let blocks = match measure(arguments) {
         Ok(blocks) => blocks,
-        Err(failure) => {
-            return fail(&failure.message, failure.hint.as_deref(), failure.exit_code);
-        }
+        Err(error) => return error.print(),
     };
     tell_of_records(&blocks);
     let differ = blocks.iter().any(|block| block.same_output == Some(false));
@@ -94,8 +74,8 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
         Ok(table::text(&blocks))
     };
     match text {
-        Ok(text) => messages::data(&text, i32::from(differ)),
-        Err(error) => fail(&format!("cannot write JSON: {error}"), None, 1),
+        Ok(text) => print_stdout(&text, i32::from(differ)),
+        Err(error) => print_error(&format!("cannot write JSON: {error}"), None, 1),
     }
 }
 
@@ -110,14 +90,14 @@ fn tell_of_records(blocks: &[Block]) {
             .collect();
         if let [one, other] = ids[..] {
             let label = &block.label;
-            messages::say(&format!(
+            print_status(&format!(
                 "the last two runs ({label}): forebay report {one} {other}"
             ));
         }
     }
 }
 
-fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
+fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
     let mut models = Vec::new();
     if let Some(file) = &arguments.emulation.pfs_model {
         models.push(Some(file.as_path()));
@@ -139,10 +119,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
     bench.destinations(None)?; // what is wrong in the script is said before anything runs
     bench.check_persistent()?;
     files::make_directory(&bench.scratch, 0o700).map_err(|error| {
-        Failure::new(
-            error.to_string(),
-            "set TMPDIR to a directory you may write in",
-        )
+        CliError::new(error.to_string()).with_hint("set TMPDIR to a directory you may write in")
     })?;
     let blocks: Result<Vec<_>, _> = models
         .into_iter()
@@ -150,20 +127,20 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, Failure> {
         .collect();
     bench.bar.finish_and_clear();
     if let Err(error) = files::remove_tree(&bench.scratch) {
-        messages::warn(&error.to_string());
+        print_warning(&error.to_string());
     }
     blocks
 }
 
 impl Bench<'_> {
-    fn request(&self, job_id: Option<&str>) -> Result<Request, Failure> {
+    fn request(&self, job_id: Option<&str>) -> Result<Request, CliError> {
         let here = machine::current_directory()?;
         let request = self.script.request(&here, job_id.unwrap_or("no-job"));
         Ok(request.map_err(forebay_control::Error::from)?)
     }
 
     /// Each run finds in a persistent allocation what the run before has left there.
-    fn check_persistent(&self) -> Result<(), Failure> {
+    fn check_persistent(&self) -> Result<(), CliError> {
         let request = self.request(None)?;
         let script = self.script.path.display();
         let made = request.create.iter();
@@ -178,10 +155,10 @@ impl Bench<'_> {
             let hint = format!(
                 "compare a copy without that line; forebay persistent create {name} makes one beforehand"
             );
-            return Err(Failure::new(message, hint));
+            return Err(CliError::new(message).with_hint(hint));
         }
         for used in &request.persistent {
-            messages::warn(&format!(
+            print_warning(&format!(
                 "{}: each run on the burst buffer begins with what the run before has left in it; on the file \
                  system the script has no {}",
                 used.name,
@@ -192,12 +169,14 @@ impl Bench<'_> {
     }
 
     /// Where the script stages out to, in a job of this id.
-    fn destinations(&self, job_id: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    fn destinations(&self, job_id: Option<&str>) -> Result<Vec<PathBuf>, CliError> {
         let request = self.request(job_id)?;
         if request.job.is_none() {
             let script = self.script.path.display();
-            return Err(Failure::new(
-                format!("{script} asks for no burst buffer to compare with"),
+            return Err(CliError::new(format!(
+                "{script} asks for no burst buffer to compare with"
+            ))
+            .with_hint(
                 "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
             ));
         }
@@ -223,7 +202,7 @@ fn destination(stage: &Stage) -> PathBuf {
     }
 }
 
-fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
+fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, CliError> {
     let label = label(model)?;
     let mut rows = [Way::FileSystem, Way::BurstBuffer].map(|way| Row {
         way,
@@ -259,14 +238,11 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, Failure> {
     })
 }
 
-fn label(model: Option<&Path>) -> Result<String, Failure> {
+fn label(model: Option<&Path>) -> Result<String, CliError> {
     let Some(file) = model else {
         return Ok(format!("real: {}, synced", machine::file_system_here()?));
     };
-    let model = emulation::model(file).map_err(|(message, hint)| Failure {
-        hint,
-        ..Failure::from(message)
-    })?;
+    let model = emulation::model(file)?;
     Ok(format!("emulated: {}", model.name))
 }
 
@@ -275,7 +251,7 @@ fn one_run(
     bench: &Bench,
     model: Option<&Path>,
     way: Way,
-) -> Result<(Measured, Vec<Fingerprint>), Failure> {
+) -> Result<(Measured, Vec<Fingerprint>), CliError> {
     let before = outputs::times(&bench.destinations(None)?)?;
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(machine::this_program()?);
@@ -286,7 +262,7 @@ fn one_run(
     if way == Way::FileSystem {
         process.arg("--no-burst-buffer");
     }
-    process.args(bench.arguments.space.words());
+    process.args(bench.arguments.space.to_args());
     if let Some(model) = model {
         process.arg("--pfs-model").arg(model);
         for root in &bench.arguments.emulation.pfs_root {
@@ -303,18 +279,15 @@ fn one_run(
     let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
     if let Some(Asked::Signal(signal)) = asked {
-        return Err(Failure::stopped(signal, &log));
+        return Err(stopped(signal, &log));
     }
     if ended != Ended::Exit(0) {
         let (name, status) = (way.name(), ended.shell_status());
         let message = format!("the job failed on the {name} with status {status}\n{log}");
-        return Err(Failure::new(
-            message,
-            "see that forebay run JOB works first",
-        ));
+        return Err(CliError::new(message).with_hint("see that forebay run JOB works first"));
     }
     let account: Account = serde_json::from_str(&files::read_to_string(&account)?)
-        .map_err(|error| Failure::from(format!("forebay run gave no account: {error}")))?;
+        .map_err(|error| CliError::new(format!("forebay run gave no account: {error}")))?;
     let destinations = bench.destinations(Some(&account.job_id))?;
     let mut measured = Measured::of(&account, &files::read_lossy(&said)?);
     if way == Way::FileSystem && model.is_none() {

@@ -11,14 +11,25 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay_host::probe::{self, Answer};
+use forebay_terminal::{print_json, print_stdout};
 use serde::Serialize;
 
 pub use node::probe_namespace;
 
-use crate::arguments::{DoctorArguments, site_store};
-use crate::messages;
+use crate::options::job::site_store;
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// The store to look at [default: the one a job would get]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Print a JSON list of what was found
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// What one program may take to answer. A scheduler whose controller is gone takes for ever.
 const PROBE_TIME_MS_MAX: u64 = 2_000;
@@ -139,14 +150,14 @@ pub fn doctor(arguments: &DoctorArguments) -> i32 {
     let usable = of("store").is_some_and(|store| store.state != State::Missing);
     let exit_code = if usable { 0 } else { UNUSABLE };
     if arguments.json {
-        return messages::json(&findings, exit_code);
+        return print_json(&findings, exit_code);
     }
     let text = format!("{}\n\n{}", list(&findings), summary(of("store"), of("mpi")));
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
     let coloured = std::io::stdout().is_terminal() && !plain;
     let text = if coloured { colour(&text) } else { text };
-    messages::data(&text, exit_code)
+    print_stdout(&text, exit_code)
 }
 
 /// Asks all questions at once; none may hold up the others.

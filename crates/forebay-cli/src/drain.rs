@@ -2,11 +2,36 @@
 
 use std::ffi::OsString;
 
+use clap::{Args, Subcommand};
 use forebay_control::{DrainStatus, Error, Question, ask_drain};
+use forebay_terminal::{
+    CliError, print_error, print_error_line, print_hint, print_json, print_stdout, print_warning,
+};
 use indicatif::HumanBytes;
 
-use crate::arguments::{DrainArguments, DrainVerb};
-use crate::messages::{data, error, fail, hint, json, refusal, warn};
+#[derive(Debug, Args)]
+pub struct DrainArguments {
+    #[command(subcommand)]
+    pub verb: DrainVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DrainVerb {
+    /// Tell how far it is
+    #[command(after_help = "Example:\n  forebay drain status --json")]
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Wait until everything that is closed by now has been copied, and tell
+    #[command(after_help = "Example:\n  forebay drain wait")]
+    Wait {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Exit code when something did not arrive, or nobody can tell.
 const NOT_ALL_SAFE: i32 = 1;
@@ -19,20 +44,13 @@ pub fn drain(arguments: &DrainArguments) -> i32 {
         DrainVerb::Wait { json } => (Question::Wait, json),
     };
     match ask_drain(&question) {
-        Ok(status) if as_json => json(&status, exit_code(&status)),
+        Ok(status) if as_json => print_json(&status, exit_code(&status)),
         Ok(status) => {
             let bytes = HumanBytes(status.bytes);
             let text = format!("{} ({bytes}){}", counts(&status), leaving_out(&status));
-            data(&text, complain(&status))
+            print_stdout(&text, complain(&status))
         }
-        Err(error) => {
-            let (message, hint) = (error.to_string(), error.hint());
-            fail(&message, hint.as_deref(), NOT_ALL_SAFE);
-            if as_json {
-                return refusal(&message, hint.as_deref(), None, NOT_ALL_SAFE);
-            }
-            NOT_ALL_SAFE
-        }
+        Err(error) => CliError::from(error).print_with_json(as_json, None),
     }
 }
 
@@ -66,11 +84,11 @@ fn leaving_out(status: &DrainStatus) -> String {
 
 fn complain(status: &DrainStatus) -> i32 {
     for (path, reason) in status.failures.iter().take(SHOWN) {
-        error(&format!("drain: {path}: {reason}"));
+        print_error_line(&format!("drain: {path}: {reason}"));
     }
     if !status.failures.is_empty() {
         let number = status.failures.len();
-        hint(&format!(
+        print_hint(&format!(
             "files that did not arrive: {number}; stage-out tries again after the job"
         ));
     }
@@ -89,19 +107,19 @@ fn exit_code(status: &DrainStatus) -> i32 {
 pub fn spectral_wait(_words: &[OsString]) -> i32 {
     let waited = announce().and_then(|_| {
         let begin = ask_drain(&Question::Status)?;
-        data(&counts(&begin), 0);
+        print_stdout(&counts(&begin), 0);
         ask_drain(&Question::Wait)
     });
     match waited {
         Ok(status) => {
             let code = complain(&status);
-            data(&counts(&status), code);
+            print_stdout(&counts(&status), code);
             if code == 0 {
-                return data("All files moved", 0);
+                return print_stdout("All files moved", 0);
             }
             code
         }
-        Err(error) => fail(
+        Err(error) => print_error(
             &format!("spectral_wait.py: {error}"),
             error.hint().as_deref(),
             NOT_ALL_SAFE,
@@ -123,6 +141,6 @@ pub fn announce_from_launcher() {
     match announce() {
         // A job that was not started with Spectral has no door, and means nothing by the variables.
         Ok(_) | Err(Error::NoDrain { .. }) => {}
-        Err(error) => warn(&format!("Spectral: {error}")),
+        Err(error) => print_warning(&format!("Spectral: {error}")),
     }
 }

@@ -13,19 +13,17 @@ use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use forebay_store::{SHARED_MEMORY, Store};
+use forebay_terminal::{CliError, print_warning};
 use serde::Serialize;
 
-use crate::arguments::EmulationArguments;
 use crate::libraries;
+use crate::options::emulation::EmulationArguments;
 
 /// A state's name continues with the process id, its PID namespace, the state directory and the time in
 /// milliseconds: process ids mean nothing to a container that shares /dev/shm, and the records of one
 /// state directory mean nothing to the jobs of another.
 const STATE_NAME: &str = "forebay-pfs-";
 const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
-
-/// Message and hint.
-pub type Failure = (String, Option<String>);
 
 /// What the emulation did, for `--json`.
 #[derive(Debug, Serialize)]
@@ -54,10 +52,9 @@ impl Emulation {
     }
 
     /// The burst buffer itself must not be slow.
-    pub fn check_store(&self, wishes: &Wishes) -> Result<(), Failure> {
-        let plain = |error: String| (error, None);
+    pub fn check_store(&self, wishes: &Wishes) -> Result<(), CliError> {
         let chosen = Store::choose(wishes.store, wishes.site_store);
-        let (store, _) = chosen.map_err(|error| plain(error.to_string()))?;
+        let (store, _) = chosen.map_err(|error| CliError::new(error.to_string()))?;
         let place = match store {
             Store::Directory { path, .. } => path,
             Store::Memory { .. } if wishes.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
@@ -69,7 +66,7 @@ impl Emulation {
         let hint =
             "choose a store elsewhere with --store, or name what is emulated with --pfs-root";
         let message = format!("the store {} lies in what is emulated", place.display());
-        Err((message, Some(hint.to_owned())))
+        Err(CliError::new(message).with_hint(hint))
     }
 
     pub fn report(&self) -> Emulated {
@@ -90,55 +87,57 @@ impl Emulated {
 impl Drop for Emulation {
     fn drop(&mut self) {
         if let Err(error) = files::remove_file(&self.path) {
-            crate::messages::warn(&error.to_string());
+            print_warning(&error.to_string());
         }
     }
 }
 
 /// Enters the emulation that is asked for; what `maps` show of it under other paths is emulated there
 /// too. Returns in the second life of the process only.
-pub fn enter(arguments: &EmulationArguments, maps: &[Map]) -> Result<Option<Emulation>, Failure> {
+pub fn activate(
+    arguments: &EmulationArguments,
+    maps: &[Map],
+) -> Result<Option<Emulation>, CliError> {
     let Some(file) = &arguments.pfs_model else {
         return Ok(None);
     };
-    let plain = |message: String| (message, None);
     let model = model(file)?;
     // The process id stays the same across exec.
-    let scope = scope().map_err(|error| plain(error.to_string()))?;
+    let scope = scope()?;
     let ours = format!("{STATE_NAME}{}-{scope}-", std::process::id());
     let given = std::env::var_os(STATE_ENV).map(PathBuf::from);
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&ours);
     if let Some(path) = given.filter(is_ours) {
-        let state = State::attach(&path).map_err(|error| plain(error.to_string()))?;
+        let state = State::attach(&path).map_err(|error| CliError::new(error.to_string()))?;
         let emulation = Emulation { model, state, path };
         // Unless the library is in this process by now, it will not be in the job's either.
         if emulation.state.counters().attached == 0 {
             let hint = "its path must hold neither blanks nor colons; see what ld.so said above";
             let message = "the preload library was not loaded, so nothing would be emulated";
-            return Err((message.to_owned(), Some(hint.to_owned())));
+            return Err(CliError::new(message).with_hint(hint));
         }
         return Ok(Some(emulation));
     }
     let path = Path::new(SHARED_MEMORY).join(format!("{ours}{}", clock::unix_milliseconds()));
     let library = preload_library()?;
-    let roots = roots(&arguments.pfs_root).map_err(|error| plain(error.to_string()))?;
-    let shown = shown(&roots, maps).map_err(|error| plain(error.to_string()))?;
+    let roots = roots(&arguments.pfs_root)?;
+    let shown = mapped_roots(&roots, maps)?;
     State::create_showing(&path, &model, &roots, &shown)
-        .map_err(|error| plain(error.to_string()))?;
-    let failure = start_anew(&library, &path).unwrap_or_else(|error| error);
-    files::remove_file(&path).map_err(|error| plain(error.to_string()))?;
-    Err(plain(failure.to_string()))
+        .map_err(|error| CliError::new(error.to_string()))?;
+    let failure = reexec(&library, &path).unwrap_or_else(|error| error);
+    files::remove_file(&path)?;
+    Err(failure.into())
 }
 
 /// The parallel file system that a machine file describes.
-pub fn model(file: &Path) -> Result<Model, Failure> {
+pub fn model(file: &Path) -> Result<Model, CliError> {
     let text = files::read_to_string(file).map_err(|error| {
         let hint = "machine files lie in the folder machines/ of Forebay";
-        (error.to_string(), Some(hint.to_owned()))
+        CliError::new(error.to_string()).with_hint(hint)
     })?;
     Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
         let hint = "docs/pfs-model.md describes the file";
-        (error.to_string(), Some(hint.to_owned()))
+        CliError::new(error.to_string()).with_hint(hint)
     })
 }
 
@@ -181,7 +180,7 @@ fn scope() -> forebay_host::Result<String> {
     Ok(format!("{namespace}-{}", &hash[..8]))
 }
 
-fn start_anew(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
+fn reexec(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
     // Behind other libraries, so that a profiler sees the emulated time.
     let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     if !preload.is_empty() {
@@ -202,7 +201,7 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
 }
 
 /// Where the job will see the roots, or parts of them, through maps.
-fn shown(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::Error> {
+fn mapped_roots(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     let mut shown = Vec::new();
     for map in maps {
         let (at, from) = (files::final_path(&map.at)?, files::final_path(&map.from)?);
@@ -218,6 +217,6 @@ fn shown(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::
 }
 
 /// The library that delays.
-pub fn preload_library() -> Result<PathBuf, Failure> {
+pub fn preload_library() -> Result<PathBuf, CliError> {
     libraries::library(PRELOAD_LIBRARY)
 }

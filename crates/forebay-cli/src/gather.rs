@@ -12,11 +12,13 @@ use forebay_control::{
 };
 use forebay_host::machine;
 use forebay_host::process::command;
+use forebay_terminal::{
+    print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
+    print_warning,
+};
 use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::messages::{data, error, fail, hint, json, say, warn};
 
 /// Nodes that are at work at once.
 const AT_ONCE: usize = 32;
@@ -71,11 +73,11 @@ type Held = BTreeMap<String, Vec<String>>;
 pub fn gather(arguments: &GatherArguments) -> i32 {
     let (held, unknown) = match held(&arguments.nodes) {
         Ok(held) => held,
-        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
     for node in &arguments.nodes {
         if !held.contains_key(node) && !unknown.contains_key(node) {
-            say(&format!("{node}: nothing is left there"));
+            print_status(&format!("{node}: nothing is left there"));
         }
     }
     let all: Vec<Asked> = held.into_iter().collect();
@@ -90,12 +92,12 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     add_unknown(&mut gathered, unknown);
     let code = gathered.iter().map(complain).max().unwrap_or(0);
     if arguments.json {
-        return json(&gathered, code);
+        return print_json(&gathered, code);
     }
     if gathered.is_empty() {
-        return data("nothing is left on any node", code);
+        return print_stdout("nothing is left on any node", code);
     }
-    data(&table(&gathered), code)
+    print_stdout(&table(&gathered), code)
 }
 
 fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
@@ -115,7 +117,7 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
 fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
-        warn(&format!("cannot read {}: {reason}", path.display()));
+        print_warning(&format!("cannot read {}: {reason}", path.display()));
     }
     let (mut held, mut unknown) = (Held::new(), Held::new());
     for recorded in records.found {
@@ -233,24 +235,24 @@ fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
 fn complain(gathered: &Gathered) -> i32 {
     let (node, failures) = (&gathered.node, gathered.failures);
     if let Some(why) = &gathered.error {
-        error(&format!("{node}: {why}"));
-        hint(&format!(
+        print_error_line(&format!("{node}: {why}"));
+        print_hint(&format!(
             "when it can be reached: forebay gather --nodes {node}"
         ));
         return 1;
     }
     if failures > 0 {
-        error(&format!(
+        print_error_line(&format!(
             "{node}: {failures} files did not arrive; nothing was removed there"
         ));
-        hint("mend the cause and run forebay gather again");
+        print_hint("mend the cause and run forebay gather again");
         return STAGE_OUT_INCOMPLETE;
     }
     for id in &gathered.unknown {
-        error(&format!(
+        print_error_line(&format!(
             "{node}: job {id} may hold what its programs asked for; only {node} can tell"
         ));
-        hint(&format!("run forebay clean {id} there"));
+        print_hint(&format!("run forebay clean {id} there"));
     }
     i32::from(!gathered.unknown.is_empty())
 }

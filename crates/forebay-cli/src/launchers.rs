@@ -11,16 +11,16 @@ mod srun;
 mod step;
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use forebay_control::{Flavour, TASKS_VARIABLE};
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
+use forebay_terminal::print_error;
 
 use crate::drain;
 use crate::lfs;
-use crate::messages::fail;
 
 /// Called with the words behind its name; returns the exit code.
 type Main = fn(&[OsString]) -> i32;
@@ -68,9 +68,9 @@ impl Launcher {
         let Some(path) = names.into_iter().find_map(machine::find_other_program) else {
             let hint = "install an MPI, for example: apt-get install openmpi-bin";
             let message = "no mpiexec in PATH to start ranks with";
-            return Err(fail(message, Some(hint), CANNOT_LAUNCH));
+            return Err(print_error(message, Some(hint), CANNOT_LAUNCH));
         };
-        let flavour = flavour(&path);
+        let flavour = Flavour::of_launcher(&path);
         Ok(Self { path, flavour })
     }
 
@@ -91,15 +91,8 @@ impl Launcher {
         process.args(words);
         prepare(&mut process);
         let error = replace_by(process);
-        fail(&error.to_string(), None, CANNOT_LAUNCH)
+        print_error(&error.to_string(), None, CANNOT_LAUNCH)
     }
-}
-
-fn flavour(launcher: &Path) -> Flavour {
-    let Ok(said) = command(launcher).arg("--version").output() else {
-        return Flavour::Unknown;
-    };
-    Flavour::of(&String::from_utf8_lossy(&said.stdout))
 }
 
 /// Makes the launcher start all ranks here: as many as asked for, whatever the number of
@@ -141,7 +134,7 @@ fn tasks_of_the_job() -> Option<OsString> {
 
 /// Complains that there is nothing to start.
 fn no_program(example: &str) -> i32 {
-    fail(
+    print_error(
         "no program to start",
         Some(&format!("write for example: {example}")),
         2,

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use forebay_pfsmodel::{Layout, LayoutError, STATE_ENV, Shown, State, Striping};
-
-use crate::messages::{data, fail, say};
+use forebay_terminal::{print_error, print_status, print_stdout};
 
 const EXIT_FAILED: i32 = 1;
 const EXIT_USAGE: i32 = 2;
@@ -100,7 +99,7 @@ pub fn main(words: &[OsString]) -> i32 {
             let option = error.get(ContextKind::InvalidArg);
             let option = option.map_or_else(String::new, ToString::to_string);
             let message = format!("lfs: {option} is not emulated");
-            return fail(
+            return print_error(
                 &message,
                 Some("lfs setstripe --help and lfs getstripe --help list what is"),
                 EXIT_USAGE,
@@ -117,10 +116,10 @@ pub fn main(words: &[OsString]) -> i32 {
     }
     let state = match attach() {
         Ok(state) => state,
-        Err((message, hint)) => return fail(&message, hint, EXIT_FAILED),
+        Err((message, hint)) => return print_error(&message, hint, EXIT_FAILED),
     };
     let (machine, targets) = (state.machine(), state.targets());
-    say(&format!(
+    print_status(&format!(
         "lfs is emulated (machine {machine}, {targets} targets)"
     ));
     match action {
@@ -135,7 +134,7 @@ fn refuse(words: &[OsString]) -> i32 {
         .first()
         .map(|name| name.to_string_lossy())
         .unwrap_or_default();
-    fail(
+    print_error(
         &format!("lfs {name} is not emulated"),
         Some("emulated are: lfs setstripe, lfs getstripe"),
         EXIT_USAGE,
@@ -193,7 +192,7 @@ fn each(paths: &[PathBuf], mut act: impl FnMut(&Path) -> Result<(), LayoutError>
     let mut exit_code = 0;
     for path in paths {
         if let Err(error) = act(path) {
-            exit_code = fail(&error.to_string(), error.hint().as_deref(), EXIT_FAILED);
+            exit_code = print_error(&error.to_string(), error.hint().as_deref(), EXIT_FAILED);
         }
     }
     exit_code
@@ -213,7 +212,7 @@ fn show(state: &State, words: &GetWords, path: &Path) -> Result<(), LayoutError>
 
 fn print(text: &str) {
     if !text.is_empty() {
-        data(text, 0);
+        print_stdout(text, 0);
     }
 }
 

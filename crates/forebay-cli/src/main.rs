@@ -3,21 +3,20 @@
 mod arguments;
 mod clean;
 mod compare;
-mod deadline;
 mod doctor;
 mod drain;
 mod emulation;
 mod gather;
+mod job_setup;
 mod launchers;
 mod lfs;
 mod libraries;
-mod messages;
 mod on_close;
+mod options;
+mod parsers;
 mod persistent;
-mod prepared;
 mod preview;
 mod profile;
-mod progress;
 mod python;
 mod run;
 mod series;
@@ -30,8 +29,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, ProfileVerb, Verb};
+use arguments::{Arguments, Verb};
 use launchers::rank;
+use profile::ProfileVerb;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -46,8 +46,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
 }
 
-/// `forebay help VERB` is `forebay VERB --help`, which verbs that are written in Python answer themselves.
-fn of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+/// Turns `forebay help VERB` into `forebay VERB --help`, which verbs written in Python answer themselves.
+fn rewrite_help(mut words: Vec<OsString>) -> Vec<OsString> {
     let at = match &words[..] {
         [_, help, verb, ..] if help == "help" && verb != "help" => 1,
         [_, verb, help, _, ..] if verb == "profile" && help == "help" => 2,
@@ -59,16 +59,16 @@ fn of_help(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn verb(words: Vec<OsString>) -> i32 {
-    match Arguments::parse_from(of_help(words)).verb {
+    match Arguments::parse_from(rewrite_help(words)).verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
         Verb::Profile(arguments) => match &arguments.verb {
-            Some(ProfileVerb::Export { words }) => python::become_verb("export", words),
+            Some(ProfileVerb::Export { words }) => python::exec_python_verb("export", words),
             None => profile::profile(&arguments),
         },
-        Verb::Tune { words } => python::become_verb("tune", &words),
-        Verb::Report { words } => python::become_verb("report", &words),
-        Verb::Why { words } => python::become_verb("why", &words),
+        Verb::Tune { words } => python::exec_python_verb("tune", &words),
+        Verb::Report { words } => python::exec_python_verb("report", &words),
+        Verb::Why { words } => python::exec_python_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Drain(arguments) => drain::drain(&arguments),
         Verb::Watch(arguments) => on_close::watch(&arguments),
@@ -80,6 +80,6 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
-        Verb::Rank { program } => rank::become_program(&program),
+        Verb::Rank { program } => rank::exec_rank(&program),
     }
 }

@@ -2,15 +2,65 @@
 
 use std::ffi::OsString;
 use std::io::BufRead;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_control::{Calls, Error, FINISH, Handled, Handler, Handling, READY, STOP};
+use clap::Args;
+use forebay_control::{Calls, Error, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 use forebay_host::files::real_path;
 use forebay_host::process::{Bell, Caught};
+use forebay_terminal::{
+    print_error, print_error_line, print_json, print_status, print_stdout, print_warning,
+};
 
-use crate::arguments::{RunArguments, WatchArguments};
-use crate::messages::{data, error, fail, json, say, warn};
+#[derive(Debug, Args)]
+pub struct WatchArguments {
+    /// Directories to watch, with all below them
+    #[arg(required = true, value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+    /// The command, run by sh; {} in it is the file; may be repeated
+    #[arg(long, required = true, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse)]
+    pub on_close: Vec<OnClose>,
+    /// So many commands at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub at_most: u32,
+    /// Run a command that failed so often again
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub retries: u32,
+    /// Write the commands' output to FILE [default: standard error]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Print one JSON object on what happened
+    #[arg(long)]
+    pub json: bool,
+    /// Started by forebay run
+    #[arg(long, hide = true)]
+    pub beside_job: bool,
+    /// Started by a program that does itself what the commands only name
+    #[arg(long, hide = true)]
+    pub calls: bool,
+}
+
+impl WatchArguments {
+    /// Does whoever started us speak to us over our standard streams?
+    pub fn is_started(&self) -> bool {
+        self.beside_job || self.calls
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RunHandlingArguments {
+    /// So many of these commands at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
+    pub on_close_at_most: u32,
+    /// Run one that failed so often again
+    #[arg(long, value_name = "K", default_value_t = 0, requires = "on_close")]
+    pub on_close_retries: u32,
+    /// Write their output to FILE [default: standard error]
+    #[arg(long, value_name = "FILE", requires = "on_close")]
+    pub on_close_log: Option<PathBuf>,
+}
 
 /// Exit code when a command failed or nothing could be watched.
 const FAILED: i32 = 1;
@@ -31,11 +81,11 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
                 tell(&handled, if arguments.calls { "calls" } else { COMMANDS });
             }
             if arguments.json || arguments.is_started() {
-                return json(&handled, code);
+                return print_json(&handled, code);
             }
             code
         }
-        Err(error) => fail(&format!("watch: {error}"), error.hint().as_deref(), FAILED),
+        Err(error) => print_error(&format!("watch: {error}"), error.hint().as_deref(), FAILED),
     }
 }
 
@@ -62,15 +112,15 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
     let finish = Arc::new(AtomicBool::new(false));
     if arguments.is_started() {
         let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.calls.clone());
-        std::thread::spawn(move || obey(&finish, &bell, calls.as_deref()));
+        std::thread::spawn(move || read_control_lines(&finish, &bell, calls.as_deref()));
     }
-    let handler = Handler::new(&arguments.on_close, &roots, &how, &warn);
+    let handler = Handler::new(&arguments.on_close, &roots, &how, &print_warning);
     let ready = || {
         if arguments.is_started() {
-            data(READY, 0);
+            print_stdout(READY, 0);
         } else {
             for root in &roots {
-                say(&format!("watching {}; Ctrl-C ends it", root.display()));
+                print_status(&format!("watching {}; Ctrl-C ends it", root.display()));
             }
         }
     };
@@ -79,11 +129,11 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
 }
 
 fn hand_out(line: &str) {
-    data(line, 0);
+    print_stdout(line, 0);
 }
 
 /// What whoever started us says; if he says nothing any more, he is gone, or wants an end at once.
-fn obey(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
+fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match (line.as_str(), calls) {
             (FINISH, _) => {
@@ -93,11 +143,11 @@ fn obey(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
             (STOP, _) => bell.hang_up(),
             (answer, Some(calls)) => {
                 if let Err(wrong) = calls.answer(answer) {
-                    warn(&wrong);
+                    print_warning(&wrong);
                     break;
                 }
             }
-            (other, None) => warn(&format!("{other} is not understood")),
+            (other, None) => print_warning(&format!("{other} is not understood")),
         }
     }
     if let Some(calls) = calls {
@@ -106,11 +156,10 @@ fn obey(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
     bell.hang_up();
 }
 
-/// The same command line for a process beside a job; empty if there is nothing for it to do.
-pub fn words(arguments: &RunArguments) -> Vec<OsString> {
-    let handling = &arguments.handling;
-    let rules = arguments.on_close.iter();
-    let mut words: Vec<OsString> = rules
+/// The command line of the process that runs a job's commands; empty if there are none.
+pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsString> {
+    let mut words: Vec<OsString> = on_close
+        .iter()
         .flat_map(|rule| [OsString::from("--on-close"), OsString::from(&rule.text)])
         .collect();
     if words.is_empty() {
@@ -136,14 +185,14 @@ pub fn words(arguments: &RunArguments) -> Vec<OsString> {
 /// Tells what became of the commands, or whatever they are.
 pub fn tell(handled: &Handled, what: &str) {
     let Handled { done, failed, .. } = handled;
-    say(&format!(
+    print_status(&format!(
         "on close: {done} {what} succeeded, {failed} failed"
     ));
     for (path, version, reason) in handled.failures.iter().take(SHOWN) {
-        error(&format!("on close: {path}, version {version}: {reason}"));
+        print_error_line(&format!("on close: {path}, version {version}: {reason}"));
     }
     if handled.failures.len() > SHOWN {
-        error(&format!(
+        print_error_line(&format!(
             "on close: and {} more",
             handled.failures.len() - SHOWN
         ));

@@ -1,5 +1,9 @@
 //! `forebay persistent`.
 
+use forebay_terminal::{CliError, Progress, print_json, print_status, print_stdout};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use forebay_control::{Destroyed, NewPersistent, PersistentError, Places, Use, UseState, Uses};
 use forebay_host::{machine, sharing};
@@ -7,9 +11,86 @@ use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::arguments::{CreateArguments, FoundArguments, PersistentVerb, site_store};
-use crate::messages::{self, data, fail, json, say};
-use crate::progress::Progress;
+use crate::options::job::site_store;
+use crate::parsers::{expiry, mode, size};
+
+#[derive(Debug, Args)]
+pub struct PersistentArguments {
+    #[command(subcommand)]
+    pub verb: PersistentVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PersistentVerb {
+    /// Make a persistent allocation
+    #[command(
+        after_help = "Example:\n  forebay persistent create proj1 --capacity 10GiB --store /nvme/me\n  \
+        forebay persistent create proj1 --capacity 1TiB --group climate --mode 0770 --expires 30d"
+    )]
+    Create(CreateArguments),
+    /// List persistent allocations
+    #[command(after_help = "Example:\n  forebay persistent list --store /nvme/me")]
+    List(FoundArguments),
+    /// Show one persistent allocation and the jobs that use it
+    #[command(after_help = "Example:\n  forebay persistent show proj1")]
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        found: FoundArguments,
+    },
+    /// Destroy a persistent allocation with all that is in it
+    #[command(after_help = "Example:\n  forebay persistent destroy proj1")]
+    Destroy {
+        /// Its name
+        name: String,
+        /// Delete what killed jobs were to stage out, too
+        #[arg(long)]
+        hurry: bool,
+        #[command(flatten)]
+        found: FoundArguments,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct FoundArguments {
+    /// The store to look in [default: $FOREBAY_STORE, local NVMe, /dev/shm, and where you have made some]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CreateArguments {
+    /// Its name: a letter, then letters, digits, dots, _ and -
+    pub name: String,
+    /// Least size, for example 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub capacity: u64,
+    /// Do not make one with less capacity
+    #[arg(long)]
+    pub strict_capacity: bool,
+    /// The directory it is made in [default: $FOREBAY_STORE, else local NVMe, else /dev/shm]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// How the nodes of a job see it
+    #[arg(long, value_name = "MODE", default_value = "striped", value_parser = ["striped"])]
+    pub access_mode: String,
+    /// The group it is given to
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Who may use it, in octal digits: 0700 its owner alone, 0770 the group too
+    #[arg(long, value_name = "MODE", default_value = "0700", value_parser = mode)]
+    pub mode: u32,
+    /// After this time no job may begin to use it, for example 30d; nothing deletes it
+    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    pub expires: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One allocation as `--json` shows it.
 #[derive(Debug, Serialize)]
@@ -64,14 +145,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
         PersistentVerb::Show { name, found } => show(name, found),
         PersistentVerb::Destroy { name, hurry, found } => destroy(name, *hurry, found),
     };
-    done.unwrap_or_else(|error| {
-        let (message, hint) = (error.to_string(), error.hint());
-        fail(&message, hint.as_deref(), 1);
-        if as_json {
-            return messages::refusal(&message, hint.as_deref(), None, 1);
-        }
-        1
-    })
+    done.unwrap_or_else(|error| CliError::from(error).print_with_json(as_json, None))
 }
 
 fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
@@ -91,7 +165,7 @@ fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
     };
     let made = places.create(&new, &Progress::default())?;
     if arguments.json {
-        return Ok(json(&Shown::of(&made)?, 0));
+        return Ok(print_json(&Shown::of(&made)?, 0));
     }
     Ok(0)
 }
@@ -99,12 +173,12 @@ fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
 fn list(found: &FoundArguments) -> Result<i32, PersistentError> {
     let shown = listed(found.store.as_deref())?;
     if found.json {
-        return Ok(json(&shown, 0));
+        return Ok(print_json(&shown, 0));
     }
     if shown.is_empty() {
-        return Ok(data("no persistent allocations", 0));
+        return Ok(print_stdout("no persistent allocations", 0));
     }
-    Ok(data(&table(&shown), 0))
+    Ok(print_stdout(&table(&shown), 0))
 }
 
 fn show(name: &str, found: &FoundArguments) -> Result<i32, PersistentError> {
@@ -112,9 +186,9 @@ fn show(name: &str, found: &FoundArguments) -> Result<i32, PersistentError> {
     let persistent = places(found, site.as_deref()).find(name)?;
     let shown = Shown::of(&persistent)?;
     if found.json {
-        return Ok(json(&shown, 0));
+        return Ok(print_json(&shown, 0));
     }
-    Ok(data(&shown.text(), 0))
+    Ok(print_stdout(&shown.text(), 0))
 }
 
 fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, PersistentError> {
@@ -129,10 +203,10 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Persi
         Destroyed::Leftovers => ("remains", "what was left of it is removed"),
         Destroyed::RegistryEntry => ("memory", "it was not there, and is forgotten"),
     };
-    say(&format!("persistent allocation {name}: {said}"));
+    print_status(&format!("persistent allocation {name}: {said}"));
     if found.json {
         let persistent = name;
-        return Ok(json(
+        return Ok(print_json(
             &Gone {
                 persistent,
                 destroyed,

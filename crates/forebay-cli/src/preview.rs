@@ -1,11 +1,9 @@
 //! `forebay run --dry-run`.
 
-use forebay_control::{Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_control::{OnClose, Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
 use serde::Serialize;
-
-use crate::arguments::RunArguments;
-use crate::messages::{data, json};
 
 /// The one JSON object of `forebay run --dry-run --json`.
 #[derive(Serialize)]
@@ -17,17 +15,17 @@ struct Plan<'a> {
     on_close_at_most: u32,
 }
 
-pub fn show(preview: &Preview, arguments: &RunArguments) -> i32 {
-    let on_close = arguments.on_close.iter().map(|rule| rule.text.clone());
+pub fn show(preview: &Preview, on_close: &[OnClose], at_most: u32, as_json: bool) -> i32 {
+    let on_close = on_close.iter().map(|rule| rule.text.clone());
     let plan = Plan {
         preview,
         on_close: &on_close.collect::<Vec<_>>(),
-        on_close_at_most: arguments.handling.on_close_at_most,
+        on_close_at_most: at_most,
     };
-    if arguments.json {
-        return json(&plan, 0);
+    if as_json {
+        return print_json(&plan, 0);
     }
-    data(&text(&plan), 0)
+    print_stdout(&text(&plan), 0)
 }
 
 fn text(plan: &Plan) -> String {

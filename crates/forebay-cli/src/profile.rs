@@ -1,14 +1,44 @@
 //! `forebay profile`, and what the end of a job says about its record.
 
+use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use forebay_control::{Command, Error, Recording, seen};
 use forebay_host::process::Caught;
+use forebay_terminal::{CliError, Progress, print_json, print_status};
 
-use crate::arguments::ProfileArguments;
 use crate::libraries;
-use crate::messages::{self, fail, say};
-use crate::progress::Progress;
+use crate::parsers::time;
+
+#[derive(Debug, Args)]
+pub struct ProfileArguments {
+    #[command(subcommand)]
+    pub verb: Option<ProfileVerb>,
+    /// The command, behind --
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+    /// Record each I/O call too
+    #[arg(long)]
+    pub trace: bool,
+    /// End the command after TIME: minutes, h:m:s, d-h:m:s; 0: no limit
+    #[arg(short, long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Print one JSON object on what happened; the command's own output goes to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileVerb {
+    /// Write what was recorded about a job as a Darshan log
+    #[command(disable_help_flag = true)]
+    Export {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
+}
 
 pub fn profile(arguments: &ProfileArguments) -> i32 {
     let watcher = Progress::default();
@@ -29,19 +59,11 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
                 tell(directory, done.job_s, "command", done.exit_code);
             }
             if arguments.json {
-                return messages::json(&done, done.exit_code);
+                return print_json(&done, done.exit_code);
             }
             done.exit_code
         }
-        Err(error) => {
-            let (hint, exit_code) = (error.hint(), error.exit_code());
-            let message = error.to_string();
-            fail(&message, hint.as_deref(), exit_code);
-            if arguments.json {
-                return messages::refusal(&message, hint.as_deref(), watcher.record(), exit_code);
-            }
-            exit_code
-        }
+        Err(error) => CliError::of_job(error).print_with_json(arguments.json, watcher.record()),
     }
 }
 
@@ -57,7 +79,7 @@ pub fn tell(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
         _ => format!("not all of the {what}'s I/O is recorded"),
     };
     let verb = if exit_code == 0 { "report" } else { "why" };
-    say(&format!("{found}: forebay {verb} {id}"));
+    print_status(&format!("{found}: forebay {verb} {id}"));
 }
 
 fn share(share: f64, what: &str) -> String {

@@ -5,20 +5,19 @@ use std::path::PathBuf;
 
 use forebay_host::process::{command, replace_by};
 use forebay_host::{files, machine};
-
-use crate::messages::fail;
+use forebay_terminal::print_error;
 
 const PROGRAM: &str = "forebay-py";
 /// Exit code where it cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
 
-/// Becomes the verb.
-pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
+/// Replaces this process by the verb. Returns an exit code if that fails.
+pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = program() else {
         let message = format!(
             "{PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
         );
-        return fail(
+        return print_error(
             &message,
             Some("run make build, or make install"),
             CANNOT_START,
@@ -26,19 +25,19 @@ pub fn become_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let state = match forebay_control::state_directory() {
         Ok(state) => state,
-        Err(error) => return fail(&error.to_string(), error.hint(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint(), 1),
     };
     let mut python = command(program);
     python.arg(verb).args(words).env("FOREBAY_STATE", state);
     match machine::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
-        Err(error) => return fail(&error.to_string(), None, CANNOT_START),
+        Err(error) => return print_error(&error.to_string(), None, CANNOT_START),
     };
     if let Some(libraries) = libraries() {
         python.env("FOREBAY_LIBRARY", libraries);
     }
     let error = replace_by(python);
-    fail(
+    print_error(
         &error.to_string(),
         Some("run make build, or make install"),
         CANNOT_START,

@@ -1,17 +1,69 @@
 //! `forebay run`.
 
-use forebay_control::{
-    DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, Outcome, Output, Preview, Recording,
+use forebay_terminal::{
+    CliError, Progress, print_error_line, print_failures, print_hint, print_json, print_status,
+    print_warning,
 };
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_control::{
+    DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, NotSafe, OnClose, Outcome, Output, Preview,
+    Recording,
+};
+use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::arguments::RunArguments;
 use crate::emulation::{Emulated, Emulation};
+use crate::job_setup::JobSetup;
 use crate::libraries;
-use crate::messages::{self, fail, hint, warn};
-use crate::prepared::{Prepared, Refused, refused};
-use crate::progress::Progress;
-use crate::{deadline, on_close, preview, profile, status};
+use crate::on_close::RunHandlingArguments;
+use crate::options::deadline::DeadlineArguments;
+use crate::options::job::JobArguments;
+use crate::options::staging::JobStagingArguments;
+use crate::{on_close, preview, profile, status};
+
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub job: JobArguments,
+    #[command(flatten)]
+    pub deadline: DeadlineArguments,
+    /// Keep the allocation at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Say what would happen, with sizes; do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write the job's standard output to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Stage out each file that matches as soon as it is closed, while the job computes; WHAT is
+    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
+    #[arg(long, value_name = "WHAT", value_parser = DrainWish::parse, conflicts_with = "no_burst_buffer")]
+    pub drain: Vec<DrainWish>,
+    /// The same, for all files below $PERSIST_DIR to $PFS_DIR, as Spectral does it on Summit
+    #[arg(long, conflicts_with = "no_burst_buffer")]
+    pub spectral: bool,
+    /// Run COMMAND in the job for each file in the burst buffer that matches, as soon as its last writer has
+    /// closed it; {} in it is the file; may be repeated
+    #[arg(long, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse, conflicts_with = "no_burst_buffer")]
+    pub on_close: Vec<OnClose>,
+    #[command(flatten)]
+    pub staging: JobStagingArguments,
+    #[command(flatten)]
+    pub handling: RunHandlingArguments,
+    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
+    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Record each of their I/O calls too
+    #[arg(long, conflicts_with = "no_profile")]
+    pub trace: bool,
+    /// Print one JSON object on what happened; the job's own output goes to standard error
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// The one JSON object of `forebay run --json`.
 #[derive(Serialize)]
@@ -31,72 +83,70 @@ pub fn run(arguments: &RunArguments) -> i32 {
     let progress = Progress::explaining(arguments.job.explain);
     match carry_out(arguments, &progress) {
         Ok(Done::Ran(ran)) => account(arguments, &ran.0, ran.1.as_ref()),
-        Ok(Done::Foreseen(preview)) => preview::show(&preview, arguments),
-        Err((message, hint, exit_code)) => {
-            fail(&message, hint.as_deref(), exit_code);
-            if arguments.json {
-                return messages::refusal(&message, hint.as_deref(), progress.record(), exit_code);
-            }
-            exit_code
-        }
+        Ok(Done::Foreseen(preview)) => preview::show(
+            &preview,
+            &arguments.on_close,
+            arguments.handling.on_close_at_most,
+            arguments.json,
+        ),
+        Err(error) => error.print_with_json(arguments.json, progress.record()),
     }
 }
 
-fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, Refused> {
-    let (prepared, caught) = Prepared::of(&arguments.job)?;
+fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliError> {
+    let (setup, caught) = JobSetup::of(&arguments.job)?;
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
         None => Output::Inherit,
     };
-    let emulation = prepared.emulation.as_ref();
+    let emulation = setup.emulation.as_ref();
     let emulated = emulation.map(|emulation| || emulation.report().as_value());
     let recording = Recording {
         libraries: libraries::observers(),
         trace: arguments.trace,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };
-    let mut order = prepared.order(output, (!arguments.no_profile).then_some(recording));
+    let mut order = setup.order(output, (!arguments.no_profile).then_some(recording));
     order.keep = arguments.keep;
     order.staging = arguments.staging.wish(order.staging);
     order.deadline = arguments.deadline.wishes();
-    let drain = wished(arguments)?;
+    let drain = requested_drains(arguments)?;
     order.drain = &drain;
-    let on_close = on_close::words(arguments);
+    let on_close = on_close::to_args(&arguments.on_close, &arguments.handling);
     order.on_close = &on_close;
-    order.spectral = prepared.spectral(arguments.spectral);
+    order.spectral = setup.spectral(arguments.spectral);
     if arguments.dry_run {
         return order
             .preview(progress)
             .map(|preview| Done::Foreseen(Box::new(preview)))
-            .map_err(refused);
+            .map_err(CliError::of_job);
     }
     status::warn_of_leftovers();
-    if arguments.no_profile && prepared.gives_hints_to_nobody() {
-        warn(
+    if arguments.no_profile && setup.gives_hints_to_nobody() {
+        print_warning(
             "--no-profile: Open MPI and MPICH get no MPICH_MPIIO_HINTS, for libforebay_mpi is not loaded",
         );
-        hint("leave --no-profile out, or put libforebay_mpi.so into LD_PRELOAD in the script");
+        print_hint(
+            "leave --no-profile out, or put libforebay_mpi.so into LD_PRELOAD in the script",
+        );
     }
-    let outcome = forebay_control::run(&order, caught, progress).map_err(refused)?;
-    Ok(Done::Ran(Box::new((outcome, prepared.emulation))))
+    let outcome = forebay_control::run(&order, caught, progress).map_err(CliError::of_job)?;
+    Ok(Done::Ran(Box::new((outcome, setup.emulation))))
 }
 
 /// What is to be drained: the options, else the variable.
-fn wished(arguments: &RunArguments) -> Result<Vec<DrainWish>, Refused> {
+fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainWish>, CliError> {
     let named = std::env::var(DRAIN_VARIABLE).ok();
     let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
     match named {
         Some(text) if arguments.drain.is_empty() => {
-            let wish = DrainWish::parse(&text);
-            let wish = wish.map_err(|error| {
-                (
-                    format!("{DRAIN_VARIABLE}: {error}"),
-                    None,
-                    FAILED_BEFORE_THE_JOB,
-                )
+            let spec = DrainWish::parse(&text);
+            let spec = spec.map_err(|error| {
+                CliError::new(format!("{DRAIN_VARIABLE}: {error}"))
+                    .with_exit_code(FAILED_BEFORE_THE_JOB)
             });
-            wish.map(|wish| vec![wish])
+            spec.map(|spec| vec![spec])
         }
         _ => Ok(arguments.drain.clone()),
     }
@@ -107,8 +157,8 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         on_close::tell(handled, on_close::COMMANDS);
     }
     if let Some(kept) = &outcome.kept {
-        messages::failures(outcome.stage_out.as_ref());
-        outcome.not_safe.iter().for_each(deadline::tell);
+        print_failures(outcome.stage_out.as_ref());
+        outcome.not_safe.iter().for_each(print_unsaved);
         let kept = kept.display();
         let id = &outcome.run_id;
         let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
@@ -124,14 +174,14 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         } else {
             ("the allocation is kept", "removes them")
         };
-        messages::hint(&format!(
+        print_hint(&format!(
             "{why}: the data are in {kept}; forebay clean {id} {clean}"
         ));
     }
     if let Some(requested) = &outcome.requested {
         let (read, written) = (requested.files_in, requested.files_out);
         let left = requested.left_to_stage_out;
-        messages::say(&format!(
+        print_status(&format!(
             "staged for the job's programs: {read} files in, {written} out; {left} were left for its end"
         ));
     }
@@ -140,7 +190,26 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);
-        return messages::json(&Account { outcome, emulated }, outcome.exit_code);
+        return print_json(&Account { outcome, emulated }, outcome.exit_code);
     }
     outcome.exit_code
+}
+
+/// Prints the files that are on this machine only.
+fn print_unsaved(not_safe: &NotSafe) {
+    for path in &not_safe.first {
+        print_error_line(&format!("not safe: {}", path.display()));
+    }
+    let more = not_safe.files - not_safe.first.len() as u64;
+    if more > 0 {
+        print_error_line(&format!("not safe: and {more} more files"));
+    }
+    let (files, bytes, list) = (
+        not_safe.files,
+        HumanBytes(not_safe.bytes),
+        not_safe.list.display(),
+    );
+    print_hint(&format!(
+        "{bytes} are on this machine only; {list} names all {files} files and what is wrong with them"
+    ));
 }

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use forebay_control::{Error, Output, Ran, Ready, Recording, Run, What};
 use forebay_host::process::Bell;
+use forebay_terminal::{CliError, Progress, print_json};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::JobArguments;
+use crate::job_setup::JobSetup;
 use crate::libraries;
-use crate::messages::{self, fail};
-use crate::prepared::{Prepared, Refused, refused};
-use crate::progress::Progress;
+use crate::options::job::JobArguments;
 
 const HINT: &str = "docs/tune.md describes the requests of a series";
 
@@ -65,18 +64,19 @@ struct NotRun {
 pub fn series(arguments: &JobArguments) -> i32 {
     match carry_out(arguments) {
         Ok(exit_code) => exit_code,
-        Err((message, hint, exit_code)) => {
-            fail(&message, hint.as_deref(), exit_code);
-            let refusal =
-                serde_json::json!({"error": message, "hint": hint, "exit_code": exit_code});
-            messages::json(&refusal, exit_code)
+        Err(error) => {
+            let exit_code = error.print();
+            let refusal = serde_json::json!({
+                "error": error.message, "hint": error.hint, "exit_code": exit_code
+            });
+            print_json(&refusal, exit_code)
         }
     }
 }
 
-fn carry_out(arguments: &JobArguments) -> Result<i32, Refused> {
-    let (prepared, caught) = Prepared::of(arguments)?;
-    let model = prepared.emulation.as_ref();
+fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
+    let (setup, caught) = JobSetup::of(arguments)?;
+    let model = setup.emulation.as_ref();
     let model = model.map(|emulation| emulation.model().name.as_str());
     // The model alone: what it counts is of all runs together.
     let emulated = model.map(|model| move || serde_json::Value::from(model));
@@ -85,13 +85,13 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, Refused> {
         trace: false,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };
-    let order = prepared.order(Output::Error, Some(recording));
+    let order = setup.order(Output::Error, Some(recording));
     let progress = Progress::explaining(arguments.explain);
     let mut lines = Lines {
         emulated: model,
         heard: None,
     };
-    forebay_control::series(&order, caught, &progress, &mut lines).map_err(refused)
+    forebay_control::series(&order, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
 /// Requests as lines of standard input, answers as lines of standard output.

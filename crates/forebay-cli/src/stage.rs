@@ -1,88 +1,61 @@
 //! `forebay stage`: files in and out, by whoever has them.
 
 mod arguments;
-mod chosen;
-mod jobs;
-mod kept;
-mod words;
+mod job_staging;
+mod selection;
+mod store;
+mod transfer_list;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress, recovery};
+use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
 use forebay_mover::{Did, Error, Transfer, carry_out};
+use forebay_terminal::{
+    CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
+    print_stdout,
+};
 use indicatif::HumanBytes;
 
-pub use arguments::{JobStagingArguments, StageArguments};
+pub use arguments::StageArguments;
 use arguments::{List, MoveArguments, Retry, StageVerb, Which};
-use chosen::{Chosen, chosen, found, is_gone, nothing};
-use jobs::End;
-use kept::{Order, Shown, Staging, with_id};
-
-use crate::messages::{self, data, fail, hint, json, say};
-use crate::progress::Progress;
+use job_staging::{End, POLL_INTERVAL};
+use selection::{Selection, journal_vanished, not_found, open_by_id, select};
+use store::{StagingRecord, StagingRequest, StagingStatus, with_id};
 
 /// Failures named one by one; `--json` and `list --failed` have all.
 const FAILURES_SHOWN: usize = 10;
-const STEP: Duration = Duration::from_millis(50);
-/// Time that a process in the background has to take its staging in hand, or to let it go.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Why a command cannot go on: message and hint.
-struct Refused(String, Option<String>);
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        Self(error.to_string(), error.hint())
-    }
-}
-
-impl From<forebay_host::Error> for Refused {
-    fn from(error: forebay_host::Error) -> Self {
-        Self(error.to_string(), None)
-    }
-}
-
-impl From<recovery::Error> for Refused {
-    fn from(error: recovery::Error) -> Self {
-        Self(error.to_string(), error.hint())
-    }
-}
+/// Time for a background process to lock the journal of its staging, or to release it.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn stage(arguments: &StageArguments) -> i32 {
     let (done, as_json) = match &arguments.verb {
-        StageVerb::In(how) => (begin(how, false), how.json),
-        StageVerb::Out(how) => (begin(how, true), how.json),
+        StageVerb::In(how) => (start(how, false), how.json),
+        StageVerb::Out(how) => (start(how, true), how.json),
         StageVerb::Status(which) => (status(which), which.json),
         StageVerb::Wait(which) => (wait(which), which.json),
         StageVerb::Cancel(one) => (cancel(&one.id, one.json), one.json),
         StageVerb::Forget(one) => (forget(&one.id, one.json), one.json),
-        StageVerb::Retry(retry) => (again(retry), retry.json),
-        StageVerb::List(list) => (listed(list), list.json),
-        StageVerb::CarryOut { id } => (in_background(id), false),
+        StageVerb::Retry(retry) => (self::retry(retry), retry.json),
+        StageVerb::List(list) => (self::list(list), list.json),
+        StageVerb::CarryOut { id } => (carry_out_in_background(id), false),
     };
     match done {
         Ok(code) => code,
-        Err(Refused(message, hint)) => {
-            fail(&message, hint.as_deref(), 1);
-            if as_json {
-                return messages::refusal(&message, hint.as_deref(), None, 1);
-            }
-            1
-        }
+        Err(error) => error.print_with_json(as_json, None),
     }
 }
 
-fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
-    let transfers = words::transfers(arguments)?;
+fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
+    let transfers = transfer_list::transfers(arguments)?;
     let named = |path: Option<&PathBuf>| {
         path.map_or_else(String::new, |path| path.to_string_lossy().into_owned())
     };
     let source = arguments.list.as_ref().or(arguments.source.as_ref());
-    let order = Order {
+    let order = StagingRequest {
         is_out,
         source: named(source),
         target: named(arguments.target.as_ref()),
@@ -91,26 +64,26 @@ fn begin(arguments: &MoveArguments, is_out: bool) -> Result<i32, Refused> {
     // Before there is anything that a signal could leave behind.
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
-    let (staging, running) = Staging::begin(order, &transfers)?;
+    let (staging, running) = StagingRecord::begin(order, &transfers)?;
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
         if staging.journal.is_cancelled()? {
             let hint = format!("go on with it: forebay stage retry {}", staging.id);
-            return Err(Refused(error.to_string(), Some(hint)));
+            return Err(CliError::new(error.to_string()).with_hint(hint));
         }
         staging.forget()?;
         return Err(error.into());
     }
     drop(running);
     if arguments.background {
-        return start(staging, arguments.json);
+        return start_in_background(staging, arguments.json);
     }
     finish(staging, &progress, &is_stopped, arguments.json)
 }
 
 fn plan(
-    staging: &Staging,
+    staging: &StagingRecord,
     transfers: &[Transfer],
     progress: &Progress,
     is_stopped: &dyn Fn() -> bool,
@@ -128,11 +101,11 @@ fn plan(
 
 /// Carries it out; one that is done is forgotten.
 fn finish(
-    staging: Staging,
+    staging: StagingRecord,
     progress: &Progress,
     is_stopped: &(dyn Fn() -> bool + Sync),
     as_json: bool,
-) -> Result<i32, Refused> {
+) -> Result<i32, CliError> {
     let (id, direction) = (staging.id.clone(), staging.order.direction());
     let open = staging.journal.counts()?.open();
     progress.staging(direction, open.files, open.bytes);
@@ -152,12 +125,12 @@ fn finish(
         FAILURES_SHOWN
     })?;
     let is_complete = moved.counts.is_complete();
-    tell_notes(&shown);
+    print_notes(&shown);
     if is_complete {
         staging.forget()?;
     } else {
-        tell_failures(&shown);
-        let Shown {
+        print_failures(&shown);
+        let StagingStatus {
             missing_files,
             missing_bytes,
             open_directories,
@@ -182,39 +155,43 @@ fn finish(
             "mend the cause, then"
         };
         let hint = format!("{mend}: forebay stage retry {id}");
-        fail(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
+        print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
     }
     let code = if is_complete { 0 } else { STAGE_OUT_INCOMPLETE };
-    Ok(if as_json { json(&shown, code) } else { code })
+    Ok(if as_json {
+        print_json(&shown, code)
+    } else {
+        code
+    })
 }
 
-fn tell_notes(shown: &Shown) {
+fn print_notes(shown: &StagingStatus) {
     for (text, count, example) in &shown.notes {
-        say(&format!("note: {text}: {count} times, first {example}"));
+        print_status(&format!("note: {text}: {count} times, first {example}"));
     }
 }
 
-fn tell_failures(shown: &Shown) {
+fn print_failures(shown: &StagingStatus) {
     for failure in shown.failures.iter().take(FAILURES_SHOWN) {
-        messages::error(&format!("{}: {}", failure.path, failure.reason));
+        print_error_line(&format!("{}: {}", failure.path, failure.reason));
         if let Some(remedy) = &failure.remedy {
-            hint(remedy);
+            print_hint(remedy);
         }
     }
     let more = shown.failed.saturating_sub(FAILURES_SHOWN as u64);
     if more > 0 {
-        messages::error(&format!(
+        print_error_line(&format!(
             "and {more} more: forebay stage list --failed {}",
             shown.id
         ));
     }
     for shortage in &shown.shortages {
-        messages::error(&shortage.to_string());
+        print_error_line(&shortage.to_string());
     }
 }
 
 /// Hands it to a process of its own.
-fn start(staging: Staging, as_json: bool) -> Result<i32, Refused> {
+fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, CliError> {
     use std::process::Stdio;
     let id = staging.id.clone();
     let mut same = process::command(machine::this_program()?);
@@ -224,32 +201,32 @@ fn start(staging: Staging, as_json: bool) -> Result<i32, Refused> {
         .stderr(Stdio::null());
     let mut child = same
         .spawn()
-        .map_err(|error| Refused(format!("cannot start ourselves: {error}"), None))?;
+        .map_err(|error| CliError::new(format!("cannot start ourselves: {error}")))?;
     let began = clock::now();
     // It may be done before we look.
-    while !staging.journal.is_running()? && began.elapsed() < PATIENCE {
+    while !staging.journal.is_running()? && began.elapsed() < HANDOVER_TIMEOUT {
         let ended = child
             .try_wait()
-            .map_err(|error| Refused(error.to_string(), None))?;
+            .map_err(|error| CliError::new(error.to_string()))?;
         if ended.is_some() {
             break;
         }
-        clock::sleep(STEP);
+        clock::sleep(POLL_INTERVAL);
     }
     if as_json {
-        return Ok(json(&staging.shown(FAILURES_SHOWN)?, 0));
+        return Ok(print_json(&staging.shown(FAILURES_SHOWN)?, 0));
     }
-    Ok(data(&id, 0))
+    Ok(print_stdout(&id, 0))
 }
 
-fn in_background(id: &str) -> Result<i32, Refused> {
+fn carry_out_in_background(id: &str) -> Result<i32, CliError> {
     process::leave_session();
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
-    let staging = found(id)?;
+    let staging = open_by_id(id)?;
     let options = staging.order.options(id);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
-    kept::forget_done()?; // here nobody waits for it
+    store::prune_finished()?; // here nobody waits for it
     Ok(if moved.counts.is_complete() {
         0
     } else {
@@ -257,15 +234,15 @@ fn in_background(id: &str) -> Result<i32, Refused> {
     })
 }
 
-fn status(which: &Which) -> Result<i32, Refused> {
-    let chosen = chosen(&which.ids, FAILURES_SHOWN)?;
+fn status(which: &Which) -> Result<i32, CliError> {
+    let chosen = select(&which.ids, FAILURES_SHOWN)?;
     if which.json {
         return Ok(chosen.json(chosen.code()));
     }
-    Ok(data(&table(&chosen.shown), chosen.code()))
+    Ok(print_stdout(&table(&chosen.shown), chosen.code()))
 }
 
-fn table(shown: &[Shown]) -> String {
+fn table(shown: &[StagingStatus]) -> String {
     if shown.is_empty() {
         return "no stagings".to_owned();
     }
@@ -300,25 +277,25 @@ fn table(shown: &[Shown]) -> String {
     table.trim_fmt()
 }
 
-fn wait(which: &Which) -> Result<i32, Refused> {
-    let (mut chosen, mut not_begun) = (Chosen::default(), Vec::new());
+fn wait(which: &Which) -> Result<i32, CliError> {
+    let (mut chosen, mut not_begun) = (Selection::default(), Vec::new());
     for id in &which.ids {
         let job = match with_id(id)? {
             Some(_) => None,
-            None => jobs::with_id(id)?,
+            None => job_staging::with_id(id)?,
         };
-        match job.map(jobs::end_of).transpose()? {
-            None | Some(End::Left) => chosen.add(found(id)?, FAILURES_SHOWN)?,
+        match job.map(job_staging::wait_for_end).transpose()? {
+            None | Some(End::Left) => chosen.add(open_by_id(id)?, FAILURES_SHOWN)?,
             Some(End::NotBegun) => not_begun.push(id),
             Some(End::Arrived) => {}
         }
     }
     if which.ids.is_empty() {
-        chosen = chosen::chosen(&[], FAILURES_SHOWN)?;
+        chosen = selection::select(&[], FAILURES_SHOWN)?;
     }
     for (place, staging) in std::mem::take(&mut chosen.running) {
         while staging.journal.is_running()? {
-            clock::sleep(STEP);
+            clock::sleep(POLL_INTERVAL);
         }
         chosen.shown[place] = staging.shown(FAILURES_SHOWN)?;
     }
@@ -334,15 +311,15 @@ fn wait(which: &Which) -> Result<i32, Refused> {
     };
     for id in not_begun {
         let message = format!("job {id} ended before its script began");
-        fail(&message, Some("its forebay run has said why"), code);
+        print_error(&message, Some("its forebay run has said why"), code);
     }
     if which.json {
         return Ok(chosen.json(code));
     }
     for one in left {
-        tell_failures(one);
+        print_failures(one);
         let hint = format!("forebay stage retry {}", one.id);
-        fail(
+        print_error(
             &format!("staging {} is {}", one.id, one.state),
             Some(&hint),
             code,
@@ -351,27 +328,25 @@ fn wait(which: &Which) -> Result<i32, Refused> {
     Ok(code)
 }
 
-fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
-    let staging = found(id)?;
-    if is_gone(staging.journal.path()) {
-        if jobs::with_id(id)?.is_none() {
-            return Err(nothing(id));
+fn cancel(id: &str, as_json: bool) -> Result<i32, CliError> {
+    let staging = open_by_id(id)?;
+    if journal_vanished(staging.journal.path()) {
+        if job_staging::with_id(id)?.is_none() {
+            return Err(not_found(id));
         }
         // What was opened is a copy: nobody would hear of it.
-        return Err(Refused(
-            format!(
-                "staging {id} keeps its journal in its job's view, where it cannot be told to stop"
-            ),
-            Some("send SIGTERM to its forebay run; forebay clean goes on with it".to_owned()),
-        ));
+        return Err(CliError::new(format!(
+            "staging {id} keeps its journal in its job's view, where it cannot be told to stop"
+        ))
+        .with_hint("send SIGTERM to its forebay run; forebay clean goes on with it"));
     }
     staging.journal.cancel()?;
-    stopped(&staging)?;
+    wait_until_stopped(&staging)?;
     let shown = staging.shown(FAILURES_SHOWN)?;
     if as_json {
-        return Ok(json(&shown, 0));
+        return Ok(print_json(&shown, 0));
     }
-    tell_notes(&shown);
+    print_notes(&shown);
     let text = match shown.state {
         "done" => format!("staging {id} was done already"),
         _ => format!(
@@ -379,17 +354,17 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, Refused> {
             shown.placed_files, shown.missing_files
         ),
     };
-    say(&text);
+    print_status(&text);
     Ok(0)
 }
 
 /// Waits until nobody carries it out, and takes away what one that was killed has left half done.
-fn stopped(staging: &Staging) -> Result<(), Refused> {
-    let Staging { id, journal, .. } = staging;
+fn wait_until_stopped(staging: &StagingRecord) -> Result<(), CliError> {
+    let StagingRecord { id, journal, .. } = staging;
     let began = clock::now();
     loop {
         if !journal.is_running()? {
-            if is_gone(journal.path()) {
+            if journal_vanished(journal.path()) {
                 return Ok(()); // it was done before it heard of it
             }
             match journal.take_away_half_done(id) {
@@ -397,28 +372,26 @@ fn stopped(staging: &Staging) -> Result<(), Refused> {
                 taken => return Ok(taken?),
             }
         }
-        if began.elapsed() > PATIENCE {
-            return Err(Refused(
-                format!("staging {id} was asked to stop and is still running"),
-                Some("its file system may not answer; forebay stage status tells".to_owned()),
-            ));
+        if began.elapsed() > HANDOVER_TIMEOUT {
+            return Err(CliError::new(format!(
+                "staging {id} was asked to stop and is still running"
+            ))
+            .with_hint("its file system may not answer; forebay stage status tells"));
         }
-        clock::sleep(STEP);
+        clock::sleep(POLL_INTERVAL);
     }
 }
 
-fn forget(id: &str, as_json: bool) -> Result<i32, Refused> {
-    if with_id(id)?.is_none() && jobs::with_id(id)?.is_some() {
+fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
+    if with_id(id)?.is_none() && job_staging::with_id(id)?.is_some() {
         let message = format!("{id} is a job: what it has left is not forgotten here");
         let hint = format!("forebay clean {id} stages out what is left, and then removes it");
-        return Err(Refused(message, Some(hint)));
+        return Err(CliError::new(message).with_hint(hint));
     }
-    let staging = found(id)?;
+    let staging = open_by_id(id)?;
     let refused = |error| match error {
-        Error::InHand(_) => Refused(
-            format!("staging {id} is running"),
-            Some(format!("cancel it first: forebay stage cancel {id}")),
-        ),
+        Error::InHand(_) => CliError::new(format!("staging {id} is running"))
+            .with_hint(format!("cancel it first: forebay stage cancel {id}")),
         error => error.into(),
     };
     staging.journal.take_away_half_done(id).map_err(refused)?;
@@ -426,31 +399,31 @@ fn forget(id: &str, as_json: bool) -> Result<i32, Refused> {
     let _not_in_hand = staging.journal.take_in_hand().map_err(refused)?;
     staging.forget()?;
     if as_json {
-        return Ok(json(&shown, 0));
+        return Ok(print_json(&shown, 0));
     }
     let (arrived, missing) = (shown.placed_files, shown.missing_files);
-    tell_notes(&shown);
-    say(&format!(
+    print_notes(&shown);
+    print_status(&format!(
         "staging {id} is forgotten: {arrived} files have arrived, {missing} have not"
     ));
     Ok(0)
 }
 
-fn again(retry: &Retry) -> Result<i32, Refused> {
+fn retry(retry: &Retry) -> Result<i32, CliError> {
     let id = &retry.id;
-    if with_id(id)?.is_none() && jobs::with_id(id)?.is_some() {
+    if with_id(id)?.is_none() && job_staging::with_id(id)?.is_some() {
         if retry.background {
             // Its data may lie in the job's view, which whoever goes on has to take away afterwards.
-            return Err(Refused(
-                format!("{id} is a job: what is left of it is not staged in the background"),
-                Some(format!(
-                    "forebay stage retry {id} waits for its end, as forebay clean {id}"
-                )),
-            ));
+            return Err(CliError::new(format!(
+                "{id} is a job: what is left of it is not staged in the background"
+            ))
+            .with_hint(format!(
+                "forebay stage retry {id} waits for its end, as forebay clean {id}"
+            )));
         }
         return Ok(crate::clean::one(id, retry.json));
     }
-    let staging = found(id)?;
+    let staging = open_by_id(id)?;
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
     {
@@ -458,25 +431,25 @@ fn again(retry: &Retry) -> Result<i32, Refused> {
         staging.journal.retry(&|_| stops.count() == 0)?;
     }
     if retry.background {
-        return start(staging, retry.json);
+        return start_in_background(staging, retry.json);
     }
     let is_stopped = || stops.count() > 0;
     finish(staging, &Progress::default(), &is_stopped, retry.json)
 }
 
-fn listed(list: &List) -> Result<i32, Refused> {
+fn list(list: &List) -> Result<i32, CliError> {
     let failures = if list.failed {
         usize::MAX >> 1
     } else {
         FAILURES_SHOWN
     };
-    let chosen = chosen(&list.ids, failures)?;
+    let chosen = select(&list.ids, failures)?;
     let code = chosen.code();
     if list.json {
         return Ok(chosen.json(code));
     }
     if !list.failed {
-        return Ok(data(&table(&chosen.shown), code));
+        return Ok(print_stdout(&table(&chosen.shown), code));
     }
     let failures = chosen.shown.iter().flat_map(|one| &one.failures);
     let lines = failures.map(|failure| {
@@ -487,7 +460,7 @@ fn listed(list: &List) -> Result<i32, Refused> {
         format!("{}: {}{remedy}", failure.path, failure.reason)
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    Ok(data(
+    Ok(print_stdout(
         if text.is_empty() {
             "nothing failed"
         } else {
@@ -495,9 +468,4 @@ fn listed(list: &List) -> Result<i32, Refused> {
         },
         code,
     ))
-}
-
-/// The path as it is seen from everywhere, its slash at the end kept.
-fn absolute(path: &Path) -> Result<PathBuf, Refused> {
-    std::path::absolute(path).map_err(|error| Refused(format!("{}: {error}", path.display()), None))
 }

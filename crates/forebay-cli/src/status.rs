@@ -2,15 +2,22 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_control::{Failure, Phase, Recorded, Shortage, State, records, recovery};
 use forebay_host::clock;
+use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
 
-use crate::arguments::StatusArguments;
-use crate::messages::{data, fail, hint, json, warn};
 use crate::persistent;
+
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Failures that are told of each job.
 const FAILURES_SHOWN: usize = 5;
@@ -54,14 +61,14 @@ enum Line<'a> {
 pub fn status(arguments: &StatusArguments) -> i32 {
     // The jobs are told of all the same.
     let persistent = persistent::listed(None).unwrap_or_else(|error| {
-        warn(&format!("persistent allocations cannot be listed: {error}"));
+        print_warning(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()
     });
     let shown = records()
         .map_err(recovery::Error::from)
         .and_then(|records| {
             for (path, reason) in &records.unreadable {
-                warn(&format!("cannot read {}: {reason}", path.display()));
+                print_warning(&format!("cannot read {}: {reason}", path.display()));
             }
             records
                 .found
@@ -71,12 +78,12 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         });
     let shown = match shown {
         Ok(shown) => shown,
-        Err(error) => return fail(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
     if arguments.json {
         let persistent = persistent.iter().map(Line::Persistent);
         let lines: Vec<_> = shown.iter().map(Line::Job).chain(persistent).collect();
-        return json(&lines, 0);
+        return print_json(&lines, 0);
     }
     let mut text = if shown.is_empty() {
         "no jobs, nothing left behind".to_owned()
@@ -87,21 +94,21 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         text.push_str("\n\n");
         text.push_str(&persistent::table(&persistent));
     }
-    let code = data(&text, 0);
+    let code = print_stdout(&text, 0);
     for job in &shown {
         for (path, reason) in &job.failures {
-            warn(&format!(
+            print_warning(&format!(
                 "job {}: not staged out: {path}: {reason}",
                 job.job_id
             ));
         }
         for shortage in &job.shortages {
-            warn(&format!("job {}: {shortage}", job.job_id));
+            print_warning(&format!("job {}: {shortage}", job.job_id));
         }
     }
     for job in &shown {
         if let (Some(files), Some(list)) = (job.not_safe_files, &job.not_safe_list) {
-            warn(&format!(
+            print_warning(&format!(
                 "job {}: {files} files are on {} only: {list}",
                 job.job_id, job.host
             ));
@@ -111,7 +118,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         .iter()
         .any(|job| ["left", "lost"].contains(&job.state))
     {
-        hint("forebay clean stages out what is left and removes it");
+        print_hint("forebay clean stages out what is left and removes it");
     }
     code
 }
@@ -137,7 +144,7 @@ fn show(recorded: &Recorded) -> Result<Shown, recovery::Error> {
     };
     let begun = begun.unwrap_or_else(|error| {
         let job = &record.id;
-        fail(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
+        print_error(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
         None
     });
     let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
@@ -226,10 +233,10 @@ pub fn warn_of_leftovers() {
         let (id, script) = (&record.id, &record.script);
         let kept_on_purpose = record.phase == Phase::Kept && !recorded.needs_stage_out();
         match recovery::state(&recorded) {
-            Ok(State::Left { .. }) if !kept_on_purpose => warn(&format!(
+            Ok(State::Left { .. }) if !kept_on_purpose => print_warning(&format!(
                 "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"
             )),
-            Ok(State::Lost) => warn(&format!(
+            Ok(State::Lost) => print_warning(&format!(
                 "the memory of job {id} ({script}) is gone, and what it held: forebay clean {id} removes the rest"
             )),
             _ => {}

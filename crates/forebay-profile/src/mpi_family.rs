@@ -35,8 +35,9 @@ impl MpiFamily {
         }
     }
 
-    /// Of this launcher, which is asked. It is asked in a thread.
-    pub(crate) fn of_launcher(launcher: impl AsRef<OsStr>) -> Self {
+    /// Of this launcher, by its answer to `--version`; `Unknown` if there is none within 2 s.
+    #[must_use]
+    pub fn of_launcher(launcher: impl AsRef<OsStr>) -> Self {
         let mut launcher = command(launcher);
         launcher.arg("--version");
         match probe::ask(launcher, Duration::from_millis(ANSWER_MS_MAX)) {

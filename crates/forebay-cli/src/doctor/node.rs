@@ -4,6 +4,7 @@ use std::path::Path;
 
 use forebay_host::{machine, memory as host_memory, namespace, probe};
 use forebay_store::SHARED_MEMORY;
+use forebay_terminal::print_stdout;
 use indicatif::HumanBytes;
 
 use super::{Diagnosis, ask};
@@ -210,7 +211,7 @@ pub fn shared_memory() -> Diagnosis {
 pub fn probe_namespace(huge: bool) -> i32 {
     match namespace::try_memory(huge) {
         Ok(()) => 0,
-        Err(error) => crate::messages::data(&error.to_string(), 1),
+        Err(error) => print_stdout(&error.to_string(), 1),
     }
 }
 

@@ -199,9 +199,9 @@ pub fn emulation() -> Diagnosis {
             let consequence = "--pfs-model can emulate a parallel file system";
             Diagnosis::ok(path.display().to_string(), consequence)
         }
-        Err((message, hint)) => {
+        Err(error) => {
             let consequence = "--pfs-model does not work; jobs run all the same";
-            Diagnosis::missing(message, consequence, &hint.unwrap_or_default())
+            Diagnosis::missing(error.message, consequence, &error.hint.unwrap_or_default())
         }
     }
 }

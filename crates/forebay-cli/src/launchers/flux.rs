@@ -3,10 +3,11 @@
 
 use std::ffi::OsString;
 
+use forebay_terminal::print_error;
+
 use super::options::Step;
 use super::options::{Count, Dialect, Meaning as M, Symbol};
 use super::step;
-use crate::messages::fail;
 
 static FLUX_RUN: Dialect = Dialect {
     name: "flux run",
@@ -71,7 +72,7 @@ pub fn flux(words: &[OsString]) -> i32 {
         .find(|verbs| begins_with(verbs))
     {
         Some(verbs) => step::launch(&FLUX_RUN, &words[verbs.len()..]),
-        None => fail(
+        None => print_error(
             "of flux, there is only flux run (and flux mini run) in a job without a scheduler",
             Some("write for example: flux run -n 4 ./a.out"),
             2,

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
-use crate::messages::warn;
+use forebay_terminal::print_warning;
 
 /// `module` of a job on a machine without modules: scripts that load some go on.
 pub fn module(words: &[OsString]) -> i32 {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    warn(&format!(
+    print_warning(&format!(
         "module {}: there are no modules here; what is in PATH is used",
         words.join(" ")
     ));

@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use forebay_terminal::print_warning;
+
 use super::{Launcher, no_program, tasks_of_the_job};
-use crate::messages::warn;
 
 /// How many values follow an option, and what becomes of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,7 +192,7 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>,
         let known = OPTIONS.iter().find(|(names, _)| names.contains(&name));
         let fate = known.map_or(Fate::Passed(0), |(_, fate)| *fate);
         if known.is_none() {
-            warn(&format!(
+            print_warning(&format!(
                 "mpiexec: unknown option {text} is handed on as it is"
             ));
         }

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use forebay_host::files;
 use forebay_host::process::{command, replace_by};
+use forebay_terminal::print_error;
 
 use super::first_variable;
-use crate::messages::fail;
 
 /// File that each task reads as its standard input.
 pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";
@@ -37,10 +37,10 @@ pub fn is_of_each_task(path: &Path) -> bool {
     text.contains("%t")
 }
 
-/// Becomes the program.
-pub fn become_program(words: &[OsString]) -> i32 {
+/// Replaces this process by the program. Returns an exit code if that fails.
+pub fn exec_rank(words: &[OsString]) -> i32 {
     let Some((program, arguments)) = words.split_first() else {
-        return fail("no program to start", None, 2);
+        return print_error("no program to start", None, 2);
     };
     let mut process = command(program);
     process.args(arguments);
@@ -51,10 +51,10 @@ pub fn become_program(words: &[OsString]) -> i32 {
         }
     }
     if let Err(error) = attach_streams(&mut process) {
-        return fail(&error.to_string(), None, 1);
+        return print_error(&error.to_string(), None, 1);
     }
     let error = replace_by(process);
-    fail(
+    print_error(
         &error.to_string(),
         Some("is it executable, and in PATH?"),
         127,

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use forebay_control::JOB_ID_VARIABLE;
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
+use forebay_terminal::{print_error, print_stdout, print_warning};
 
 use super::options::{Count, Dialect, Step, Symbol};
 use super::{Launcher, no_program, rank, tasks_of_the_job};
-use crate::messages::{data, fail, warn};
 
 /// Stands in for a launcher in a job that runs without a scheduler.
 pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {
     let name = dialect.name;
     match dialect.parse(words) {
         Ok(step) => start(dialect, &step),
-        Err(error) => fail(
+        Err(error) => print_error(
             &format!("{name}: {error}"),
             Some(&format!("{name} --help lists what matters here")),
             2,
@@ -28,10 +28,10 @@ pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {
 fn start(dialect: &Dialect, step: &Step) -> i32 {
     let name = dialect.name;
     for warning in &step.warnings {
-        warn(&format!("{name}: {warning}"));
+        print_warning(&format!("{name}: {warning}"));
     }
     if let Some(answer) = &step.question {
-        return data(answer, 0);
+        return print_stdout(answer, 0);
     }
     if step.program.is_empty() {
         return no_program(&format!("{name} -n 4 ./a.out"));
@@ -40,7 +40,7 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
         let found = files::status(directory);
         if !found.is_ok_and(|status| status.kind == Kind::Directory) {
             let message = format!("{name}: {} is not a directory", directory.display());
-            return fail(&message, None, 1);
+            return print_error(&message, None, 1);
         }
     }
     let launcher = match Launcher::find() {
@@ -63,7 +63,7 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
             }
             streams.attach(process);
         }),
-        Err(error) => fail(&error.to_string(), None, 1),
+        Err(error) => print_error(&error.to_string(), None, 1),
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
 use forebay_mover::{Transfer, What};
+use forebay_terminal::CliError;
 
 use super::arguments::MoveArguments;
-use super::{Refused, absolute};
 
-pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, Refused> {
+pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, CliError> {
     match (&arguments.list, &arguments.source, &arguments.target) {
         (Some(list), _, _) => of_list(list),
         (None, Some(source), Some(target)) => Ok(vec![transfer(source, target)?]),
@@ -18,20 +18,19 @@ pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, Refused> {
     }
 }
 
-fn transfer(source: &Path, target: &Path) -> Result<Transfer, Refused> {
+fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
     let what = match files::status(source) {
         Ok(status) if status.kind == Kind::Directory => What::Directory,
         Ok(status) if status.kind == Kind::Other => {
-            return Err(Refused(
-                format!("the source {} is not a file", source.display()),
-                Some(
-                    "pipes, sockets and devices are not staged: name a file or a directory".into(),
+            return Err(
+                CliError::new(format!("the source {} is not a file", source.display())).with_hint(
+                    "pipes, sockets and devices are not staged: name a file or a directory",
                 ),
-            ));
+            );
         }
         Err(error) if files::is_loop(&error.source) => {
             let hint = "mend the symbolic links, which lead in a circle";
-            return Err(Refused(error.to_string(), Some(hint.into())));
+            return Err(CliError::new(error.to_string()).with_hint(hint));
         }
         _ => What::File, // what is not there is told of when it is planned
     };
@@ -42,15 +41,11 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, Refused> {
     })
 }
 
-fn of_list(list: &Path) -> Result<Vec<Transfer>, Refused> {
+fn of_list(list: &Path) -> Result<Vec<Transfer>, CliError> {
     let wrong = |line: usize, message: &str| {
         let message = format!("{}: line {line}: {message}", list.display());
-        Refused(
-            message,
-            Some(
-                "write source and target, and quote names with blanks; there are no comments"
-                    .into(),
-            ),
+        CliError::new(message).with_hint(
+            "write source and target, and quote names with blanks; there are no comments",
         )
     };
     let content = files::read_bytes(list)?;
@@ -85,4 +80,9 @@ fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     };
     let words = shlex::bytes::split(&exchanged(line, b'#', 0))?;
     Some(words.iter().map(|word| exchanged(word, 0, b'#')).collect())
+}
+
+/// The path as it is seen from everywhere, its slash at the end kept.
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|error| CliError::new(format!("{}: {error}", path.display())))
 }

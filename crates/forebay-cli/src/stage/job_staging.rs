@@ -4,31 +4,34 @@ use std::time::Duration;
 
 use forebay_control::{Direction, Phase, Recorded, State, records, recovery};
 use forebay_host::{clock, files};
+use forebay_terminal::CliError;
 use serde_json::Value;
 
 use super::arguments::How;
-use super::kept::{Order, Staging};
-use super::{Refused, STEP};
+use super::store::{StagingRecord, StagingRequest};
 
-const SHORT_STEP: Duration = Duration::from_millis(5);
+/// Time between two looks at a state.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The same while a job prepares.
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The job with this id, if there is one.
-pub fn with_id(id: &str) -> Result<Option<Recorded>, Refused> {
+pub fn with_id(id: &str) -> Result<Option<Recorded>, CliError> {
     let mut found = records().map_err(recovery::Error::from)?.found.into_iter();
     Ok(found.find(|job| job.record.id == id))
 }
 
 /// What it stages, or staged last.
-pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
+pub fn staging(job: &Recorded) -> Result<StagingRecord, CliError> {
     let id = &job.record.id;
     if recovery::state(job)? == State::Elsewhere {
         let message = format!("the staging of job {id} is on {}", job.record.runner.host);
-        return Err(Refused(message, Some("ask there".to_owned())));
+        return Err(CliError::new(message).with_hint("ask there"));
     }
     let Some((direction, journal)) = job.staging().map_err(recovery::Error::from)? else {
         let message = format!("job {id} stages nothing now, and has left nothing half staged");
         let hint = "forebay status tells how far it is; forebay stage wait waits for its end";
-        return Err(Refused(message, Some(hint.to_owned())));
+        return Err(CliError::new(message).with_hint(hint));
     };
     let stages = job.record.stage_out.iter();
     let destinations: Vec<_> = stages.map(|one| one.pfs_path.as_str()).collect();
@@ -40,13 +43,13 @@ pub fn staging(job: &Recorded) -> Result<Staging, Refused> {
         Direction::In => (script, data),
         Direction::Out => (data, destinations.join(", ")),
     };
-    let order = Order {
+    let order = StagingRequest {
         is_out: direction == Direction::Out,
         source,
         target,
         how: How::default(), // its forebay run alone knows, and carries it out
     };
-    Ok(Staging {
+    Ok(StagingRecord {
         id: id.clone(),
         journal,
         order,
@@ -65,19 +68,21 @@ pub enum End {
 }
 
 /// Waits until its `forebay run` has ended.
-pub fn end_of(mut job: Recorded) -> Result<End, Refused> {
+pub fn wait_for_end(mut job: Recorded) -> Result<End, CliError> {
     loop {
         match recovery::state(&job)? {
             // One that is not begun yet may end without a word: hardly so fast that this is not seen.
-            State::Running if job.record.phase == Phase::Preparing => clock::sleep(SHORT_STEP),
-            State::Running => clock::sleep(STEP),
+            State::Running if job.record.phase == Phase::Preparing => {
+                clock::sleep(SHORT_POLL_INTERVAL)
+            }
+            State::Running => clock::sleep(POLL_INTERVAL),
             _ if job.record.phase == Phase::Kept && !job.needs_stage_out() => {
                 return Ok(End::Arrived);
             }
             _ => return Ok(End::Left),
         }
         let Some(now) = with_id(&job.record.id)? else {
-            let is_begun = is_told_to_have_begun(&job);
+            let is_begun = record_says_started(&job);
             return Ok(
                 match is_begun.unwrap_or(job.record.phase != Phase::Preparing) {
                     true => End::Arrived,
@@ -90,7 +95,7 @@ pub fn end_of(mut job: Recorded) -> Result<End, Refused> {
 }
 
 /// What its record of I/O tells of a job that has ended; none if there is no such record.
-fn is_told_to_have_begun(job: &Recorded) -> Option<bool> {
+fn record_says_started(job: &Recorded) -> Option<bool> {
     let path = job.record.profile.as_ref()?.join("job.json");
     let told: Value = serde_json::from_str(&files::read_to_string(&path).ok()?).ok()?;
     let is_told = told["outcome"].is_object() || told["error"].is_string();

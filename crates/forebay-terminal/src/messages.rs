@@ -16,31 +16,31 @@ fn line(text: &str) {
 }
 
 /// Prints an error and its hint; returns the exit code given.
-pub fn fail(message: &str, hint: Option<&str>, exit_code: i32) -> i32 {
-    error(message);
+pub fn print_error(message: &str, hint: Option<&str>, exit_code: i32) -> i32 {
+    print_error_line(message);
     if let Some(text) = hint {
-        self::hint(text);
+        print_hint(text);
     }
     exit_code
 }
 
 /// Prints an error.
-pub fn error(message: &str) {
+pub fn print_error_line(message: &str) {
     line(&format!("error: {message}"));
 }
 
 /// Prints what to do about the error before.
-pub fn hint(text: &str) {
+pub fn print_hint(text: &str) {
     line(&format!("hint: {text}"));
 }
 
 /// Prints a warning.
-pub fn warn(message: &str) {
+pub fn print_warning(message: &str) {
     line(&format!("warning: {message}"));
 }
 
 /// Says what is going on.
-pub fn say(message: &str) {
+pub fn print_status(message: &str) {
     line(&format!("forebay: {message}"));
 }
 
@@ -48,24 +48,24 @@ pub fn say(message: &str) {
 const FAILURES_SHOWN: usize = 10;
 
 /// Prints what did not arrive.
-pub fn failures(staged: Option<&Staged>) {
+pub fn print_failures(staged: Option<&Staged>) {
     let Some(staged) = staged else { return };
     let count = staged.failures.len();
     for failure in staged.failures.iter().take(FAILURES_SHOWN) {
         let (path, reason) = (failure.path.display(), &failure.reason);
-        error(&format!("stage out: {path}: {reason}"));
+        print_error_line(&format!("stage out: {path}: {reason}"));
     }
     if count > FAILURES_SHOWN {
-        error(&format!("stage out: and {} more", count - FAILURES_SHOWN));
+        print_error_line(&format!("stage out: and {} more", count - FAILURES_SHOWN));
     }
     for shortage in &staged.shortages {
-        error(&format!("stage out: {shortage}"));
+        print_error_line(&format!("stage out: {shortage}"));
     }
 }
 
 /// Writes data to standard output; returns the exit code given, but 1 instead of 0 if they cannot
 /// be written.
-pub fn data(text: &str, exit_code: i32) -> i32 {
+pub fn print_stdout(text: &str, exit_code: i32) -> i32 {
     let mut output = std::io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
         Ok(()) => exit_code,
@@ -73,7 +73,7 @@ pub fn data(text: &str, exit_code: i32) -> i32 {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit_code,
         Err(error) => {
             let message = format!("cannot write to standard output: {error}");
-            fail(&message, None, exit_code.max(1))
+            print_error(&message, None, exit_code.max(1))
         }
     }
 }
@@ -87,22 +87,27 @@ struct Refusal<'a> {
     exit_code: i32,
 }
 
-/// Writes as JSON why a command was not carried out; returns as [`json`].
-pub fn refusal(error: &str, hint: Option<&str>, profile: Option<&Path>, exit_code: i32) -> i32 {
+/// Writes as JSON why a command was not carried out; returns as [`print_json`].
+pub fn print_json_error(
+    error: &str,
+    hint: Option<&str>,
+    profile: Option<&Path>,
+    exit_code: i32,
+) -> i32 {
     let refusal = Refusal {
         error,
         hint,
         profile: profile.map(Path::to_string_lossy),
         exit_code,
     };
-    json(&refusal, exit_code)
+    print_json(&refusal, exit_code)
 }
 
-/// Writes one JSON value to standard output; returns the exit code given, or 1 as [`data`] does.
-pub fn json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
+/// Writes one JSON value to standard output; returns the exit code given, or 1 as [`print_stdout`] does.
+pub fn print_json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
     match serde_json::to_string(value) {
-        Ok(line) => data(&line, exit_code),
-        Err(error) => fail(
+        Ok(line) => print_stdout(&line, exit_code),
+        Err(error) => print_error(
             &format!("cannot write JSON: {error}"),
             None,
             exit_code.max(1),

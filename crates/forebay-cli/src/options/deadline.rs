@@ -1,13 +1,11 @@
-//! What the command line says about the end of the job, and what is told of it.
+//! Options about the end of a job.
 
 use std::time::Duration;
 
 use clap::Args;
-use forebay_control::{DeadlineWishes, NotSafe, SignalBefore, parse_signal};
-use indicatif::HumanBytes;
+use forebay_control::{DeadlineWishes, SignalBefore, parse_signal};
 
-use crate::arguments::{rate, time};
-use crate::messages::{error, hint};
+use crate::parsers::{rate, time};
 
 #[derive(Debug, Args)]
 #[group(skip)]
@@ -30,7 +28,7 @@ pub struct DeadlineArguments {
 }
 
 impl DeadlineArguments {
-    /// None if nothing is to be looked after.
+    /// None with `--no-deadline`.
     pub fn wishes(&self) -> Option<DeadlineWishes> {
         (!self.no_deadline).then_some(DeadlineWishes {
             end_after: self.deadline,
@@ -39,23 +37,4 @@ impl DeadlineArguments {
             signal: self.signal_before,
         })
     }
-}
-
-/// Names what is not safe.
-pub fn tell(not_safe: &NotSafe) {
-    for path in &not_safe.first {
-        error(&format!("not safe: {}", path.display()));
-    }
-    let more = not_safe.files - not_safe.first.len() as u64;
-    if more > 0 {
-        error(&format!("not safe: and {more} more files"));
-    }
-    let (files, bytes, list) = (
-        not_safe.files,
-        HumanBytes(not_safe.bytes),
-        not_safe.list.display(),
-    );
-    hint(&format!(
-        "{bytes} are on this machine only; {list} names all {files} files and what is wrong with them"
-    ));
 }

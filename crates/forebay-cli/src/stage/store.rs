@@ -1,4 +1,4 @@
-//! Stagings that are written down: one journal each, in the user's state directory.
+//! Stagings on disk: one journal each, in the user's state directory.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,7 +20,7 @@ const NEWER_MAX: usize = 1000;
 
 /// What a staging was asked to do; it stands in its journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
+pub struct StagingRequest {
     pub is_out: bool,
     /// As the command named them; what is not UTF-8 is replaced.
     pub source: String,
@@ -28,7 +28,7 @@ pub struct Order {
     pub how: How,
 }
 
-impl Order {
+impl StagingRequest {
     pub fn direction(&self) -> Direction {
         if self.is_out {
             Direction::Out
@@ -54,17 +54,17 @@ impl Order {
 }
 
 /// A staging that is written down.
-pub struct Staging {
+pub struct StagingRecord {
     pub id: String,
     pub journal: Journal,
-    pub order: Order,
+    pub order: StagingRequest,
     /// When this process began with it.
     pub began: Instant,
 }
 
 /// One staging as `--json` shows it.
 #[derive(Serialize)]
-pub struct Shown {
+pub struct StagingStatus {
     pub id: String,
     pub direction: &'static str,
     pub source: String,
@@ -112,9 +112,9 @@ impl From<Failure> for ShownFailure {
     }
 }
 
-impl Staging {
+impl StagingRecord {
     /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
-    pub fn begin(order: Order, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
+    pub fn begin(order: StagingRequest, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
         let began = clock::now();
         let directory = made_directory()?;
         let mut number = clock::unix_milliseconds();
@@ -126,7 +126,7 @@ impl Staging {
                 None => number += 1,
             }
         };
-        let begun = written_down(&path, &order, transfers);
+        let begun = create_journal(&path, &order, transfers);
         if begun.is_err() {
             Journal::remove(&path).ok(); // there may be no room, and nobody would find it
         }
@@ -165,7 +165,7 @@ impl Staging {
         self.journal.discard()
     }
 
-    pub fn shown(&self, failures: usize) -> Result<Shown, Error> {
+    pub fn shown(&self, failures: usize) -> Result<StagingStatus, Error> {
         let account = self.journal.account()?;
         let pace = self.journal.pace(&account)?;
         let counts = account.counts;
@@ -182,7 +182,7 @@ impl Staging {
             "failed"
         };
         let notes = self.journal.notes()?.into_iter();
-        Ok(Shown {
+        Ok(StagingStatus {
             id: self.id.clone(),
             direction: if self.order.is_out { "out" } else { "in" },
             source: self.order.source.clone(),
@@ -217,7 +217,11 @@ impl Staging {
     }
 }
 
-fn written_down(path: &Path, order: &Order, transfers: &[Transfer]) -> Result<Journal, Error> {
+fn create_journal(
+    path: &Path,
+    order: &StagingRequest,
+    transfers: &[Transfer],
+) -> Result<Journal, Error> {
     let journal = Journal::open(path)?;
     journal.begin_plan()?;
     journal.ask_for(transfers)?;
@@ -252,7 +256,7 @@ pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
 }
 
 /// Forgets those that were done long ago. Only journals that were not written to since then are opened.
-pub fn forget_done() -> Result<(), Error> {
+pub fn prune_finished() -> Result<(), Error> {
     let now_s = clock::unix_seconds() as i64;
     for (newer, path) in all()?.into_iter().rev().enumerate() {
         let written_s = match files::status(&path) {
@@ -263,7 +267,7 @@ pub fn forget_done() -> Result<(), Error> {
             continue;
         }
         // One that is damaged is told of by `status`.
-        let Ok(Some(staging)) = Staging::open(&path) else {
+        let Ok(Some(staging)) = StagingRecord::open(&path) else {
             continue;
         };
         let account = staging.journal.account()?;

@@ -10,7 +10,7 @@ use forebay_control::{
 use forebay_host::process::Leftovers;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
-use crate::messages::{say, warn};
+use crate::messages::{print_status, print_warning};
 
 /// Shows bars where standard error is a terminal, and plain lines everywhere.
 #[derive(Default)]
@@ -95,18 +95,18 @@ impl Watcher for Progress {
     }
 
     fn running(&self, id: &str) {
-        say(&format!("job {id} starts"));
+        print_status(&format!("job {id} starts"));
     }
 
     fn ended(&self, id: &str, status: i32, seconds: f64) {
-        say(&format!(
+        print_status(&format!(
             "job {id} ended with status {status} after {seconds:.2} s"
         ));
     }
 
     fn leftovers(&self, leftovers: &Leftovers) {
         let number = leftovers.found;
-        warn(&format!(
+        print_warning(&format!(
             "processes the job left behind, ended before stage-out: {number}"
         ));
         if !leftovers.remaining.is_empty() {
@@ -115,7 +115,7 @@ impl Watcher for Progress {
                 .iter()
                 .map(ToString::to_string)
                 .collect();
-            warn(&format!(
+            print_warning(&format!(
                 "these could not be ended and may still write: {}",
                 pids.join(" ")
             ));
@@ -131,13 +131,13 @@ impl AllocationProgress for Progress {
             ""
         };
         let capacity = HumanBytes(used.capacity_bytes);
-        say(&format!("allocated {capacity} in {}{kind}", used.store));
+        print_status(&format!("allocated {capacity} in {}{kind}", used.store));
         if used
             .asked_bytes
             .is_some_and(|asked| used.capacity_bytes < asked)
         {
             let asked = used.asked();
-            warn(&format!(
+            print_warning(&format!(
                 "the script asks for {asked}; the store has {capacity}"
             ));
         }
@@ -180,7 +180,7 @@ impl StagingProgress for Progress {
             failed => format!("; {failed} failed"),
         };
         let seconds = staged.seconds;
-        say(&format!(
+        print_status(&format!(
             "{}: {number}, {bytes} in {seconds:.2} s{there}{failed}",
             name(direction)
         ));
@@ -189,16 +189,16 @@ impl StagingProgress for Progress {
 
 impl Messages for Progress {
     fn note(&self, text: &str) {
-        say(text);
+        print_status(text);
     }
 
     fn warning(&self, text: &str) {
-        warn(text);
+        print_warning(text);
     }
 
     fn explain(&self, text: &str) {
         if self.explains {
-            say(&format!("because: {text}"));
+            print_status(&format!("because: {text}"));
         }
     }
 }

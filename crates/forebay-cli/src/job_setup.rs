@@ -7,26 +7,18 @@ use forebay_control::{
     in_a_schedulers_job,
 };
 use forebay_host::process::Caught;
+use forebay_terminal::{CliError, print_status};
 
-use crate::arguments::{JobArguments, site_store};
 use crate::emulation::{self, Emulation};
 use crate::launchers;
-use crate::libraries::OBSERVER;
-use crate::messages::say;
+use crate::libraries::MPI_LIBRARY;
+use crate::options::job::{JobArguments, site_store};
 
 /// Hints for MPI-IO; only Cray's MPI obeys it without our library.
 const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
 
-/// Message, hint and exit code.
-pub type Refused = (String, Option<String>, i32);
-
-/// As a command shows it.
-pub fn refused(error: Error) -> Refused {
-    (error.to_string(), error.hint(), error.exit_code())
-}
-
-/// A job that can be ordered.
-pub struct Prepared<'a> {
+/// A job script, and all that the command line and the environment say about it.
+pub struct JobSetup<'a> {
     arguments: &'a JobArguments,
     site_store: Option<PathBuf>,
     pub emulation: Option<Emulation>,
@@ -34,37 +26,44 @@ pub struct Prepared<'a> {
     shims: Vec<&'static str>,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> JobSetup<'a> {
     /// Enters the emulation, which may start this process anew; from then on signals are caught, and
     /// the script is read.
-    pub fn of(arguments: &'a JobArguments) -> Result<(Self, Caught), Refused> {
-        let emulated = |(message, hint)| (message, hint, FAILED_BEFORE_THE_JOB);
+    pub fn of(arguments: &'a JobArguments) -> Result<(Self, Caught), CliError> {
+        let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);
         let site_store = site_store();
-        let emulation = emulation::enter(&arguments.emulation, &arguments.map).map_err(emulated)?;
+        let emulation =
+            emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
             let wishes = arguments
                 .space
                 .wishes(site_store.as_deref(), &arguments.map);
             emulation.check_store(&wishes).map_err(emulated)?;
             let model = &emulation.model().name;
-            say(&format!("the parallel file system is emulated: {model}"));
+            print_status(&format!("the parallel file system is emulated: {model}"));
         }
-        let caught = Caught::listen().map_err(Error::from).map_err(refused)?;
+        let caught = Caught::listen()
+            .map_err(Error::from)
+            .map_err(CliError::of_job)?;
         let burst_buffer = arguments.burst_buffer().map_err(Error::from);
-        let burst_buffer = burst_buffer.map_err(refused)?;
+        let burst_buffer = burst_buffer.map_err(CliError::of_job)?;
         let mut script =
-            JobScript::read(&arguments.script).map_err(|error| refused(error.into()))?;
+            JobScript::read(&arguments.script).map_err(|error| CliError::of_job(error.into()))?;
         script.burst_buffer = burst_buffer.or(script.burst_buffer);
-        script.header.notes().iter().for_each(|note| say(note));
+        script
+            .header
+            .notes()
+            .iter()
+            .for_each(|note| print_status(note));
         let shims = launchers::names(emulation.is_some());
-        let prepared = Self {
+        let setup = Self {
             arguments,
             site_store,
             emulation,
             script,
             shims,
         };
-        Ok((prepared, caught))
+        Ok((setup, caught))
     }
 
     /// Whether the job sets hints for MPI-IO, and does not itself load the library that hands them on. Of an
@@ -75,7 +74,7 @@ impl<'a> Prepared<'a> {
         };
         let text = &self.script.text;
         let sets = text.contains(HINTS_VARIABLE) || has(HINTS_VARIABLE, "=");
-        sets && !text.contains(OBSERVER) && !has("LD_PRELOAD", OBSERVER)
+        sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
     }
 
     /// The order, for a job that is not kept.

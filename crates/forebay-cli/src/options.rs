@@ -1,0 +1,6 @@
+//! Options that several verbs share.
+
+pub mod deadline;
+pub mod emulation;
+pub mod job;
+pub mod staging;

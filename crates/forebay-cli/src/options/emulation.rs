@@ -1,0 +1,15 @@
+//! Options that choose an emulated parallel file system.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub struct EmulationArguments {
+    /// Emulate the parallel file system that FILE describes
+    #[arg(long, value_name = "FILE")]
+    pub pfs_model: Option<PathBuf>,
+    /// Directory that is emulated; may be repeated [default: the current directory]
+    #[arg(long, value_name = "DIR", requires = "pfs_model")]
+    pub pfs_root: Vec<PathBuf>,
+}

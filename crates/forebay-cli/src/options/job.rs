@@ -1,0 +1,109 @@
+//! Options that describe a job and its burst buffer.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use forebay_control::{Map, Wishes};
+use forebay_host::files;
+
+use super::emulation::EmulationArguments;
+use crate::parsers::{map, size, time};
+
+/// What a job is, and where it lies.
+#[derive(Debug, Args)]
+pub struct JobArguments {
+    /// The job script
+    pub script: PathBuf,
+    /// Words for the script, behind --
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub space: SpaceArguments,
+    /// Take the #DW lines for comments, as a machine without a burst buffer does
+    #[arg(long)]
+    pub no_burst_buffer: bool,
+    /// Say why each thing is decided as it is
+    #[arg(long)]
+    pub explain: bool,
+    /// End the job after TIME instead of the script's limit: minutes, h:m:s, d-h:m:s; 0: no limit
+    #[arg(short, long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Burst buffer of a job without directives, as for sbatch: capacity=1G access=striped type=scratch
+    #[arg(long, value_name = "TEXT")]
+    pub bb: Option<String>,
+    /// The same: a file of #DW lines
+    #[arg(long, value_name = "FILE", conflicts_with = "bb")]
+    pub bbf: Option<PathBuf>,
+    /// Show the job the directory DIR as PATH, which need not exist; may be repeated
+    #[arg(long, value_name = "PATH=DIR", value_parser = map)]
+    pub map: Vec<Map>,
+    #[command(flatten)]
+    pub emulation: EmulationArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct SpaceArguments {
+    /// Where allocations lie: a directory, memory, or memory:huge (huge pages, for few large files)
+    /// [default: $FOREBAY_STORE, else local NVMe, else memory]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Capacity instead of the script's, for example 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub capacity: Option<u64>,
+    /// Do not start with less capacity than is asked for
+    #[arg(long)]
+    pub strict_capacity: bool,
+    /// Do without user namespaces: memory is then a directory in /dev/shm, its size not enforced
+    #[arg(long)]
+    pub no_userns: bool,
+}
+
+impl JobArguments {
+    /// The burst buffer that is asked for beside the script.
+    pub fn burst_buffer(&self) -> Result<Option<String>, forebay_host::Error> {
+        match &self.bbf {
+            Some(file) => files::read_to_string(file).map(Some),
+            None => Ok(self.bb.clone()),
+        }
+    }
+}
+
+impl SpaceArguments {
+    /// What the options ask for; `maps` may be empty.
+    pub fn wishes<'a>(&'a self, site_store: Option<&'a Path>, maps: &'a [Map]) -> Wishes<'a> {
+        Wishes {
+            store: self.store.as_deref(),
+            site_store,
+            capacity_bytes: self.capacity,
+            strict_capacity: self.strict_capacity,
+            no_view: self.no_userns.then_some("--no-userns"),
+            maps,
+        }
+    }
+
+    /// The same options for a process of ours.
+    pub fn to_args(&self) -> Vec<OsString> {
+        let mut args = Vec::new();
+        if let Some(store) = &self.store {
+            args.extend(["--store".into(), store.into()]);
+        }
+        if let Some(bytes) = self.capacity {
+            args.extend(["--capacity".into(), bytes.to_string().into()]);
+        }
+        let flags = [
+            ("--strict-capacity", self.strict_capacity),
+            ("--no-userns", self.no_userns),
+        ];
+        let given = flags.into_iter().filter(|(_, given)| *given);
+        args.extend(given.map(|(flag, _)| OsString::from(flag)));
+        args
+    }
+}
+
+/// The store that the site names in `FOREBAY_STORE`.
+pub fn site_store() -> Option<PathBuf> {
+    let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
+    named.map(PathBuf::from)
+}

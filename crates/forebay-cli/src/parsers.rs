@@ -1,0 +1,58 @@
+//! Parsers of option values. Each returns what clap prints about a value that it refuses.
+
+use std::path::{Component, PathBuf};
+use std::time::Duration;
+
+use forebay_control::{Map, parse_time};
+use forebay_directive::parse_size;
+
+/// Bytes: `4GiB`, `500MB`.
+pub fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| error.to_string())
+}
+
+/// Bytes per second: `500MB`, `500MB/s`.
+pub fn rate(text: &str) -> Result<u64, String> {
+    size(text.strip_suffix("/s").unwrap_or(text))
+}
+
+/// `30` (minutes), `1:30:00`, `1-12`.
+pub fn time(text: &str) -> Result<Duration, String> {
+    parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
+}
+
+/// Permission bits in octal digits.
+pub fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok();
+    // Its owner must be able to use it.
+    let mode = mode.filter(|mode| mode & !0o777 == 0 && mode & 0o700 == 0o700);
+    mode.ok_or_else(|| "write three octal digits that begin with 7, for example 0770".to_owned())
+}
+
+/// Seconds.
+pub fn expiry(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_duration(text).map(|time| time.as_secs());
+    let time = time.ok().filter(|seconds| *seconds > 0);
+    time.ok_or_else(|| "write for example 30d, 12h or 2weeks".to_owned())
+}
+
+/// `PATH=DIR`.
+pub fn map(text: &str) -> Result<Map, String> {
+    let (at, from) = text.split_once('=').ok_or("write PATH=DIR")?;
+    let at = PathBuf::from(at);
+    if !at.is_absolute() || from.is_empty() {
+        return Err("PATH must be absolute, DIR not empty".into());
+    }
+    let plain: PathBuf = at.components().collect();
+    if plain.parent().is_none() || plain.components().any(|part| part == Component::ParentDir) {
+        return Err("PATH must be below /, without ..".into());
+    }
+    if ["/proc", "/dev", "/sys"]
+        .iter()
+        .any(|system| plain.starts_with(system))
+    {
+        return Err("PATH must not be in /proc, /dev or /sys".into());
+    }
+    let from = std::path::absolute(from).map_err(|error| error.to_string())?;
+    Ok(Map { at: plain, from })
+}

@@ -1,0 +1,94 @@
+//! The error with which a command of the command line fails.
+
+use std::path::Path;
+
+use crate::messages::{print_error, print_json_error};
+
+/// Exit code of most failed commands.
+const FAILED: i32 = 1;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct CliError {
+    /// What failed.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Exit code of the command.
+    pub exit_code: i32,
+}
+
+impl CliError {
+    /// Without a hint, with exit code 1.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+            exit_code: FAILED,
+        }
+    }
+
+    /// The same with this hint.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The same with this exit code.
+    #[must_use]
+    pub fn with_exit_code(self, exit_code: i32) -> Self {
+        Self { exit_code, ..self }
+    }
+
+    /// Of a job or a command: with the exit code that the error defines.
+    #[must_use]
+    pub fn of_job(error: forebay_control::Error) -> Self {
+        let exit_code = error.exit_code();
+        Self::from(error).with_exit_code(exit_code)
+    }
+
+    /// Prints it; returns the exit code.
+    pub fn print(&self) -> i32 {
+        print_error(&self.message, self.hint.as_deref(), self.exit_code)
+    }
+
+    /// Prints it, and on standard output as JSON if wanted, with the path of a record of I/O; returns the exit code.
+    pub fn print_with_json(&self, as_json: bool, profile: Option<&Path>) -> i32 {
+        let exit_code = self.print();
+        if as_json {
+            return print_json_error(&self.message, self.hint.as_deref(), profile, exit_code);
+        }
+        exit_code
+    }
+}
+
+impl From<forebay_host::Error> for CliError {
+    fn from(error: forebay_host::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Errors that know their hint.
+macro_rules! with_own_hint {
+    ($($error:ty),*) => {$(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                Self {
+                    hint: error.hint(),
+                    ..Self::new(error.to_string())
+                }
+            }
+        }
+    )*};
+}
+
+with_own_hint!(
+    forebay_control::Error,
+    forebay_control::PersistentError,
+    forebay_control::recovery::Error,
+    forebay_mover::Error
+);

@@ -1,0 +1,13 @@
+//! What the user sees: messages on standard error, results on standard output, progress bars.
+//! Assumes that either stream may be closed. Never reads input and never ends the process.
+
+mod error;
+mod messages;
+mod progress;
+
+pub use error::CliError;
+pub use messages::{
+    print_error, print_error_line, print_failures, print_hint, print_json, print_json_error,
+    print_status, print_stdout, print_warning,
+};
+pub use progress::Progress;
