@@ -139,7 +139,7 @@ fn announce() -> Result<bool, Error> {
 /// The same, from a launcher in any job.
 pub fn announce_from_launcher() {
     match announce() {
-        // A job that was not started with Spectral has no door, and means nothing by the variables.
+        // A job that was not started with Spectral has no socket for it, and means nothing by the variables.
         Ok(_) | Err(Error::NoDrain { .. }) => {}
         Err(error) => print_warning(&format!("Spectral: {error}")),
     }

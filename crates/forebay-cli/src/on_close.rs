@@ -106,12 +106,12 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
         at_most: arguments.at_most as usize,
         retries: arguments.retries,
         log: log.unwrap_or(arguments.log.clone()),
-        calls: arguments.calls.then(|| Arc::new(Calls::new(hand_out))),
+        callbacks: arguments.calls.then(|| Arc::new(Calls::new(hand_out))),
     };
     let events = caught.watch(None);
     let finish = Arc::new(AtomicBool::new(false));
     if arguments.is_started() {
-        let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.calls.clone());
+        let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.callbacks.clone());
         std::thread::spawn(move || read_control_lines(&finish, &bell, calls.as_deref()));
     }
     let handler = Handler::new(&arguments.on_close, &roots, &how, &print_warning);
@@ -151,7 +151,7 @@ fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
         }
     }
     if let Some(calls) = calls {
-        calls.gone();
+        calls.disconnect();
     }
     bell.hang_up();
 }

@@ -2,46 +2,47 @@
 //! where stage-out would bring it, or to a directory of its own. What has arrived unchanged is not copied
 //! again at stage-out; what has not, stage-out copies. So nothing that goes wrong here loses anything.
 //!
-//! One thread hears of closed files (`forebay_host::closes`), some copy and yield to all others, one answers
-//! the job's own processes (`door`).
+//! One thread receives closed files (`forebay_host::closes`), some copy and yield to all others, one answers
+//! the job's own processes (`control`).
 
+mod control;
 mod copying;
-mod door;
 mod queue;
 mod report;
 mod rules;
+mod spec;
 mod speed;
-mod wish;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use forebay_directive::Stage;
-use forebay_engine::Space;
+use forebay_directive::{Request, Stage};
 use forebay_host::clock;
 use forebay_host::closes::{Bell, Closes, Told};
-use forebay_host::door::Door;
+use forebay_host::messages::Messages;
 use forebay_host::priority;
 use forebay_host::process::Stops;
 use forebay_mover::{Journal, Verify};
+use forebay_store::Allocation;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::context::JobContext as Life;
-use crate::{Error, Messages};
-use copying::{Coarse, Copying, finish_directories};
-use forebay_record::{DrainTo, DrainedInto, JobDirectory, Recorded, tag};
-use queue::{Copied, Item, Queue};
+use crate::Error;
+use crate::versions::Version;
+use control::Control;
+use copying::{Copying, ImpreciseCopy, finish_directories};
+use forebay_record::{DrainTo, DrainedInto, Recorded, tag};
+use forebay_staging::Staged;
+use queue::{Copied, Queue};
 use rules::{Rule, Rules};
 use speed::Speed;
 
-use door::DOOR;
-pub use door::{Question, ask};
+pub use control::{ControlRequest, query_drain};
 pub use queue::DrainStatus;
 pub use report::Drained;
 pub(crate) use rules::not_in_burst_buffer;
-pub(crate) use wish::check;
-pub use wish::{DrainWish, Spectral};
+pub(crate) use spec::check;
+pub use spec::{DrainSpec, Spectral};
 
 /// The text of `--drain`, where no option says it: directives have no room for it.
 pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
@@ -49,66 +50,64 @@ pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
 /// Threads that copy, while the job computes and at its end.
 const WORKERS: usize = 4;
 
-/// What is drained of one job.
-pub(crate) struct Drain<'a> {
-    watcher: &'a dyn Messages,
-    /// The script's stage_out lines.
-    stages: &'a [Stage],
+/// What a drain must know of its job.
+pub(crate) struct Job<'a> {
+    pub(crate) id: &'a str,
+    /// A directory of its own, which gets the socket.
+    pub(crate) directory: &'a Path,
+    pub(crate) request: &'a Request,
+    pub(crate) allocation: &'a Allocation,
     /// Directories of the namespaces.
-    roots: Vec<PathBuf>,
-    verify: Verify,
-    /// The job's own.
-    directory: &'a JobDirectory,
+    pub(crate) roots: Vec<PathBuf>,
+    /// Where the job also sees the private namespace.
+    pub(crate) node_local: Option<PathBuf>,
+    pub(crate) specs: &'a [DrainSpec],
+    pub(crate) spectral: &'a Spectral,
+    pub(crate) verify: Verify,
+    pub(crate) messages: &'a dyn Messages,
+}
+
+/// The drain of one job.
+pub(crate) struct Drain<'a> {
+    job: Job<'a>,
     stops: Stops,
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
-    changed: Condvar,
-    coarse: Mutex<Vec<Coarse>>,
+    queue_changed: Condvar,
+    imprecise: Mutex<Vec<ImpreciseCopy>>,
     speed: Mutex<Speed>,
     /// Held while directories are made at a destination.
-    making: Mutex<()>,
+    mkdir_lock: Mutex<()>,
     began: Instant,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<'a> Drain<'a> {
-    /// What the job's order asks for; none if it is nothing.
+    /// The drain that the job asks for; none if it asks for nothing.
     ///
     /// # Errors
     /// If it cannot be done.
-    pub(crate) fn of(
-        life: &'a Life,
-        space: &'a Space,
-        stops: Stops,
-    ) -> Result<Option<Self>, Error> {
-        let rules = Rules::of(life, space)?;
-        if rules.are_none() {
+    pub(crate) fn new(job: Job<'a>, stops: Stops) -> Result<Option<Self>, Error> {
+        let rules = Rules::new(&job)?;
+        if rules.is_empty() {
             return Ok(None);
         }
-        rules.explain(life.watcher);
+        rules.explain(job.messages);
         Ok(Some(Self {
-            watcher: life.watcher,
-            stages: &life.request.stage_out,
-            roots: space.roots(&life.request),
-            verify: life.order.staging.verify_without_journal(),
-            directory: life.directory,
+            job,
             stops,
-            queue: Mutex::new(Queue::of(rules.are_newest())),
+            queue: Mutex::new(Queue::new(rules.newest_flags())),
             rules: Mutex::new(rules),
-            changed: Condvar::new(),
-            coarse: Mutex::default(),
+            queue_changed: Condvar::new(),
+            imprecise: Mutex::default(),
             speed: Mutex::default(),
-            making: Mutex::default(),
+            mkdir_lock: Mutex::default(),
             began: clock::now(),
         }))
     }
 
     /// What goes to directories that no stage_out line names.
     pub(crate) fn elsewhere(&self) -> Vec<DrainTo> {
-        locked(&self.rules).elsewhere()
+        self.rules.lock().elsewhere()
     }
 
     /// Drains as long as the job runs. What is being copied at its end is copied to the end, unless we are asked
@@ -116,227 +115,283 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// The job's own; or nothing can be watched, and the job was not begun.
-    pub(crate) fn around<T>(
+    pub(crate) fn run_with<T>(
         &self,
         recorded: &mut Recorded,
         job: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let roots: Vec<&Path> = self.roots.iter().map(PathBuf::as_path).collect();
+        let roots: Vec<&Path> = self.job.roots.iter().map(PathBuf::as_path).collect();
         let closes = Closes::watch(&roots).map_err(|error| Error::Drain {
             message: format!("drain: {error}"),
             hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
         })?;
         let bell = closes.bell();
-        let door = Door::open(&self.directory.path().join(DOOR))?;
-        let into = DrainedInto::of(recorded);
+        let control = Control::listen(self.job.directory)?;
+        let target_log = DrainedInto::of(recorded);
         let recorded = Mutex::new(recorded);
-        let answer = |question: &str| self.answer(question, &bell, &recorded);
+        let handle = |request| self.handle(request, &bell, &recorded);
         std::thread::scope(|scope| {
             scope.spawn(|| self.listen(closes));
-            let into = &into;
-            let copy = |number| scope.spawn(move || self.copy(number, into));
+            let target_log = &target_log;
+            let copy = |number| scope.spawn(move || self.copy(number, target_log));
             let copies: Vec<_> = (0..WORKERS).map(copy).collect();
-            scope.spawn(|| door.serve(&answer));
+            scope.spawn(|| control.serve(&handle));
             let ended = job();
             // The job's processes are no more, so this is all that they have closed.
-            self.catch_up(&bell);
-            locked(&self.queue).over = true;
-            self.changed.notify_all();
+            self.wait_for_events(&bell);
+            self.queue.lock().job_ended = true;
+            self.queue_changed.notify_all();
             for copy in copies {
                 copy.join().ok(); // it has no result
             }
             bell.stop().ok(); // the watch may have ended by itself
-            door.shut();
+            control.close();
             ended
         })
     }
 
+    /// Carries out what one of the job's processes asks. Returns the status after it, and what went wrong.
+    fn handle(
+        &self,
+        request: ControlRequest,
+        bell: &Bell,
+        recorded: &Mutex<&mut Recorded>,
+    ) -> (DrainStatus, Option<String>) {
+        let done = match request {
+            ControlRequest::Status => Ok(()),
+            ControlRequest::Wait => {
+                let number = self.wait_for_events(bell);
+                drop(self.wait_while(|queue| !queue.is_done_before(number) && !queue.job_ended));
+                Ok(())
+            }
+            ControlRequest::Spectral { persist, pfs } => {
+                self.add_spectral_rule(&persist, &pfs, recorded)
+            }
+        };
+        let error = done.err().map(|error| error.to_string());
+        (self.queue.lock().status(), error)
+    }
+
+    /// What is to be drained is recorded first, so that it is not forgotten when we are killed.
+    fn add_spectral_rule(
+        &self,
+        persist: &str,
+        pfs: &str,
+        recorded: &Mutex<&mut Recorded>,
+    ) -> Result<(), Error> {
+        let mut rules = self.rules.lock();
+        let Some((rule, added)) = rules.add_spectral(persist.as_ref(), pfs.as_ref())? else {
+            return Ok(());
+        };
+        let elsewhere = rules.elsewhere();
+        recorded
+            .lock()
+            .update(|record| record.drain_to = elsewhere)?;
+        drop(rules);
+        let (closed, unwatched) = added.scan_closed();
+        for error in unwatched {
+            self.queue.lock().mark_unwatched(&error.path, &error);
+        }
+        for closed in closed {
+            self.add(Version { rule, closed });
+        }
+        self.queue_changed.notify_all();
+        Ok(())
+    }
+
     /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
-    fn catch_up(&self, bell: &Bell) -> u64 {
+    fn wait_for_events(&self, bell: &Bell) -> u64 {
         let ticket = bell.ask().unwrap_or_else(|error| {
-            self.all_unseen(&error);
+            self.mark_all_unwatched(&error);
             0
         });
-        let behind = |queue: &mut Queue| queue.caught_up < ticket && !queue.over;
+        let behind = |queue: &mut Queue| queue.synced_to < ticket && !queue.job_ended;
         self.wait_while(behind).number()
     }
 
     fn wait_while(&self, condition: impl FnMut(&mut Queue) -> bool) -> MutexGuard<'_, Queue> {
-        let queue = locked(&self.queue);
-        let waited = self.changed.wait_while(queue, condition);
-        waited.unwrap_or_else(PoisonError::into_inner)
+        let mut queue = self.queue.lock();
+        self.queue_changed.wait_while(&mut queue, condition);
+        queue
     }
 
-    /// Nothing more is told of any directory.
-    fn all_unseen(&self, error: &forebay_host::Error) {
-        let mut queue = locked(&self.queue);
-        self.roots.iter().for_each(|root| queue.unseen(root, error));
+    /// No directory is watched any more.
+    fn mark_all_unwatched(&self, error: &forebay_host::Error) {
+        let mut queue = self.queue.lock();
+        for root in &self.job.roots {
+            queue.mark_unwatched(root, error);
+        }
     }
 
     fn listen(&self, mut closes: Closes) {
-        let watcher = self.watcher;
-        let mut is_unseen_told = false;
+        let messages = self.job.messages;
+        let mut is_unwatched_reported = false;
         loop {
             match closes.wait() {
                 Ok(Told::Closed(closed)) => {
-                    let items = locked(&self.rules).items(&closed);
-                    for item in items {
-                        self.add(item);
+                    let versions = self.rules.lock().versions(&closed);
+                    for version in versions {
+                        self.add(version);
                     }
                 }
-                Ok(Told::CaughtUp(ticket)) => locked(&self.queue).caught_up = ticket,
+                Ok(Told::CaughtUp(ticket)) => self.queue.lock().synced_to = ticket,
                 Ok(Told::Unseen(error)) => {
-                    if !std::mem::replace(&mut is_unseen_told, true) {
-                        watcher.warning(&format!("drain: {error}: its files wait for stage-out"));
+                    if !std::mem::replace(&mut is_unwatched_reported, true) {
+                        messages.warning(&format!("drain: {error}: its files wait for stage-out"));
                     }
-                    locked(&self.queue).unseen(&error.path, &error);
+                    self.queue.lock().mark_unwatched(&error.path, &error);
                 }
-                Ok(Told::NoLease(error)) => watcher.explain(&format!(
+                Ok(Told::NoLease(error)) => messages.explain(&format!(
                     "drain: {error}: a file counts as closed when one of its writers has closed it"
                 )),
                 Ok(Told::End) => break,
                 Err(error) => {
-                    watcher.warning(&format!("drain: {error}: the rest waits for stage-out"));
-                    self.all_unseen(&error);
+                    messages.warning(&format!("drain: {error}: the rest waits for stage-out"));
+                    self.mark_all_unwatched(&error);
                     break;
                 }
             }
-            self.changed.notify_all();
+            self.queue_changed.notify_all();
         }
-        locked(&self.queue).caught_up = u64::MAX;
-        self.changed.notify_all();
+        self.queue.lock().synced_to = u64::MAX;
+        self.queue_changed.notify_all();
     }
 
-    /// A version was closed that a rule means.
-    fn add(&self, item: Item) {
-        let rule = locked(&self.rules).rule(item.rule);
-        if rule.ways(&item.closed.path, self.stages).is_empty() {
-            return locked(&self.queue).pass(&item.closed.path);
+    /// Queues a version that matches a rule.
+    fn add(&self, version: Version) {
+        let (rule, path) = (self.rule(&version), &version.closed.path);
+        if rule.ways(path, self.stages()).is_empty() {
+            return self.queue.lock().count_unmatched(path);
         }
-        self.log(item.rule, "ENQUEUE", &item);
-        locked(&self.queue).add(item);
+        self.log("ENQUEUE", &version);
+        self.queue.lock().add(version);
     }
 
     /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
     /// where files are not striped, and waits for a sync after each small file.
-    fn copy(&self, number: usize, into: &DrainedInto) {
+    fn copy(&self, number: usize, target_log: &DrainedInto) {
         if let Err(error) = priority::yield_to_others() {
-            self.watcher.explain(&format!("drain: {error}"));
+            self.job.messages.explain(&format!("drain: {error}"));
         }
-        while let Some(item) = self.take() {
-            self.log(item.rule, "DEQUEUE", &item);
-            let rule = locked(&self.rules).rule(item.rule);
+        while let Some(version) = self.take() {
+            self.log("DEQUEUE", &version);
             let mut made = Vec::new();
-            let copied = self.copy_one((number, into), &item, &rule, &mut made);
+            let copied = self.copy_one((number, target_log), &version, &mut made);
             if matches!(copied, Copied::Done) {
-                self.log(item.rule, "DONE", &item);
+                self.log("DONE", &version);
             }
-            let mut queue = locked(&self.queue);
+            let mut queue = self.queue.lock();
             queue.made.append(&mut made);
-            queue.put_down(&item, copied, clock::now());
+            queue.complete(&version, copied, clock::now());
             drop(queue);
-            self.changed.notify_all();
+            self.queue_changed.notify_all();
         }
     }
 
-    /// The next version, as soon as there is one; none when the job is over.
-    fn take(&self) -> Option<Item> {
+    /// The next version, as soon as there is one; none when the job has ended.
+    fn take(&self) -> Option<Version> {
         let mut taken = None;
         drop(self.wait_while(|queue| {
-            if !queue.over {
+            if !queue.job_ended {
                 taken = queue.take();
             }
-            !queue.over && taken.is_none()
+            !queue.job_ended && taken.is_none()
         }));
         taken
     }
 
     fn copy_one(
         &self,
-        (number, into): (usize, &DrainedInto),
-        item: &Item,
-        rule: &Rule,
+        (number, target_log): (usize, &DrainedInto),
+        version: &Version,
         made: &mut Vec<queue::Made>,
     ) -> Copied {
+        let rule = self.rule(version);
+        let has_ended = || self.queue.lock().job_ended;
         let yields = AtomicBool::new(true);
         // Called by the thread that copies, which is none of ours: a class is its own.
         let on_bytes = |bytes: u64| {
-            if locked(&self.queue).over {
+            if has_ended() {
                 if yields.swap(false, Ordering::Relaxed) {
                     priority::want_disk_as_others().ok(); // it is copied all the same
                 }
-            } else if let Some(rate) = rule.rate_bytes_per_s {
-                self.pause(item.rule, bytes, rate);
+            } else if let Some((_, limit)) = &rule.rate {
+                limit.wait(bytes, has_ended); // then nobody is there to be yielded to
             }
         };
-        let cancelled = || self.stops.count() > 0 && locked(&self.queue).over;
+        let cancelled = || self.stops.count() > 0 && has_ended();
         let copying = Copying {
-            into: (into, self.watcher),
-            coarse: &self.coarse,
-            making: &self.making,
-            tag: tag(self.directory.id(), number),
-            verify: self.verify,
-            speed: rule.rate_bytes_per_s.is_none().then_some(&self.speed),
+            target_log: (target_log, self.job.messages),
+            imprecise: &self.imprecise,
+            mkdir_lock: &self.mkdir_lock,
+            tag: tag(self.job.id, number),
+            verify: self.job.verify,
+            speed: rule.rate.is_none().then_some(&self.speed),
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };
-        let ways = rule.ways(&item.closed.path, self.stages);
-        copying.copy(item, ways, made)
-    }
-
-    /// After the job nobody is there to be yielded to: the copy in hand goes on without a pause.
-    fn pause(&self, rule: usize, bytes: u64, bytes_per_s: u64) {
-        let mut queue = locked(&self.queue);
-        let until = queue.pace(rule).after(bytes, bytes_per_s, clock::now());
-        loop {
-            let left = until.saturating_duration_since(clock::now());
-            if left.is_zero() || queue.over {
-                return;
-            }
-            let waited = self.changed.wait_timeout(queue, left);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let ways = rule.ways(&version.closed.path, self.stages());
+        copying.copy(version, ways, made)
     }
 
     /// How fast it goes where no rate holds it back; none as long as too little was copied to tell.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
-        locked(&self.speed).bytes_per_s(clock::now())
+        self.speed.lock().bytes_per_s(clock::now())
     }
 
-    /// Tells the journal of the stage-out what has arrived although it does not look so. Returns how many
+    /// Marks in the journal of the stage-out what has arrived although it does not look so. Returns how many
     /// files that are.
-    pub(crate) fn tell_coarse(&self, journal: &Journal) -> u64 {
-        let mut told = 0;
-        for coarse in &*locked(&self.coarse) {
-            match coarse.tell(journal) {
-                Ok(stands) => told += u64::from(stands),
-                Err(error) => self.watcher.explain(&error.to_string()), // it is copied again
+    pub(crate) fn mark_arrived(&self, journal: &Journal) -> u64 {
+        let mut marked = 0;
+        for copy in &*self.imprecise.lock() {
+            match copy.mark_arrived(journal) {
+                Ok(is_marked) => marked += u64::from(is_marked),
+                Err(error) => self.job.messages.explain(&error.to_string()), // it is copied again
             }
         }
-        told
+        marked
     }
 
-    /// After stage-out, with its journal if there was one: what was left to it is done if it stands at its place now.
+    /// Reports what was done by now.
+    pub(crate) fn report_progress(&self) -> DrainStatus {
+        let queue = self.queue.lock();
+        let (status, first) = (queue.status(), queue.first_not_staged.clone());
+        drop(queue);
+        report::report_progress(&status, first.as_deref(), self.job.messages);
+        status
+    }
+
+    /// The account, after stage-out.
+    pub(crate) fn summary(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
+        let last_copied = self.queue.lock().last_copied;
+        report::summary(status, staged, self.began, last_copied)
+    }
+
+    /// After stage-out, with its journal if there was one: what was left to it is done if it is at its place now.
     pub(crate) fn finish(&self, journal: Option<&Journal>) {
-        if let Err(error) = finish_directories(&mut locked(&self.queue).made) {
-            self.watcher.warning(&error.to_string());
+        if let Err(error) = finish_directories(&mut self.queue.lock().made) {
+            self.job.messages.warning(&error.to_string());
         }
         let Some(journal) = journal else {
             return;
         };
-        for item in locked(&self.queue).left() {
-            match self.is_placed(item, journal) {
-                Ok(true) => self.log(item.rule, "DONE", item),
+        for version in self.queue.lock().remaining() {
+            match self.is_placed(version, journal) {
+                Ok(true) => self.log("DONE", version),
                 Ok(false) => {}
-                Err(error) => return self.watcher.warning(&error.to_string()),
+                Err(error) => return self.job.messages.warning(&error.to_string()),
             }
         }
     }
 
     /// Has stage-out brought it to where its log says?
-    fn is_placed(&self, item: &Item, journal: &Journal) -> Result<bool, forebay_mover::Error> {
-        let rule = locked(&self.rules).rule(item.rule);
-        for way in rule.ways(&item.closed.path, self.stages) {
+    fn is_placed(
+        &self,
+        version: &Version,
+        journal: &Journal,
+    ) -> Result<bool, forebay_mover::Error> {
+        let rule = self.rule(version);
+        for way in rule.ways(&version.closed.path, self.stages()) {
             if !rule.is_logged() || !journal.is_placed(&way.target)? {
                 return Ok(false);
             }
@@ -344,10 +399,19 @@ impl<'a> Drain<'a> {
         Ok(rule.is_logged())
     }
 
-    fn log(&self, rule: usize, state: &str, item: &Item) {
-        let rules = locked(&self.rules);
-        if let Err(error) = rules.log(rule, state, &item.closed.path) {
-            self.watcher.explain(&error.to_string());
+    fn rule(&self, version: &Version) -> Rule {
+        self.rules.lock().rule(version.rule)
+    }
+
+    /// The script's stage_out lines.
+    fn stages(&self) -> &[Stage] {
+        &self.job.request.stage_out
+    }
+
+    fn log(&self, state: &str, version: &Version) {
+        let rules = self.rules.lock();
+        if let Err(error) = rules.log(version.rule, state, &version.closed.path) {
+            self.job.messages.explain(&error.to_string());
         }
     }
 }

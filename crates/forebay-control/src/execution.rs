@@ -12,7 +12,7 @@ use forebay_host::{clock, files, machine};
 use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
-use crate::events::{Beside, Handled};
+use crate::on_close::{CommandSummary, WatcherProcess};
 use crate::order::Output;
 use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
 use forebay_deadline::Guard;
@@ -238,7 +238,7 @@ impl ActiveJob<'_> {
     pub(crate) fn execute_with_events(
         &self,
         execution: &Execution,
-    ) -> Result<(ExecutionResult, Option<Handled>), Error> {
+    ) -> Result<(ExecutionResult, Option<CommandSummary>), Error> {
         let (words, Some(space)) = (self.life.order.on_close, self.space) else {
             return Ok((self.execute(execution)?, None));
         };
@@ -248,7 +248,7 @@ impl ActiveJob<'_> {
         let mut process = command(machine::this_program()?);
         self.prepare_environment(&mut process, execution)?;
         let roots = space.roots(&self.life.request);
-        let beside = Beside::start(process, words, &roots, &self.events)?;
+        let beside = WatcherProcess::start(process, words, &roots, &self.events)?;
         let mut executed = self.execute(execution)?;
         let is_late = execution.guard.is_some_and(Guard::has_ended_job);
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;

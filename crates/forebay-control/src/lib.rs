@@ -4,28 +4,28 @@ mod command;
 mod context;
 mod drain;
 mod error;
-mod events;
 mod execution;
 mod life;
+mod on_close;
 mod open_work;
 mod order;
 mod outcome;
-mod pace;
 mod preview;
 mod recording;
 mod requests;
 mod series;
 mod snapshot;
 mod stages;
+mod versions;
 
 pub use command::{Command, Profiled};
 pub use drain::{
-    DRAIN_VARIABLE, DrainStatus, DrainWish, Drained, Question, Spectral, ask as ask_drain,
+    ControlRequest as Question, DRAIN_VARIABLE, DrainSpec, DrainSpec as DrainWish, DrainStatus,
+    Drained, Spectral, query_drain as ask_drain,
 };
 pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
-pub use events::{Calls, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 pub use forebay_deadline::{
     DeadlineAccount, DeadlineOptions as DeadlineWishes, RateSource as Measured, SignalBefore,
     parse_signal,
@@ -60,6 +60,10 @@ pub use forebay_scheduler::{
 };
 pub use forebay_staging::{Patterns, Staged, StagingProgress, expanded_out};
 pub use life::{run, series};
+pub use on_close::{
+    Callbacks as Calls, CommandOptions as Handling, CommandSummary, CommandSummary as Handled,
+    FINISH, Handler, OnClose, READY, STOP,
+};
 pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};

@@ -35,7 +35,7 @@ impl OpenWork for OpenStageOut<'_> {
             Journal::in_memory().and_then(|journal| self.current().plan_in(journal, &|_| go_on()));
         let looked = planned.and_then(|journal| {
             if let Some(drain) = self.drain {
-                drain.tell_coarse(&journal);
+                drain.mark_arrived(&journal);
             }
             journal.missing(go_on, |missing| {
                 if !missing.is_hopeless {

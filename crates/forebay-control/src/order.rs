@@ -13,7 +13,7 @@ use forebay_persistent::{Owner, Places};
 
 use crate::drain;
 use crate::{
-    AllocationProgress, DrainWish, Error, JobScript, Spectral, StagingProgress, StagingWish,
+    AllocationProgress, DrainSpec, Error, JobScript, Spectral, StagingProgress, StagingWish,
 };
 use forebay_deadline::DeadlineOptions;
 use forebay_profile::Recording;
@@ -46,7 +46,7 @@ pub struct Order<'a> {
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
     /// What is drained while the job runs.
-    pub drain: &'a [DrainWish],
+    pub drain: &'a [DrainSpec],
     /// The same in Spectral's way.
     pub spectral: Spectral,
     /// Words of our own program that watch for closed files beside the job; none if nobody is to.

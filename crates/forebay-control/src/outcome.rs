@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use forebay_engine::StoreUsed;
 
 use crate::{
-    DeadlineAccount, Drained, Handled, NotSafe, PersistentUsed, Requested, STAGE_OUT_INCOMPLETE,
-    Staged, TIME_RAN_OUT,
+    CommandSummary, DeadlineAccount, Drained, NotSafe, PersistentUsed, Requested,
+    STAGE_OUT_INCOMPLETE, Staged, TIME_RAN_OUT,
 };
 
 /// The account of one job.
@@ -32,7 +32,7 @@ pub struct Outcome {
     /// Run time of the script in seconds, staging not included.
     pub job_s: f64,
     /// Commands on close; none if there were to be none, or what became of them is not known.
-    pub on_close: Option<Handled>,
+    pub on_close: Option<CommandSummary>,
     /// What was drained while the job ran; none if nothing was to be.
     pub drain: Option<Drained>,
     /// Stage-out; none if the script asks for none.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
 use crate::drain::not_in_burst_buffer;
-use crate::{DrainWish, Error, Order, PersistentPlan, StoreUsed, Watcher};
+use crate::{DrainSpec, Error, Order, PersistentPlan, StoreUsed, Watcher};
 use forebay_persistent::plans;
 use forebay_record::reserved_bytes;
 use forebay_staging::{Roots, plan_in};
@@ -230,7 +230,7 @@ impl Order<'_> {
     }
 }
 
-fn planned_drain(wish: &DrainWish) -> PlannedDrain {
+fn planned_drain(wish: &DrainSpec) -> PlannedDrain {
     let patterns = wish.patterns.all().iter();
     PlannedDrain {
         patterns: patterns.map(|one| one.as_str().to_owned()).collect(),

@@ -11,7 +11,7 @@ use indicatif::HumanBytes;
 
 use crate::Direction;
 use crate::context::{ActiveJob, FAILURES_MAX};
-use crate::drain::Drain;
+use crate::drain::{self, Drain};
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
@@ -33,7 +33,9 @@ impl ActiveJob<'_> {
             self.check_destinations(space)?;
         }
         let stops = self.events.stops();
-        let drain = self.space.map(|space| Drain::of(life, space, stops));
+        let drain = self
+            .space
+            .map(|space| Drain::new(self.drained_job(space), stops));
         let drain = drain.transpose()?.flatten();
         let stage_in = self.stage_in(|_| true)?;
         if self.events.stops().count() > 0 {
@@ -63,7 +65,7 @@ impl ActiveJob<'_> {
         };
         let run = || self.execute_with_events(&execution);
         let executed = match &drain {
-            Some(drain) => drain.around(recorded, run),
+            Some(drain) => drain.run_with(recorded, run),
             None => run(),
         };
         let (executed, handled) = executed.map_err(|error| match error {
@@ -129,7 +131,7 @@ impl ActiveJob<'_> {
     ) -> Outcome {
         let life = self.life;
         let mut missing = !outcome.unended_processes.is_empty();
-        let drained = drain.map(Drain::tell);
+        let drained = drain.map(Drain::report_progress);
         let stage_out = self.stage_out(drain);
         if stage_out.is_asked_for() {
             let (staged, not_safe) =
@@ -141,7 +143,7 @@ impl ActiveJob<'_> {
         let staged = outcome.stage_out.as_ref();
         outcome.drain = drain
             .zip(drained)
-            .map(|(drain, status)| drain.drained(status, staged));
+            .map(|(drain, status)| drain.summary(status, staged));
         outcome.undelivered = missing;
         let time_ran_out = guard.is_some_and(|guard| {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
@@ -204,7 +206,7 @@ impl ActiveJob<'_> {
                 return (Staged::not_started(error), not_safe);
             }
         };
-        let drained = drain.map_or(0, |drain| drain.tell_coarse(&journal));
+        let drained = drain.map_or(0, |drain| drain.mark_arrived(&journal));
         // A journal that cannot be read will be said to be so by the stage-out.
         let open = || {
             let counts = journal.counts();
@@ -257,6 +259,23 @@ impl ActiveJob<'_> {
             elsewhere: drain.map(Drain::elsewhere).unwrap_or_default(),
             roots: self.roots(),
             allocation: self.allocation(),
+        }
+    }
+
+    fn drained_job<'a>(&'a self, space: &'a Space) -> drain::Job<'a> {
+        let life = self.life;
+        let order = life.order;
+        drain::Job {
+            id: life.directory.id(),
+            directory: life.directory.path(),
+            request: &life.request,
+            allocation: &space.allocation,
+            roots: space.roots(&life.request),
+            node_local: order.node_local_path(),
+            specs: order.drain,
+            spectral: &order.spectral,
+            verify: order.staging.verify_without_journal(),
+            messages: life.watcher,
         }
     }
 
@@ -336,7 +355,8 @@ impl ActiveJob<'_> {
                 let persistent = self.persistents.askable()?;
                 let tag = self.life.directory.id();
                 let how = self.life.order.staging;
-                Requests::listen(space, &job.access, persistent, tag, how)
+                let (own, capacity_bytes) = (&space.allocation, space.used.capacity_bytes);
+                Requests::listen(own, capacity_bytes, &job.access, persistent, tag, how)
             }
             None => Ok(None),
         }

@@ -5,7 +5,6 @@
 pub mod clock;
 pub mod closes;
 pub mod disks;
-pub mod door;
 pub mod files;
 pub mod lustre;
 pub mod machine;

@@ -74,4 +74,15 @@ mod tests {
         limit.wait(1 << 40, || began.elapsed() >= Duration::from_millis(200));
         assert!(began.elapsed() < Duration::from_secs(20));
     }
+
+    #[test]
+    fn wait_adds_up_over_calls_and_pauses_allow_one_burst() {
+        let limit = BandwidthLimit::new(1 << 20);
+        for _ in 0..2 {
+            let began = clock::now();
+            (0..4).for_each(|_| limit.wait(64 << 10, || false));
+            assert!(began.elapsed() >= Duration::from_millis(150));
+            clock::sleep(Duration::from_millis(300));
+        }
+    }
 }

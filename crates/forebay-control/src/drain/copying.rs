@@ -1,18 +1,18 @@
 //! One version on its way to its places.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
-use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carry_out};
-
-use super::locked;
-use super::queue::{Copied, Item, Made};
-use super::speed::{Speed, TELLING_BYTES};
 use forebay_host::messages::Messages;
+use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carry_out};
+use parking_lot::Mutex;
+
+use super::queue::{Copied, Made};
+use super::speed::{MIN_SAMPLE_BYTES, Speed};
+use crate::versions::Version;
 use forebay_record::DrainedInto;
 use forebay_staging::Way;
 
@@ -21,26 +21,26 @@ use forebay_staging::Way;
 const TICK_MS: u128 = 20;
 
 /// A file whose copy looks different: the file system does not keep times to the nanosecond.
-pub(super) struct Coarse {
+pub(super) struct ImpreciseCopy {
     /// As it was closed.
     closed: Closed,
     target: PathBuf,
-    standing: Status,
+    target_status: Status,
 }
 
-impl Coarse {
+impl ImpreciseCopy {
     /// If nothing has touched either of the two since, stage-out need not copy it again. Returns whether it
     /// would have.
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(super) fn tell(&self, journal: &Journal) -> Result<bool, forebay_mover::Error> {
+    pub(super) fn mark_arrived(&self, journal: &Journal) -> Result<bool, forebay_mover::Error> {
         let is_as = |path: &Path, then: &Status| {
             files::status_of_name(path)
                 .is_ok_and(|now| now.is_same_content(then) && now.changed == then.changed)
         };
         let (source, target) = (&self.closed, &self.target);
-        if !is_as(&source.path, &source.status) || !is_as(target, &self.standing) {
+        if !is_as(&source.path, &source.status) || !is_as(target, &self.target_status) {
             return Ok(false);
         }
         journal.stands(target, &source.status)
@@ -50,11 +50,11 @@ impl Coarse {
 /// How it is copied.
 pub(super) struct Copying<'a> {
     /// Where directories are written down before something is copied into them; and whom to tell if not.
-    pub(super) into: (&'a DrainedInto, &'a dyn Messages),
+    pub(super) target_log: (&'a DrainedInto, &'a dyn Messages),
     /// What arrived with other times than its own.
-    pub(super) coarse: &'a Mutex<Vec<Coarse>>,
+    pub(super) imprecise: &'a Mutex<Vec<ImpreciseCopy>>,
     /// Held while directories are made: who finds one there may rely on its name.
-    pub(super) making: &'a Mutex<()>,
+    pub(super) mkdir_lock: &'a Mutex<()>,
     /// In the temporary names, so that no two threads take the same.
     pub(super) tag: String,
     pub(super) verify: Verify,
@@ -67,14 +67,14 @@ pub(super) struct Copying<'a> {
 impl Copying<'_> {
     /// Copies what was closed, if it is there still. Directories that were made on the way are added to
     /// `made`, parents first.
-    pub(super) fn copy(&self, item: &Item, ways: Vec<Way>, made: &mut Vec<Made>) -> Copied {
-        let closed = &item.closed;
-        wait_for_the_next_tick(closed.status.modified);
+    pub(super) fn copy(&self, version: &Version, ways: Vec<Way>, made: &mut Vec<Made>) -> Copied {
+        let closed = &version.closed;
+        wait_for_clock_tick(closed.status.modified);
         for way in ways {
             match self.copy_to(closed, &way, made) {
                 Ok(()) => {}
                 Err(failure) => {
-                    return match is_as_closed(closed) {
+                    return match is_unchanged(closed) {
                         // What is there now will be told of when it is closed.
                         Ok(false) => Copied::Changed,
                         _ if (self.cancelled)() => Copied::Stopped,
@@ -90,13 +90,13 @@ impl Copying<'_> {
         let source = &closed.path;
         let refused = |reason: String| Failure::new(source.clone(), reason);
         let told = |error: forebay_mover::Error| refused(error.to_string());
-        let making = locked(self.making);
-        make_way(way, made).map_err(|error| refused(error.to_string()))?;
-        drop(making);
-        let (into, watcher) = self.into;
+        let parents = self.mkdir_lock.lock();
+        make_parents(way, made).map_err(|error| refused(error.to_string()))?;
+        drop(parents);
+        let (target_log, messages) = self.target_log;
         let directory = way.target.parent().unwrap_or(Path::new("/"));
-        if let Err(error) = into.write_down(directory) {
-            watcher.explain(&format!("drain: {error}"));
+        if let Err(error) = target_log.write_down(directory) {
+            messages.explain(&format!("drain: {error}"));
         }
         let journal = Journal::in_memory().map_err(told)?;
         let transfer = Transfer {
@@ -107,7 +107,7 @@ impl Copying<'_> {
         journal.plan(&[transfer]).map_err(told)?;
         // The plan looks at it once more, and its copy is whole only if nothing has changed since. So what
         // it saw must be what was closed.
-        if !is_as_closed(closed).map_err(|error| refused(error.to_string()))? {
+        if !is_unchanged(closed).map_err(|error| refused(error.to_string()))? {
             return Err(refused("it was opened for writing again".to_owned()));
         }
         let options = Options {
@@ -117,24 +117,24 @@ impl Copying<'_> {
             as_planned: true,
             ..Options::of(&self.tag)
         };
-        let is_telling = |_: &_| closed.status.size_bytes >= TELLING_BYTES;
-        let speed = self.speed.filter(is_telling);
+        let is_sample = |_: &_| closed.status.size_bytes >= MIN_SAMPLE_BYTES;
+        let speed = self.speed.filter(is_sample);
         let on = |did: Did| {
             if let (Did::Bytes(bytes), Some(speed)) = (did, speed) {
-                locked(speed).add(bytes);
+                speed.lock().add(bytes);
             }
             if let Did::Bytes(bytes) | Did::Again(bytes) = did {
                 (self.on_bytes)(bytes);
             }
         };
-        speed.inspect(|speed| locked(speed).begin(clock::now()));
+        speed.inspect(|speed| speed.lock().begin(clock::now()));
         let moved = carry_out(&journal, &options, &on, self.cancelled);
-        speed.inspect(|speed| locked(speed).end(clock::now()));
+        speed.inspect(|speed| speed.lock().end(clock::now()));
         let moved = moved.map_err(told)?;
         match moved.failures.into_iter().next() {
             Some(failure) => Err(failure),
             None => {
-                self.remember_coarse(closed, way);
+                self.note_imprecise(closed, way);
                 Ok(())
             }
         }
@@ -142,30 +142,30 @@ impl Copying<'_> {
 
     /// Two versions that differ in less than the file system keeps would look alike, so times are not rounded:
     /// what was copied is remembered.
-    fn remember_coarse(&self, closed: &Closed, way: &Way) {
-        let Ok(standing) = files::status_of_name(&way.target) else {
+    fn note_imprecise(&self, closed: &Closed, way: &Way) {
+        let Ok(target_status) = files::status_of_name(&way.target) else {
             return; // somebody has taken it away: stage-out sees that
         };
-        if standing.kind == Kind::File && standing.modified != closed.status.modified {
+        if target_status.kind == Kind::File && target_status.modified != closed.status.modified {
             let (closed, target) = (closed.clone(), way.target.clone());
-            locked(self.coarse).push(Coarse {
+            self.imprecise.lock().push(ImpreciseCopy {
                 closed,
                 target,
-                standing,
+                target_status,
             });
         }
     }
 }
 
 /// Does the version still stand, and nobody write?
-fn is_as_closed(closed: &Closed) -> forebay_host::Result<bool> {
+fn is_unchanged(closed: &Closed) -> forebay_host::Result<bool> {
     let status = is_closed(&closed.path)?;
     Ok(status.is_some_and(|status| status.is_same_content(&closed.status)))
 }
 
 /// The same directories as at the source, with their modes; times they get at the end. Nobody but us gets into one
 /// before it has its mode, and it gets it at the end if it has not.
-fn make_way(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
+fn make_parents(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
     const OPEN_TO_US: u32 = 0o700;
     let Some((top, source)) = &way.below else {
         return Ok(()); // the mover makes what leads to a single file
@@ -214,7 +214,7 @@ pub(super) fn finish_directories(made: &mut [Made]) -> Result<(), forebay_host::
     Ok(())
 }
 
-fn wait_for_the_next_tick((seconds, nanoseconds): (i64, i64)) {
+fn wait_for_clock_tick((seconds, nanoseconds): (i64, i64)) {
     let (Ok(seconds), Ok(nanoseconds)) = (u128::try_from(seconds), u128::try_from(nanoseconds))
     else {
         return; // before 1970: nobody writes there now
@@ -241,13 +241,13 @@ mod tests {
         let way = way_to(&to, &from, Path::new("d/file"));
         let mode = |name: &str| files::status(&to.join(name)).expect("there").mode & 0o777;
         let mut made = Vec::new();
-        make_way(&way, &mut made).expect_err("there is no from/d");
+        make_parents(&way, &mut made).expect_err("there is no from/d");
         let names: Vec<_> = made.iter().map(|made| made.target.clone()).collect();
         assert_eq!(names, [to.clone(), to.join("d")]);
         assert_eq!((mode(""), mode("d")), (0o755, 0o700));
         files::make_directory(&from.join("d"), 0o750).expect("made");
         files::set_mode(&from.join("d"), 0o750).expect("set");
-        make_way(&way, &mut made).expect("it is there");
+        make_parents(&way, &mut made).expect("it is there");
         finish_directories(&mut made).expect("finished");
         assert_eq!((made.len(), mode("d")), (2, 0o750));
     }

@@ -1,15 +1,14 @@
-//! What is closed and not safe yet, what is safe, and the counts: what the threads of a drain share.
+//! What is closed and not copied yet, what is copied, and the counts: what the threads of a drain share.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use forebay_host::closes::Closed;
 use forebay_host::files;
 use forebay_mover::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::pace::Pace;
+use crate::versions::{Version, VersionQueue};
 
 /// How far a drain has come. Of all versions that were closed each is in one of the counts behind the first,
 /// or is being copied.
@@ -23,7 +22,7 @@ pub struct DrainStatus {
     pub done: u64,
     /// Versions that did not.
     pub failed: u64,
-    /// Versions that were written anew or removed before they had arrived.
+    /// Versions that were rewritten or removed before they had arrived.
     pub superseded: u64,
     /// Older ones that were left out because only the newest was asked for.
     pub skipped: u64,
@@ -36,13 +35,6 @@ pub struct DrainStatus {
     /// Files whose last version did not arrive, and files and directories that cannot be watched, as far as they are
     /// there still: path and reason.
     pub failures: Vec<(String, String)>,
-}
-
-/// One version that goes by one rule.
-#[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) rule: usize,
-    pub(super) closed: Closed,
 }
 
 /// What became of a version.
@@ -63,143 +55,109 @@ pub(super) struct Made {
     pub(super) source: PathBuf,
 }
 
-/// Rule and file of which one version waits and one is copied at a time; of a rule that wants the newest only, no
-/// file: they stand for each other.
-type Of = (usize, PathBuf);
-
 #[derive(Default)]
 pub(super) struct Queue {
-    /// Rules that want the newest file only; those behind the last want all.
-    newest: Vec<bool>,
-    next: u64,
-    items: BTreeMap<u64, Item>,
-    places: HashMap<Of, u64>,
-    /// What is being copied.
-    in_hand: BTreeMap<u64, Of>,
+    versions: VersionQueue,
     status: DrainStatus,
     /// What did not arrive, by rule and file, and why.
-    failed: BTreeMap<(usize, PathBuf), (Item, String)>,
+    failed: BTreeMap<(usize, PathBuf), (Version, String)>,
     /// What cannot be watched, and why.
-    unseen: BTreeMap<PathBuf, String>,
+    unwatched: BTreeMap<PathBuf, String>,
     /// The first that matched and goes nowhere.
     pub(super) first_not_staged: Option<PathBuf>,
     pub(super) made: Vec<Made>,
     /// When the last version had arrived.
-    pub(super) last_safe: Option<Instant>,
+    pub(super) last_copied: Option<Instant>,
     /// The watch has told all that was closed before this ticket.
-    pub(super) caught_up: u64,
-    /// The job is over: nothing more is begun.
-    pub(super) over: bool,
-    paces: HashMap<usize, Pace>,
+    pub(super) synced_to: u64,
+    /// The job has ended: nothing more is begun.
+    pub(super) job_ended: bool,
 }
 
 impl Queue {
-    pub(super) fn of(newest: Vec<bool>) -> Self {
+    pub(super) fn new(newest_only: Vec<bool>) -> Self {
         Self {
-            newest,
+            versions: VersionQueue::new(newest_only),
             ..Self::default()
         }
     }
 
-    fn of_item(&self, item: &Item) -> Of {
-        let newest_only = self.newest.get(item.rule).is_some_and(|newest| *newest);
-        let file = (!newest_only).then(|| item.closed.path.clone());
-        (item.rule, file.unwrap_or_default())
-    }
-
-    /// A version was closed. An older one of it that waited is none any more. Of a rule that wants the newest
-    /// only, what waited is left out.
-    pub(super) fn add(&mut self, item: Item) {
+    /// Adds a closed version. It replaces a waiting one of the same file, and of a rule that wants the newest only
+    /// one of another file.
+    pub(super) fn add(&mut self, version: Version) {
         self.status.enqueued += 1;
-        let place = self.places.insert(self.of_item(&item), self.next);
-        match place.and_then(|place| self.items.remove(&place)) {
-            Some(older) if older.closed.path == item.closed.path => self.status.superseded += 1,
+        let path = version.closed.path.clone();
+        match self.versions.add(version) {
+            Some(older) if older.closed.path == path => self.status.superseded += 1,
             Some(_) => self.status.skipped += 1,
             None => {}
         }
-        self.items.insert(self.next, item);
-        self.next += 1;
     }
 
-    /// A version was closed that matches, and that goes nowhere.
-    pub(super) fn pass(&mut self, path: &Path) {
+    /// Counts a version that matches, and that goes nowhere.
+    pub(super) fn count_unmatched(&mut self, path: &Path) {
         self.status.not_staged += 1;
         self.first_not_staged.get_or_insert_with(|| path.to_owned());
     }
 
     /// The next version to be copied; none as long as there is none. Of one file one version is copied at a
     /// time, and of a rule that wants the newest only one file.
-    pub(super) fn take(&mut self) -> Option<Item> {
-        let is_free = |item: &Item| {
-            let of = self.of_item(item);
-            !self.in_hand.values().any(|hand| *hand == of)
-        };
-        let free = self.items.iter().find(|(_, item)| is_free(item));
-        let place = free.map(|(place, _)| *place)?;
-        let item = self.items.remove(&place)?;
-        let of = self.of_item(&item);
-        self.places.remove(&of);
-        self.status.dequeued += 1;
-        self.in_hand.insert(place, of);
-        Some(item)
+    pub(super) fn take(&mut self) -> Option<Version> {
+        let taken = self.versions.take();
+        self.status.dequeued += u64::from(taken.is_some());
+        taken
     }
 
-    /// What was taken is in this state now.
-    pub(super) fn put_down(&mut self, item: &Item, copied: Copied, now: Instant) {
-        let of = self.of_item(item);
-        let in_hand = self.in_hand.iter().find(|(_, hand)| **hand == of);
-        let place = in_hand.map(|(place, _)| *place);
-        place.and_then(|place| self.in_hand.remove(&place));
-        let goes = (item.rule, item.closed.path.clone());
+    /// Counts what became of a version that was taken.
+    pub(super) fn complete(&mut self, version: &Version, copied: Copied, now: Instant) {
+        let file = (version.rule, version.closed.path.clone());
+        if matches!(copied, Copied::Stopped) {
+            return self.versions.put_back(version);
+        }
+        self.versions.complete(version);
         match copied {
             Copied::Done => {
                 self.status.done += 1;
-                self.status.bytes += item.closed.status.size_bytes;
-                self.last_safe = Some(now);
-                self.failed.remove(&goes);
+                self.status.bytes += version.closed.status.size_bytes;
+                self.last_copied = Some(now);
+                self.failed.remove(&file);
             }
             Copied::Changed => self.status.superseded += 1,
-            Copied::Stopped => self.items.extend(place.map(|place| (place, item.clone()))),
+            Copied::Stopped => {}
             Copied::Failed(failure) => {
                 self.status.failed += 1;
-                self.failed.insert(goes, (item.clone(), failure.reason));
+                self.failed.insert(file, (version.clone(), failure.reason));
             }
         }
     }
 
     /// Is nothing left of what was closed before this number?
     pub(super) fn is_done_before(&self, number: u64) -> bool {
-        let waits = self.items.first_key_value().map(|(place, _)| *place);
-        let in_hand = self.in_hand.first_key_value().map(|(place, _)| *place);
-        let first = waits.into_iter().chain(in_hand).min();
-        first.is_none_or(|first| first >= number)
+        self.versions.is_done_before(number)
     }
 
     /// The number of what will be closed next.
     pub(super) fn number(&self) -> u64 {
-        self.next
+        self.versions.number()
     }
 
     /// What is closed there is not seen while the job runs, so nobody can say that all has arrived.
-    pub(super) fn unseen(&mut self, path: &Path, error: &forebay_host::Error) {
+    pub(super) fn mark_unwatched(&mut self, path: &Path, error: &forebay_host::Error) {
         let reason = format!("what is closed there is not seen: {error}");
-        self.unseen.insert(path.to_owned(), reason);
+        self.unwatched.insert(path.to_owned(), reason);
     }
 
-    /// How fast a rule goes.
-    pub(super) fn pace(&mut self, rule: usize) -> &mut Pace {
-        self.paces.entry(rule).or_default()
-    }
-
-    /// What is left to stage-out: versions that wait, and files whose last version failed.
-    pub(super) fn left(&self) -> impl Iterator<Item = &Item> {
-        let waits = |item: &Item| {
-            let mut waiting = self.items.values();
-            waiting.any(|other| (other.rule, &other.closed.path) == (item.rule, &item.closed.path))
+    /// Versions left to stage-out: those that wait, and files whose last version failed.
+    pub(super) fn remaining(&self) -> impl Iterator<Item = &Version> {
+        let waits = |version: &Version| {
+            let mut waiting = self.versions.waiting();
+            waiting.any(|other| {
+                (other.rule, &other.closed.path) == (version.rule, &version.closed.path)
+            })
         };
-        let failed = self.failed.values().map(|(item, _)| item);
-        let failed = failed.filter(move |item| !waits(item));
-        self.items.values().chain(failed)
+        let failed = self.failed.values().map(|(version, _)| version);
+        let failed = failed.filter(move |version| !waits(version));
+        self.versions.waiting().chain(failed)
     }
 
     pub(super) fn status(&self) -> DrainStatus {
@@ -210,13 +168,13 @@ impl Queue {
         // What the job has removed or renamed since is not to arrive any more.
         let is_there = |path: &Path| !files::status_of_name(path).is_err_and(|e| e.is_not_found());
         let failures = failed
-            .chain(&self.unseen)
+            .chain(&self.unwatched)
             .filter(|(path, _)| is_there(path));
         let failures: BTreeSet<_> = failures
             .map(|(path, reason)| (path.to_string_lossy().into_owned(), reason.clone()))
             .collect();
         DrainStatus {
-            waiting: self.items.len() as u64,
+            waiting: self.versions.waiting().len() as u64,
             failures: failures.into_iter().collect(),
             ..self.status.clone()
         }
@@ -229,9 +187,10 @@ mod tests {
 
     use super::*;
     use forebay_host::clock;
+    use forebay_host::closes::Closed;
     use forebay_host::files::{Kind, Status};
 
-    fn item(rule: usize, name: &str, version: u64) -> Item {
+    fn item(rule: usize, name: &str, version: u64) -> Version {
         let time = (0, 0);
         let status = Status {
             kind: Kind::File,
@@ -247,7 +206,7 @@ mod tests {
             modified: time,
             changed: time,
         };
-        Item {
+        Version {
             rule,
             closed: Closed {
                 path: name.into(),
@@ -259,7 +218,7 @@ mod tests {
 
     fn taken(queue: &mut Queue) -> Option<(String, u64)> {
         let item = queue.take()?;
-        queue.put_down(&item, Copied::Done, clock::now());
+        queue.complete(&item, Copied::Done, clock::now());
         Some((
             item.closed.path.to_string_lossy().into_owned(),
             item.closed.version,
@@ -284,7 +243,7 @@ mod tests {
 
     #[test]
     fn of_a_newest_rule_only_the_last_closed_is_taken_and_other_rules_are_left_alone() {
-        let mut queue = Queue::of(vec![true, false]);
+        let mut queue = Queue::new(vec![true, false]);
         for (rule, name) in [(0, "c1"), (1, "log"), (0, "c2"), (0, "c3")] {
             queue.add(item(rule, name, 1));
         }
@@ -303,7 +262,7 @@ mod tests {
             (6, 2, 1)
         );
         assert!(queue.take().is_none()); // until the first is put down
-        queue.put_down(&first, Copied::Changed, clock::now());
+        queue.complete(&first, Copied::Changed, clock::now());
         let third = queue.take().expect("a third");
         assert_eq!(
             (third.closed.path.as_path(), third.closed.version),
@@ -319,18 +278,8 @@ mod tests {
         queue.add(item(0, "a", 2));
         assert!(queue.take().is_none());
         assert!(!queue.is_done_before(1));
-        queue.put_down(&first, Copied::Changed, clock::now());
+        queue.complete(&first, Copied::Changed, clock::now());
         assert!(queue.is_done_before(1) && !queue.is_done_before(2));
         assert_eq!(taken(&mut queue), Some(("a".to_owned(), 2)));
-    }
-
-    #[test]
-    fn each_rule_has_a_rate_of_its_own() {
-        let mut queue = Queue::default();
-        let now = clock::now();
-        let second = std::time::Duration::from_secs(1);
-        assert_eq!(queue.pace(0).after(10, 10, now), now + second);
-        assert_eq!(queue.pace(1).after(10, 10, now), now + second);
-        assert_eq!(queue.pace(0).after(10, 10, now), now + 2 * second);
     }
 }

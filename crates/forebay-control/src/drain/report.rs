@@ -1,11 +1,15 @@
-//! What a drain did, told and handed over.
+//! What a drain did, in messages and as data.
 
+use std::path::Path;
+use std::time::Instant;
+
+use forebay_host::clock;
+use forebay_host::messages::Messages;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::queue::DrainStatus;
-use super::{Drain, locked};
-use crate::Staged;
+use forebay_staging::Staged;
 
 /// What was drained of one job.
 #[derive(Debug, Clone, Serialize)]
@@ -20,49 +24,53 @@ pub struct Drained {
 /// Failures named one by one; `--json` has all.
 const SHOWN: usize = 10;
 
-impl Drain<'_> {
-    /// Tells what was done by now.
-    pub(crate) fn tell(&self) -> DrainStatus {
-        let watcher = self.watcher;
-        let status = locked(&self.queue).status();
-        let DrainStatus { done, waiting, .. } = status;
-        let plural = if done == 1 { "" } else { "s" };
-        let bytes = HumanBytes(status.bytes);
-        watcher.note(&format!(
-            "drained before stage-out: {done} file{plural}, {bytes}; {waiting} left to it"
+/// Reports what was done by now.
+pub(super) fn report_progress(
+    status: &DrainStatus,
+    first_not_staged: Option<&Path>,
+    messages: &dyn Messages,
+) {
+    let DrainStatus { done, waiting, .. } = status;
+    let plural = if *done == 1 { "" } else { "s" };
+    let bytes = HumanBytes(status.bytes);
+    messages.note(&format!(
+        "drained before stage-out: {done} file{plural}, {bytes}; {waiting} left to it"
+    ));
+    if let Some(first) = first_not_staged {
+        messages.note(&format!(
+            "drain: no stage_out line of type file or directory takes {}, of {} closed that match: not drained",
+            first.display(),
+            status.not_staged
         ));
-        if let Some(first) = &locked(&self.queue).first_not_staged {
-            watcher.note(&format!(
-                "drain: no stage_out line of type file or directory takes {}, of {} closed that match: not drained",
-                first.display(),
-                status.not_staged
-            ));
-        }
-        for (path, reason) in status.failures.iter().take(SHOWN) {
-            watcher.warning(&format!("drain: {path}: {reason}; stage-out tries again"));
-        }
-        if status.failures.len() > SHOWN {
-            let more = status.failures.len() - SHOWN;
-            watcher.warning(&format!("drain: and {more} more"));
-        }
-        status
     }
+    for (path, reason) in status.failures.iter().take(SHOWN) {
+        messages.warning(&format!("drain: {path}: {reason}; stage-out tries again"));
+    }
+    if status.failures.len() > SHOWN {
+        let more = status.failures.len() - SHOWN;
+        messages.warning(&format!("drain: and {more} more"));
+    }
+}
 
-    /// The account, after stage-out.
-    pub(crate) fn drained(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
-        let moved_by_stage_out = staged.is_some_and(|staged| staged.files > staged.unchanged_files);
-        let complete = staged.is_none_or(|staged| staged.failures.is_empty());
-        let last_safe = if moved_by_stage_out {
-            Some(forebay_host::clock::now())
-        } else {
-            locked(&self.queue).last_safe
-        };
-        let since = |then: std::time::Instant| then.saturating_duration_since(self.began);
-        Drained {
-            status,
-            last_safe_s: last_safe
-                .filter(|_| complete)
-                .map(|then| since(then).as_secs_f64()),
-        }
+/// The account after stage-out, of a drain that began and had copied its last version then.
+pub(super) fn summary(
+    status: DrainStatus,
+    staged: Option<&Staged>,
+    began: Instant,
+    last_copied: Option<Instant>,
+) -> Drained {
+    let moved_by_stage_out = staged.is_some_and(|staged| staged.files > staged.unchanged_files);
+    let complete = staged.is_none_or(|staged| staged.failures.is_empty());
+    let last_safe = if moved_by_stage_out {
+        Some(clock::now())
+    } else {
+        last_copied
+    };
+    let last_safe_s = last_safe
+        .filter(|_| complete)
+        .map(|then| then.saturating_duration_since(began).as_secs_f64());
+    Drained {
+        status,
+        last_safe_s,
     }
 }

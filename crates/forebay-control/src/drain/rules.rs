@@ -2,25 +2,27 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use forebay_directive::{AccessMode, Stage};
-use forebay_engine::Space;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files;
+use forebay_host::messages::Messages;
+use forebay_mover::BandwidthLimit;
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
-use super::queue::Item;
-use super::wish::{check_target, namespace, target_refused};
-use crate::context::JobContext as Life;
-use crate::{Error, Messages};
+use super::spec::{check_target, namespace, target_error};
+use super::{DrainSpec, Job};
+use crate::Error;
+use crate::versions::Version;
 use forebay_record::DrainTo;
 use forebay_staging::{Patterns, Way, files_below, is_inside_allocation, way_to, ways_of_stages};
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
-/// What one wish comes down to.
-#[derive(Debug, Clone)]
+/// One [`DrainSpec`], or what Spectral asks for.
+#[derive(Clone)]
 pub(super) struct Rule {
     /// As the user knows it.
     name: String,
@@ -28,7 +30,8 @@ pub(super) struct Rule {
     directory: PathBuf,
     /// which these mean; all without.
     patterns: Option<Patterns>,
-    pub(super) rate_bytes_per_s: Option<u64>,
+    /// Bytes per second at most, and what keeps to it.
+    pub(super) rate: Option<(u64, Arc<BandwidthLimit>)>,
     newest: bool,
     /// None: where the stage_out lines say.
     to: Option<PathBuf>,
@@ -37,6 +40,19 @@ pub(super) struct Rule {
 }
 
 impl Rule {
+    fn new(spec: &DrainSpec, directory: PathBuf) -> Self {
+        let limit = |rate| (rate, Arc::new(BandwidthLimit::new(rate)));
+        Self {
+            name: spec.text.clone(),
+            directory,
+            patterns: Some(spec.patterns.clone()),
+            rate: spec.rate_bytes_per_s.map(limit),
+            newest: spec.newest,
+            to: spec.to.clone(),
+            persist: None,
+        }
+    }
+
     fn is_for(&self, path: &Path) -> bool {
         let below = path.strip_prefix(&self.directory).ok();
         below.is_some_and(|below| self.patterns.as_ref().is_none_or(|p| p.are_for(below)))
@@ -53,66 +69,57 @@ impl Rule {
 }
 
 /// All rules of a job.
-#[derive(Debug)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
     /// Where `PERSIST_DIR` may lie: paths of the job, and where they are in the allocation.
     namespaces: Vec<(PathBuf, PathBuf)>,
     /// The script will say where Spectral's files go.
-    awaits_spectral: bool,
+    spectral_pending: bool,
     allocation_root: PathBuf,
 }
 
 impl Rules {
-    pub(super) fn of(life: &Life, space: &Space) -> Result<Self, Error> {
-        let allocation = &space.allocation;
-        let order = life.order;
-        let root = allocation.namespace(namespace(&life.request).directory());
+    pub(super) fn new(job: &Job) -> Result<Self, Error> {
+        let allocation = job.allocation;
+        let root = allocation.namespace(namespace(job.request).directory());
         let private = allocation.namespace(AccessMode::Private.directory());
-        let local = order.node_local_path().map(|at| (at, private));
+        let local = job.node_local.clone().map(|path| (path, private));
         let own = allocation.root().to_owned();
         let mut rules = Self {
             rules: Vec::new(),
             namespaces: local.into_iter().chain([(own.clone(), own)]).collect(),
-            awaits_spectral: false,
+            spectral_pending: false,
             allocation_root: allocation.root().to_owned(),
         };
-        for wish in order.drain {
-            if let Some(to) = &wish.to {
+        for spec in job.specs {
+            if let Some(to) = &spec.to {
                 check_outside(allocation, to)?;
                 make_target(to)?;
             }
-            rules.rules.push(Rule {
-                name: wish.text.clone(),
-                directory: root.clone(),
-                patterns: Some(wish.patterns.clone()),
-                rate_bytes_per_s: wish.rate_bytes_per_s,
-                newest: wish.newest,
-                to: wish.to.clone(),
-                persist: None,
-            });
+            rules.rules.push(Rule::new(spec, root.clone()));
         }
-        match &order.spectral.directories {
+        match &job.spectral.directories {
             Some((persist, pfs)) => match rules.add_spectral(persist, pfs) {
                 Ok(_) => {}
-                Err(error) if order.spectral.wanted => return Err(error),
-                Err(error) => life.watcher.note(&format!("Spectral: {error}")),
+                Err(error) if job.spectral.wanted => return Err(error),
+                Err(error) => job.messages.note(&format!("Spectral: {error}")),
             },
-            None => rules.awaits_spectral = order.spectral.wanted,
+            None => rules.spectral_pending = job.spectral.wanted,
         }
         Ok(rules)
     }
 
-    pub(super) fn are_none(&self) -> bool {
-        self.rules.is_empty() && !self.awaits_spectral
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && !self.spectral_pending
     }
 
-    pub(super) fn explain(&self, watcher: &dyn Messages) {
+    pub(super) fn explain(&self, messages: &dyn Messages) {
         for rule in &self.rules {
             let rate = rule
-                .rate_bytes_per_s
-                .map_or("as fast as it goes".to_owned(), |rate| {
-                    format!("at most {}/s", HumanBytes(rate))
+                .rate
+                .as_ref()
+                .map_or("as fast as it goes".to_owned(), |(rate, _)| {
+                    format!("at most {}/s", HumanBytes(*rate))
                 });
             let newest = if rule.newest { ", only the newest" } else { "" };
             let to = rule
@@ -122,12 +129,12 @@ impl Rules {
                     format!("to {}", to.display())
                 });
             let (name, directory) = (&rule.name, rule.directory.display());
-            watcher.explain(&format!(
+            messages.explain(&format!(
                 "drain {name}: files closed in {directory} go {to} while the job runs, {rate}{newest}"
             ));
         }
-        if self.awaits_spectral {
-            watcher.explain(
+        if self.spectral_pending {
+            messages.explain(
                 "Spectral: PERSIST_DIR and PFS_DIR are not set; a launcher or spectral_wait.py in the script \
                  will tell them",
             );
@@ -152,7 +159,7 @@ impl Rules {
             name: "of Spectral".to_owned(),
             directory: directory.components().collect(),
             patterns: None,
-            rate_bytes_per_s: None,
+            rate: None,
             newest: false,
             to: Some(pfs.to_owned()),
             persist: Some(persist.to_owned()),
@@ -167,7 +174,7 @@ impl Rules {
     }
 
     /// Which want the newest file only. What Spectral adds later wants all.
-    pub(super) fn are_newest(&self) -> Vec<bool> {
+    pub(super) fn newest_flags(&self) -> Vec<bool> {
         self.rules.iter().map(|rule| rule.newest).collect()
     }
 
@@ -176,14 +183,14 @@ impl Rules {
     }
 
     /// What is to be done with a version.
-    pub(super) fn items(&self, closed: &Closed) -> Vec<Item> {
+    pub(super) fn versions(&self, closed: &Closed) -> Vec<Version> {
         let rules = self.rules.iter().enumerate();
         let fitting = rules.filter(|(_, rule)| rule.is_for(&closed.path));
-        let items = fitting.map(|(rule, _)| Item {
+        let versions = fitting.map(|(rule, _)| Version {
             rule,
             closed: closed.clone(),
         });
-        items.collect()
+        versions.collect()
     }
 
     pub(super) fn elsewhere(&self) -> Vec<DrainTo> {
@@ -218,7 +225,7 @@ impl Rules {
 impl Rule {
     /// What was closed in it before there was the rule, and what cannot be looked at. A file that is open now is
     /// told of later.
-    pub(super) fn closed_by_now(&self) -> (Vec<Closed>, Vec<forebay_host::Error>) {
+    pub(super) fn scan_closed(&self) -> (Vec<Closed>, Vec<forebay_host::Error>) {
         let (files, mut unseen) = files_below(&self.directory);
         let mut closed = Vec::new();
         for path in files {
@@ -268,5 +275,5 @@ fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
 /// So that what cannot be is said before the job begins.
 fn make_target(to: &Path) -> Result<(), Error> {
     let made = files::make_directories(to, 0o777);
-    made.map(drop).map_err(|error| target_refused(to, &error))
+    made.map(drop).map_err(|error| target_error(to, &error))
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// A version of less tells more of what a file costs than of what its bytes do; and less in all tells nothing.
-pub(super) const TELLING_BYTES: u64 = 16 << 20;
+pub(super) const MIN_SAMPLE_BYTES: u64 = 16 << 20;
 
 /// Bytes that were copied, and the time in which at least one version was being copied.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Speed {
     pub(super) fn bytes_per_s(&self, now: Instant) -> Option<f64> {
         let seconds = self.busy(now).as_secs_f64();
         #[allow(clippy::cast_precision_loss)]
-        (self.bytes >= TELLING_BYTES && seconds > 0.0).then(|| self.bytes as f64 / seconds)
+        (self.bytes >= MIN_SAMPLE_BYTES && seconds > 0.0).then(|| self.bytes as f64 / seconds)
     }
 
     fn busy(&self, now: Instant) -> Duration {
@@ -57,11 +57,11 @@ mod tests {
         let at = |second: u64| begin + Duration::from_secs(second);
         let mut speed = Speed::default();
         speed.begin(at(0));
-        speed.add(TELLING_BYTES - 1);
+        speed.add(MIN_SAMPLE_BYTES - 1);
         assert_eq!(speed.bytes_per_s(at(1)), None, "too little tells nothing");
         speed.add(1);
         speed.begin(at(1));
-        speed.add(3 * TELLING_BYTES);
+        speed.add(3 * MIN_SAMPLE_BYTES);
         speed.end(at(2));
         // 64 MiB in four seconds, of which one is still going on.
         assert_eq!(speed.bytes_per_s(at(4)), Some(16_777_216.0));

@@ -9,24 +9,16 @@ use forebay_host::files::{self, Kind};
 use forebay_host::priority;
 use forebay_mover::{Did, Error, Failure, Journal, Options, Transfer, What, carry_out};
 
-use super::Shared;
 use super::book::{Copy, Errno, Failed, Task};
+use super::state::{CopyResult, Shared};
 use crate::Direction;
 
 /// Failures of one directory that are told.
 const FAILURES_MAX: usize = 100_000;
 
-/// What was moved, and what was not.
-#[derive(Debug, Default)]
-pub(super) struct Became {
-    pub(super) files: u64,
-    pub(super) bytes: u64,
-    pub(super) failed: Failed,
-}
-
 /// Starts workers for what waits, as far as there may be more of them.
 pub(super) fn start_workers(shared: &Arc<Shared>) {
-    let mut state = shared.state();
+    let mut state = shared.state.lock();
     let mut waiting = state.book.waiting();
     while state.workers < state.workers_max && waiting > 0 {
         waiting -= 1;
@@ -48,7 +40,7 @@ fn work(shared: &Shared) {
     // Where the kernel refuses, the copies only yield to nobody.
     priority::leave_disk_to_others().ok();
     loop {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         let task = match state.workers <= state.workers_max {
             true => state.book.take(),
             false => None,
@@ -59,16 +51,16 @@ fn work(shared: &Shared) {
             return;
         };
         drop(state);
-        let became = copy(&task, shared).unwrap_or_else(|error| Became {
+        let result = copy(&task, shared).unwrap_or_else(|error| CopyResult {
             failed: failed_as(&task.copy, &[Failure::from(error)]),
-            ..Became::default()
+            ..CopyResult::default()
         });
-        shared.ended(&task, became);
+        shared.ended(&task, result);
     }
 }
 
 /// Its own journal goes with us: what is open stands in the list of requests.
-fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
+fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
     journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
@@ -97,7 +89,7 @@ fn copy(task: &Task, shared: &Shared) -> Result<Became, Error> {
             ..Failure::new(path, String::new())
         });
     }
-    Ok(Became {
+    Ok(CopyResult {
         files: moved.files,
         bytes: moved.bytes,
         failed: failed_as(copy, &failures),

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
 use forebay_host::{clock, machine};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
+use parking_lot::MutexGuard;
 use serde_json::json;
 
 use super::book::{Copy, Errno};
 use super::copy::{errno, files_of, start_workers};
-use super::{Shared, State, WORKERS_MAX, number_of};
+use super::state::{Shared, State, number_of};
 use crate::Direction;
 use forebay_record::{Meant, Open};
 
-/// Whoever speaks to us has his question ready.
+/// Files that may be copied at the same time, at most.
+const WORKERS_MAX: u32 = 64;
+/// Whoever connects has the question ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// For want of descriptors nobody can be listened to for a while.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -50,13 +53,13 @@ fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
 }
 
 fn reply(shared: &Arc<Shared>, channel: &mut Channel, question: Question) {
-    let answer = shared.judge(question).unwrap_or_else(Answer::Refused);
+    let answer = shared.handle(question).unwrap_or_else(Answer::Refused);
     // Whoever asked may have been killed; what he asked for stands.
     forebay_requests::answer(channel, &answer).ok();
 }
 
 impl Shared {
-    fn judge(self: &Arc<Self>, question: Question) -> Result<Answer, Errno> {
+    fn handle(self: &Arc<Self>, question: Question) -> Result<Answer, Errno> {
         match question {
             Question::StageIn {
                 shape,
@@ -76,19 +79,20 @@ impl Shared {
             } => return self.about(action, shape, inner),
             Question::Failures(below) => return self.failures(below),
             Question::Concurrency(instance, most) => {
-                self.place(instance)?;
+                self.resolve_inner(instance)?;
                 if !(1..=WORKERS_MAX).contains(&most) {
                     return Err(libc::EINVAL);
                 }
-                self.state().workers_max = most as usize;
+                self.state.lock().workers_max = most as usize;
                 start_workers(self);
             }
             Question::Accounting(instance) => {
-                self.place(instance)?;
+                self.resolve_inner(instance)?;
                 return Ok(Answer::Accounting(self.accounting()));
             }
             Question::Layout(name) => {
-                let status = files::status(&self.place(name)?).map_err(|error| errno(&error))?;
+                let status =
+                    files::status(&self.resolve_inner(name)?).map_err(|error| errno(&error))?;
                 let is_empty = status.kind == Kind::File && status.size_bytes == 0;
                 return Ok(Answer::Layout {
                     stripe_bytes: STRIPE_BYTES,
@@ -100,7 +104,7 @@ impl Shared {
     }
 
     /// The path with links resolved, proved to lie in a striped namespace.
-    fn place(&self, name: Name) -> Result<PathBuf, Errno> {
+    fn resolve_inner(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = match files::real_path(&path) {
             Err(error) if error.is_not_found() => {
@@ -122,7 +126,7 @@ impl Shared {
     }
 
     /// A path on the file system, proved to lie outside of the allocation.
-    fn outside(&self, name: Name) -> Result<PathBuf, Errno> {
+    fn resolve_outer(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
         match real.starts_with(&self.allocation) {
@@ -132,7 +136,7 @@ impl Shared {
     }
 
     /// To stage from a persistent namespace into the same one would copy a tree into itself.
-    fn not_within_one(&self, copy: &Copy) -> Result<(), Errno> {
+    fn check_not_same_tree(&self, copy: &Copy) -> Result<(), Errno> {
         let mut persistent = self.persistent.iter();
         let Some(one) = persistent.find(|one| copy.inner.starts_with(&one.root)) else {
             return Ok(());
@@ -150,16 +154,19 @@ impl Shared {
         inner: Name,
         outer: Vec<Name>,
     ) -> Result<(), Errno> {
-        let inner = self.place(inner)?;
-        let outer: Result<Vec<_>, _> = outer.into_iter().map(|name| self.outside(name)).collect();
+        let inner = self.resolve_inner(inner)?;
+        let outer: Result<Vec<_>, _> = outer
+            .into_iter()
+            .map(|name| self.resolve_outer(name))
+            .collect();
         let copies = match shape {
             Shape::File => {
                 refuse_directory(&inner)?;
-                vec![(inner.clone(), one(outer?)?)]
+                vec![(inner.clone(), exactly_one(outer?)?)]
             }
             Shape::Directory => {
                 must_be_directory(&inner)?;
-                let outer = one(outer?)?;
+                let outer = exactly_one(outer?)?;
                 must_be_directory(&outer)?;
                 return self.stage_tree(copy(Direction::In, inner, outer, true), false);
             }
@@ -187,15 +194,18 @@ impl Shared {
         inner: Vec<Name>,
         outer: Name,
     ) -> Result<(), Errno> {
-        let inner: Result<Vec<_>, _> = inner.into_iter().map(|name| self.place(name)).collect();
-        let (inner, outer) = (inner?, self.outside(outer)?);
+        let inner: Result<Vec<_>, _> = inner
+            .into_iter()
+            .map(|name| self.resolve_inner(name))
+            .collect();
+        let (inner, outer) = (inner?, self.resolve_outer(outer)?);
         let copies = match shape {
             Shape::File => {
                 must_be_directory(outer.parent().ok_or(libc::EISDIR)?)?;
-                vec![(one(inner)?, outer)]
+                vec![(exactly_one(inner)?, outer)]
             }
             Shape::Directory => {
-                let inner = one(inner)?;
+                let inner = exactly_one(inner)?;
                 must_be_directory(&inner)?;
                 must_be_directory(&outer)?;
                 return self.stage_tree(copy(Direction::Out, inner, outer, true), at_job_end);
@@ -239,9 +249,9 @@ impl Shared {
         at_job_end: bool,
     ) -> Result<(), Errno> {
         for (copy, _) in &copies {
-            self.not_within_one(copy)?;
+            self.check_not_same_tree(copy)?;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(libc::ESHUTDOWN);
         }
@@ -281,12 +291,12 @@ impl Shared {
         let is_tree = shape == Shape::Directory;
         let inner: Result<Vec<_>, _> = inner
             .into_iter()
-            .map(|name| self.known(name, is_tree))
+            .map(|name| self.resolve_known(name, is_tree))
             .collect();
         let inner = inner?;
         match action {
             Action::Query => {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 let mut sum = Counts::default();
                 for path in &inner {
                     sum += state.counts(path, is_tree)?;
@@ -294,36 +304,37 @@ impl Shared {
                 return Ok(Answer::Counts(sum));
             }
             Action::Wait => {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 for path in &inner {
                     state.counts(path, is_tree)?;
                 }
                 drop(state);
-                drop(self.until(&inner, |state, path| !state.book.is_busy(path, is_tree)));
+                drop(self.wait_until_all(&inner, |state, path| !state.book.is_busy(path, is_tree)));
             }
             Action::Terminate => {
                 let meant = self.meant(&inner, is_tree)?;
-                let mut state = self.until(&meant, |state, meant| state.book.terminate(meant));
+                let mut state =
+                    self.wait_until_all(&meant, |state, meant| state.book.terminate(meant));
                 for meant in &meant {
                     state.leave_out(meant)?;
                 }
             }
             Action::Revoke => {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 for (meant, _) in state.deferred(&inner, is_tree)? {
                     state.leave_out(&meant)?;
                     state.book.revoke(&meant);
                 }
             }
             Action::Activate => {
-                let deferred = self.state().deferred(&inner, is_tree)?;
+                let deferred = self.state.lock().deferred(&inner, is_tree)?;
                 let with_files = |(_, copy): &(Meant, Copy)| match copy.is_directory {
                     true => Ok((copy.clone(), files_of(copy)?)),
                     false => Ok((copy.clone(), BTreeSet::new())),
                 };
                 let copies: Result<_, Errno> = deferred.iter().map(with_files).collect();
                 self.add(copies?, false)?;
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 for (meant, _) in &deferred {
                     if let Meant::Part { .. } = meant {
                         state.leave_out(meant)?;
@@ -337,7 +348,7 @@ impl Shared {
 
     /// What is meant by these names, each of which must have been asked for.
     fn meant(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Meant>, Errno> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut all = Vec::new();
         for path in inner {
             let meant = state.book.meant(path, is_tree);
@@ -351,34 +362,37 @@ impl Shared {
     }
 
     /// A path that may be asked about: as it was given, if it is known under that name.
-    fn known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
+    fn resolve_known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name.clone());
-        if self.state().book.is_asked(&path, is_tree) {
+        if self.state.lock().book.is_asked(&path, is_tree) {
             return Ok(path); // saves a look at each of its directories
         }
-        self.place(name)
+        self.resolve_inner(name)
     }
 
     /// Waits until it holds of all of them, and holds as long as nobody else is let in.
-    fn until<T>(&self, all: &[T], holds: impl Fn(&mut State, &T) -> bool) -> MutexGuard<'_, State> {
-        let mut state = self.state();
+    fn wait_until_all<T>(
+        &self,
+        all: &[T],
+        holds: impl Fn(&mut State, &T) -> bool,
+    ) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
         loop {
             // All are asked each time: terminating begins with all at once.
             let held = all.iter().filter(|one| holds(&mut state, one)).count();
             if held == all.len() {
                 return state;
             }
-            let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
     fn failures(&self, below: Name) -> Result<Answer, Errno> {
-        let below = self.place(below)?;
-        let mut state = self.state();
+        let below = self.resolve_inner(below)?;
+        let mut state = self.state.lock();
         let mut told = Vec::new();
         for (path, errno) in state.book.failures(&below) {
-            if !state.is_removed(&path) {
+            if !state.drop_if_removed(&path) {
                 told.push((Name::from(path.as_path()), errno));
             }
         }
@@ -392,7 +406,7 @@ impl Shared {
             (true, Some(space)) => space.total_bytes.saturating_sub(space.available_bytes),
             _ => files::tree_bytes(&self.allocation),
         };
-        let requested = self.state().requested.clone();
+        let requested = self.state.lock().requested.clone();
         let account = json!({
             "realm": {
                 "dwtype": "scratch",
@@ -426,7 +440,7 @@ impl State {
     fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
         let counts = self.book.counts(path, is_tree);
         match counts {
-            _ if !is_tree && self.is_removed(path) => Err(libc::ENOENT),
+            _ if !is_tree && self.drop_if_removed(path) => Err(libc::ENOENT),
             _ if is_tree && files::status(path).is_err() => Err(libc::ENOENT),
             Some(counts) => Ok(counts),
             None => Err(libc::EINVAL),
@@ -435,7 +449,7 @@ impl State {
 
     /// A file that came out of the burst buffer, or should have, and is not there any more takes with it
     /// what was known of it.
-    fn is_removed(&mut self, path: &Path) -> bool {
+    fn drop_if_removed(&mut self, path: &Path) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
         if !is_gone || self.book.is_busy(path, false) || self.book.is_in(path) {
             return false;
@@ -474,7 +488,7 @@ fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool
 }
 
 /// The only one.
-fn one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {
+fn exactly_one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {
     let [path] = <[PathBuf; 1]>::try_from(paths).map_err(|_| libc::EINVAL)?;
     Ok(path)
 }

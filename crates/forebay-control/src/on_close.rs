@@ -1,25 +1,27 @@
-//! Events on close: a command for each version of a matching file, as soon as its last writer has closed it.
+//! Commands on close: one for each version of a matching file, as soon as its last writer has closed it.
 
-mod beside;
-mod calls;
+mod callbacks;
 mod queue;
+mod watcher_process;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::closes::{self, Closes, Told};
 use forebay_host::process::{Bell, Ended, Events, Group, command};
 use forebay_host::{clock, files};
-use serde::{Deserialize, Serialize};
+use parking_lot::{Condvar, Mutex};
 
+use crate::versions::Version;
 use crate::{Error, Patterns};
-pub(crate) use beside::Beside;
-pub use beside::{FINISH, READY, STOP};
-pub use calls::Calls;
-use queue::{Item, Queue};
+pub use callbacks::Callbacks;
+pub use queue::CommandSummary;
+use queue::Queue;
+pub(crate) use watcher_process::WatcherProcess;
+pub use watcher_process::{FINISH, READY, STOP};
 
 /// Names the file for the command.
 const FILE_VARIABLE: &str = "FOREBAY_FILE";
@@ -73,7 +75,7 @@ impl OnClose {
 
 /// How commands are run.
 #[derive(Debug, Clone)]
-pub struct Handling {
+pub struct CommandOptions {
     /// So many at a time, at least 1.
     pub at_most: usize,
     /// One that failed is run so often again.
@@ -81,25 +83,7 @@ pub struct Handling {
     /// Where their output goes; none: to our standard error.
     pub log: Option<PathBuf>,
     /// The program that started us does what the commands only name; none: the shell runs them.
-    pub calls: Option<Arc<Calls>>,
-}
-
-/// What became of the commands. Of all versions that were closed, each is in one of the counts behind the
-/// first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handled {
-    /// Versions that were closed and match.
-    pub closed: u64,
-    /// Commands that succeeded.
-    pub done: u64,
-    /// Commands that failed, after all retries.
-    pub failed: u64,
-    /// Versions that were written anew or removed before their command began.
-    pub superseded: u64,
-    /// Versions whose command was not begun, because we were to stop.
-    pub not_run: u64,
-    /// Path and version, and why.
-    pub failures: Vec<(String, u64, String)>,
+    pub callbacks: Option<Arc<Callbacks>>,
 }
 
 /// How a watch goes on.
@@ -119,7 +103,7 @@ enum Phase {
 pub struct Handler<'a> {
     on_close: &'a [OnClose],
     roots: &'a [PathBuf],
-    how: &'a Handling,
+    options: &'a CommandOptions,
     queue: Mutex<Queue>,
     changed: Condvar,
     say: &'a (dyn Fn(&str) + Sync),
@@ -131,13 +115,13 @@ impl<'a> Handler<'a> {
     pub fn new(
         on_close: &'a [OnClose],
         roots: &'a [PathBuf],
-        how: &'a Handling,
+        options: &'a CommandOptions,
         say: &'a (dyn Fn(&str) + Sync),
     ) -> Self {
         Self {
             on_close,
             roots,
-            how,
+            options,
             queue: Mutex::default(),
             changed: Condvar::new(),
             say,
@@ -155,8 +139,8 @@ impl<'a> Handler<'a> {
         events: &Events,
         ready: impl FnOnce(),
         is_to_finish: impl Fn() -> bool,
-    ) -> Result<Handled, Error> {
-        if let Some(log) = &self.how.log {
+    ) -> Result<CommandSummary, Error> {
+        if let Some(log) = &self.options.log {
             files::open_to_append(log)?;
         }
         let roots: Vec<_> = self.roots.iter().map(PathBuf::as_path).collect();
@@ -166,12 +150,12 @@ impl<'a> Handler<'a> {
         ready();
         std::thread::scope(|scope| {
             scope.spawn(|| self.listen(closes, bell));
-            for _ in 0..self.how.at_most.max(1) {
+            for _ in 0..self.options.at_most.max(1) {
                 scope.spawn(|| self.work(bell));
             }
             let mut phase = Phase::Watching;
             let finished = events.wait_until(|| self.step(&mut phase, &closing, is_to_finish()));
-            self.locked().stopped = true;
+            self.queue.lock().stopped = true;
             self.changed.notify_all();
             if finished.is_none() {
                 self.end_commands();
@@ -180,16 +164,12 @@ impl<'a> Handler<'a> {
         });
         // What a command has left behind is none of the user's.
         events.end_leftovers(GRACE)?;
-        Ok(self.locked().handled())
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.queue.lock().summary())
     }
 
     /// Is all done?
     fn step(&self, phase: &mut Phase, closing: &closes::Bell, finish: bool) -> Option<()> {
-        let queue = self.locked();
+        let queue = self.queue.lock();
         if queue.watch_ended && queue.is_idle() {
             return Some(());
         }
@@ -200,7 +180,7 @@ impl<'a> Handler<'a> {
         };
         match *phase {
             Phase::Watching if finish => *phase = ask(),
-            Phase::Finishing { ticket, closed } if queue.caught_up >= ticket && queue.is_idle() => {
+            Phase::Finishing { ticket, closed } if queue.synced_to >= ticket && queue.is_idle() => {
                 if queue.closed() == closed {
                     *phase = Phase::Last;
                     closing.finish().ok(); // it may have ended by itself
@@ -223,15 +203,11 @@ impl<'a> Handler<'a> {
                     let rules = self.on_close.iter().enumerate();
                     for (rule, _) in rules.filter(|(_, on_close)| on_close.patterns.are_for(below))
                     {
-                        let (path, version) = (closed.path.clone(), closed.version);
-                        self.locked().add(Item {
-                            rule,
-                            path,
-                            version,
-                        });
+                        let closed = closed.clone();
+                        self.queue.lock().add(Version { rule, closed });
                     }
                 }
-                Ok(Told::CaughtUp(ticket)) => self.locked().caught_up = ticket,
+                Ok(Told::CaughtUp(ticket)) => self.queue.lock().synced_to = ticket,
                 Ok(Told::Unseen(error)) => {
                     (self.say)(&format!("{error}: what is closed there is seen at the end"));
                 }
@@ -247,43 +223,42 @@ impl<'a> Handler<'a> {
             self.changed.notify_all();
             bell.ring();
         }
-        self.locked().watch_ended = true;
+        self.queue.lock().watch_ended = true;
         bell.ring();
     }
 
     fn work(&self, bell: &Bell) {
-        while let Some(item) = self.take() {
-            let outcome = match files::status_of_name(&item.path) {
+        while let Some(version) = self.take() {
+            let outcome = match files::status_of_name(&version.closed.path) {
                 Err(error) if error.is_not_found() => None,
-                _ => Some(self.run_with_retries(&item)),
+                _ => Some(self.run_with_retries(&version)),
             };
-            self.locked().put_down(&item, outcome);
+            self.queue.lock().complete(&version, outcome);
             self.changed.notify_all();
             bell.ring();
         }
     }
 
-    fn take(&self) -> Option<Item> {
-        let mut queue = self.locked();
+    fn take(&self) -> Option<Version> {
+        let mut queue = self.queue.lock();
         loop {
             if queue.stopped {
                 return None;
             }
-            if let Some(item) = queue.take() {
-                return Some(item);
+            if let Some(version) = queue.take() {
+                return Some(version);
             }
-            let waited = self.changed.wait(queue);
-            queue = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
     }
 
-    fn run_with_retries(&self, item: &Item) -> Result<(), String> {
+    fn run_with_retries(&self, version: &Version) -> Result<(), String> {
         let mut pause = FIRST_PAUSE;
-        let mut tries_left = self.how.retries;
+        let mut tries_left = self.options.retries;
         loop {
-            let attempt = match &self.how.calls {
-                Some(calls) => self.call(calls, item),
-                None => self.run(item).and_then(succeeded),
+            let attempt = match &self.options.callbacks {
+                Some(callbacks) => self.call(callbacks, version),
+                None => self.run(version).and_then(succeeded),
             };
             let Err(reason) = attempt else {
                 return Ok(());
@@ -292,26 +267,30 @@ impl<'a> Handler<'a> {
                 return Err(reason);
             }
             tries_left -= 1;
-            let queue = self.locked();
-            let stopped = self
-                .changed
-                .wait_timeout_while(queue, pause, |queue| !queue.stopped);
-            if stopped.unwrap_or_else(PoisonError::into_inner).0.stopped {
+            let mut queue = self.queue.lock();
+            let goes_on = |queue: &mut Queue| !queue.stopped;
+            self.changed.wait_while_for(&mut queue, goes_on, pause);
+            if queue.stopped {
                 return Err(reason);
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    fn call(&self, calls: &Calls, item: &Item) -> Result<(), String> {
+    fn call(&self, callbacks: &Callbacks, version: &Version) -> Result<(), String> {
         let text = |error: forebay_host::Error| error.to_string();
-        let name = &self.on_close[item.rule].command;
-        let of = format!("{}, version {}: {name}", item.path.display(), item.version);
+        let name = &self.on_close[version.rule].command;
+        let closed = &version.closed;
+        let of = format!(
+            "{}, version {}: {name}",
+            closed.path.display(),
+            closed.version
+        );
         self.log(&of).map_err(text)?;
-        let Err((reason, traceback)) = calls.call(item) else {
+        let Err((reason, traceback)) = callbacks.call(version) else {
             return self.log(&format!("{of} returned")).map_err(text);
         };
-        match (traceback, &self.how.log) {
+        match (traceback, &self.options.log) {
             (Some(traceback), Some(_)) => {
                 self.log(&format!("{of} failed\n{traceback}"))
                     .map_err(text)?;
@@ -322,17 +301,17 @@ impl<'a> Handler<'a> {
         Err(reason)
     }
 
-    fn run(&self, item: &Item) -> Result<Ended, String> {
+    fn run(&self, version: &Version) -> Result<Ended, String> {
         let text = |error: forebay_host::Error| error.to_string();
-        let shell_text = self.on_close[item.rule].command_for(&item.path)?;
+        let shell_text = self.on_close[version.rule].command_for(&version.closed.path)?;
         let mut shell = command("/bin/sh");
         shell.args(["-c", &shell_text]).stdin(Stdio::null());
-        shell.env(FILE_VARIABLE, &item.path);
-        shell.env(VERSION_VARIABLE, item.version.to_string());
-        let (path, version) = (item.path.display(), item.version);
+        shell.env(FILE_VARIABLE, &version.closed.path);
+        shell.env(VERSION_VARIABLE, version.closed.version.to_string());
+        let (path, version) = (version.closed.path.display(), version.closed.version);
         self.log(&format!("{path}, version {version}: {shell_text}"))
             .map_err(text)?;
-        match &self.how.log {
+        match &self.options.log {
             Some(log) => {
                 let file = files::open_to_append(log).map_err(text)?;
                 shell.stderr(file.try_clone().map_err(|error| error.to_string())?);
@@ -343,7 +322,7 @@ impl<'a> Handler<'a> {
             }
         }
         let group = {
-            let mut queue = self.locked();
+            let mut queue = self.queue.lock();
             if queue.stopped {
                 return Err("it was not begun: we were to stop".to_owned());
             }
@@ -353,7 +332,10 @@ impl<'a> Handler<'a> {
         };
         let waited = group.wait();
         let number = group.number();
-        self.locked().running.retain(|running| *running != number);
+        self.queue
+            .lock()
+            .running
+            .retain(|running| *running != number);
         let ended = waited.and_then(|()| group.reap()).map_err(text)?;
         self.log(&format!(
             "{path}, version {version}: status {}",
@@ -365,7 +347,7 @@ impl<'a> Handler<'a> {
 
     /// A line of ours in the log, if there is one.
     fn log(&self, line: &str) -> forebay_host::Result<()> {
-        let Some(path) = &self.how.log else {
+        let Some(path) = &self.options.log else {
             return Ok(());
         };
         let mut file = files::open_to_append(path)?;
@@ -378,19 +360,19 @@ impl<'a> Handler<'a> {
 
     fn end_commands(&self) {
         let began = clock::now();
-        self.locked()
+        self.queue
+            .lock()
             .running
             .iter()
             .for_each(|group| group.end(false));
-        let mut queue = self.locked();
+        let mut queue = self.queue.lock();
         while !queue.running.is_empty() {
             let left = GRACE.saturating_sub(began.elapsed());
             if left.is_zero() {
                 queue.running.iter().for_each(|group| group.end(true));
             }
             let step = left.max(Duration::from_millis(100));
-            let waited = self.changed.wait_timeout(queue, step);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut queue, step);
         }
     }
 }

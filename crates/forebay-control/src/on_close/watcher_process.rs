@@ -1,4 +1,4 @@
-//! The process that runs commands on close beside a job: `forebay watch`, in the job's view and environment.
+//! The process that runs commands on close while a job runs: `forebay watch`, in the job's view and environment.
 //!
 //! A process of its own, because `forebay run` reaps whatever ends below it. It tells on its standard output
 //! that it watches, and at the end what became of the commands; a line on its standard input lets it come
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use forebay_host::process::{Asked, Ended, Events, Job, start_job};
 
-use super::Handled;
+use super::CommandSummary;
 use crate::Error;
 
 /// What the process says when it watches.
@@ -21,7 +21,7 @@ pub const FINISH: &str = "finish";
 /// What it is told when nothing more is to be begun.
 pub const STOP: &str = "stop";
 
-pub(crate) struct Beside {
+pub(crate) struct WatcherProcess {
     job: Job,
     input: PipeWriter,
     output: BufReader<PipeReader>,
@@ -34,20 +34,20 @@ fn failed(why: impl std::fmt::Display) -> Error {
     }
 }
 
-impl Beside {
+impl WatcherProcess {
     /// Starts it, and waits until it watches.
     ///
     /// # Errors
     /// If it does not: it has said why on our standard error.
     pub(crate) fn start(
         mut process: Command,
-        words: &[OsString],
+        arguments: &[OsString],
         roots: &[PathBuf],
         events: &Events,
     ) -> Result<Self, Error> {
         let (theirs, input) = std::io::pipe().map_err(failed)?;
         let (output, their_output) = std::io::pipe().map_err(failed)?;
-        process.args(words).arg("--").args(roots);
+        process.args(arguments).arg("--").args(roots);
         process.stdin(theirs).stdout(their_output);
         let job = start_job(process)?;
         events.leave_out(job);
@@ -66,12 +66,12 @@ impl Beside {
     /// If the process was lost.
     pub(crate) fn end(
         mut self,
-        in_order: bool,
+        finish_commands: bool,
         events: &Events,
         wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<Asked>)>,
-    ) -> Result<Handled, Error> {
+    ) -> Result<CommandSummary, Error> {
         let job = events.take_in(self.job);
-        if in_order {
+        if finish_commands {
             // Who is gone hears nothing; that is seen below.
             writeln!(self.input, "{FINISH}").ok();
         } else {

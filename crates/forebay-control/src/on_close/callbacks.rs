@@ -1,15 +1,15 @@
-//! Versions that are handed to the program that started us, instead of to a command of the shell.
+//! Versions for which the program that started us calls a function, instead of a command of the shell.
 //!
 //! Each is one line of JSON, `{"call":0,"rule":0,"path":[bytes],"version":1}`; the program answers with another
 //! one when it is through, `{"call":0,"error":null,"traceback":null}`, in any order.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 
-use super::queue::Item;
+use crate::versions::Version;
 
 const GONE: &str = "the program that was to be called has ended";
 
@@ -29,83 +29,78 @@ struct Answer {
 }
 
 #[derive(Debug, Default)]
-struct Made {
+struct PendingCalls {
     next: u64,
     answers: HashMap<u64, Answer>,
     is_gone: bool,
 }
 
-/// Calls that the program has in hand.
-pub struct Calls {
-    hand_out: fn(&str),
-    made: Mutex<Made>,
+/// Calls that the program has not answered yet.
+pub struct Callbacks {
+    send_line: fn(&str),
+    pending: Mutex<PendingCalls>,
     changed: Condvar,
 }
 
-impl std::fmt::Debug for Calls {
+impl std::fmt::Debug for Callbacks {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.made.fmt(formatter)
+        self.pending.fmt(formatter)
     }
 }
 
-impl Calls {
-    /// `hand_out` brings the program a line.
+impl Callbacks {
+    /// `send_line` sends the program a line.
     #[must_use]
-    pub fn new(hand_out: fn(&str)) -> Self {
+    pub fn new(send_line: fn(&str)) -> Self {
         Self {
-            hand_out,
-            made: Mutex::default(),
+            send_line,
+            pending: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    /// A line that the program said.
+    /// Receives a line of the program.
     ///
     /// # Errors
     /// What is wrong with it, in words.
     pub fn answer(&self, line: &str) -> Result<(), String> {
         let answer: Answer =
             serde_json::from_str(line).map_err(|error| format!("{error} in the answer {line}"))?;
-        self.locked().answers.insert(answer.call, answer);
+        self.pending.lock().answers.insert(answer.call, answer);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// The program is gone, and answers no more.
-    pub fn gone(&self) {
-        self.locked().is_gone = true;
+    /// Ends all calls: the program is gone, and answers no more.
+    pub fn disconnect(&self) {
+        self.pending.lock().is_gone = true;
         self.changed.notify_all();
     }
 
-    /// Hands a version out, and waits for the answer: why it failed, and the traceback.
-    pub(super) fn call(&self, item: &Item) -> Result<(), (String, Option<String>)> {
-        let mut made = self.locked();
-        let call = made.next;
-        made.next += 1;
-        drop(made);
+    /// Asks for a call, and waits for the answer: why it failed, and the traceback.
+    pub(super) fn call(&self, version: &Version) -> Result<(), (String, Option<String>)> {
+        let mut pending = self.pending.lock();
+        let call = pending.next;
+        pending.next += 1;
+        drop(pending);
         let line = serde_json::to_string(&Call {
             call,
-            rule: item.rule,
-            path: item.path.as_os_str().as_bytes(),
-            version: item.version,
+            rule: version.rule,
+            path: version.closed.path.as_os_str().as_bytes(),
+            version: version.closed.version,
         });
-        (self.hand_out)(&line.map_err(|error| (error.to_string(), None))?);
-        let mut made = self.locked();
+        (self.send_line)(&line.map_err(|error| (error.to_string(), None))?);
+        let mut pending = self.pending.lock();
         loop {
-            if let Some(answer) = made.answers.remove(&call) {
+            if let Some(answer) = pending.answers.remove(&call) {
                 return answer
                     .error
                     .map_or(Ok(()), |error| Err((error, answer.traceback)));
             }
-            if made.is_gone {
+            if pending.is_gone {
                 return Err((GONE.to_owned(), None));
             }
-            let waited = self.changed.wait(made);
-            made = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut pending);
         }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

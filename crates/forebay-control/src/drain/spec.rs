@@ -14,7 +14,7 @@ const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]"
 
 /// One `--drain`: `PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DrainWish {
+pub struct DrainSpec {
     pub(super) text: String,
     pub(crate) patterns: Patterns,
     pub(crate) rate_bytes_per_s: Option<u64>,
@@ -23,7 +23,7 @@ pub struct DrainWish {
     pub(crate) to: Option<PathBuf>,
 }
 
-impl DrainWish {
+impl DrainSpec {
     /// Reads it; a relative `to=` is taken from the working directory.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl DrainWish {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let patterns = parts.next().unwrap_or_default();
-        let mut wish = Self {
+        let mut spec = Self {
             text: text.to_owned(),
             patterns: Patterns::parse(patterns).map_err(|error| format!("{error}; {FORM}"))?,
             rate_bytes_per_s: None,
@@ -40,17 +40,17 @@ impl DrainWish {
         };
         for part in parts {
             match part.split_once('=') {
-                Some(("rate", rate)) => wish.rate_bytes_per_s = Some(parse_rate(rate)?),
+                Some(("rate", rate)) => spec.rate_bytes_per_s = Some(parse_rate(rate)?),
                 Some(("to", to)) if !to.is_empty() => {
                     let to =
                         std::path::absolute(to).map_err(|error| format!("to={to}: {error}"))?;
-                    wish.to = Some(to);
+                    spec.to = Some(to);
                 }
-                None if part == "newest" => wish.newest = true,
+                None if part == "newest" => spec.newest = true,
                 _ => return Err(format!("{part}: no such setting; {FORM}")),
             }
         }
-        Ok(wish)
+        Ok(spec)
     }
 }
 
@@ -76,12 +76,12 @@ pub struct Spectral {
 /// # Errors
 /// If it cannot be done.
 pub(crate) fn check(
-    wishes: &[DrainWish],
+    specs: &[DrainSpec],
     spectral: &Spectral,
     request: &Request,
     maps: &[PathMap],
 ) -> Result<(), Error> {
-    if wishes.is_empty() && !spectral.wanted {
+    if specs.is_empty() && !spectral.wanted {
         return Ok(());
     }
     if request.job.is_none() {
@@ -91,10 +91,10 @@ pub(crate) fn check(
             hint: "add one, or leave out --drain (and FOREBAY_DRAIN, --spectral)",
         });
     }
-    for wish in wishes {
-        match &wish.to {
+    for spec in specs {
+        match &spec.to {
             Some(to) => check_target(&PathMap::behind(maps, to))?,
-            None => check_covered(wish, request)?,
+            None => check_covered(spec, request)?,
         }
     }
     if let Some((_, to)) = &spectral.directories {
@@ -103,12 +103,12 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
+fn check_covered(spec: &DrainSpec, request: &Request) -> Result<(), Error> {
     let is_covered = |pattern: &&Pattern| {
         let mut stages = request.stage_out.iter();
         stages.any(|stage| stage.persistent.is_none() && pattern.can_be_staged_by(stage))
     };
-    match wish
+    match spec
         .patterns
         .all()
         .iter()
@@ -117,7 +117,7 @@ fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
         Some(pattern) => Err(Error::Drain {
             message: format!(
                 "drain {}: no stage_out line of the script takes a file {} anywhere",
-                wish.text,
+                spec.text,
                 pattern.as_str()
             ),
             hint: "add a #DW stage_out line, or say where it goes: --drain 'PATTERN:to=DIR'",
@@ -128,7 +128,7 @@ fn check_covered(wish: &DrainWish, request: &Request) -> Result<(), Error> {
 
 /// Could files be put there, as far as can be told before?
 pub(super) fn check_target(to: &Path) -> Result<(), Error> {
-    let refused = |error| target_refused(to, &error);
+    let refused = |error| target_error(to, &error);
     let nearest = files::nearest_real_path(to).map_err(refused)?;
     let found = files::status(&nearest).map_err(refused)?;
     if found.kind != Kind::Directory {
@@ -144,7 +144,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
     probe::may_write_in(&nearest).map_err(refused)
 }
 
-pub(super) fn target_refused(to: &Path, error: &forebay_host::Error) -> Error {
+pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {
     Error::Drain {
         message: format!("drain to {}: {error}", to.display()),
         hint: "name a directory that you may write in",
@@ -168,12 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_patterns_and_settings() {
-        let wish = DrainWish::parse("wrfout*,*.h5:rate=500MB/s:newest:to=/pfs/x").expect("good");
-        assert_eq!(wish.rate_bytes_per_s, Some(500_000_000));
-        assert!(wish.newest && wish.patterns.are_for(Path::new("a/b.h5")));
-        assert_eq!(wish.to.as_deref(), Some(Path::new("/pfs/x")));
-        let plain = DrainWish::parse("*").expect("good");
+    fn a_spec_has_patterns_and_settings() {
+        let spec = DrainSpec::parse("wrfout*,*.h5:rate=500MB/s:newest:to=/pfs/x").expect("good");
+        assert_eq!(spec.rate_bytes_per_s, Some(500_000_000));
+        assert!(spec.newest && spec.patterns.are_for(Path::new("a/b.h5")));
+        assert_eq!(spec.to.as_deref(), Some(Path::new("/pfs/x")));
+        let plain = DrainSpec::parse("*").expect("good");
         assert_eq!(
             (plain.rate_bytes_per_s, plain.newest, plain.to),
             (None, false, None)
@@ -191,7 +191,7 @@ mod tests {
             ("*:to=", "to=: no such setting"),
             (":newest", "empty"),
         ] {
-            let error = DrainWish::parse(text).expect_err(text);
+            let error = DrainSpec::parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -1,0 +1,38 @@
+//! A limit on bytes per second for all requests together, by waiting after each block.
+//!
+//! Unlike the mover's limit it counts single bytes, and those of a copy that was cancelled. Never waits itself.
+
+use std::time::{Duration, Instant};
+
+/// When the next bytes may be written.
+#[derive(Debug, Default)]
+pub(super) struct RateLimit {
+    free_at: Option<Instant>,
+}
+
+impl RateLimit {
+    /// Counts bytes that were written. Returns until when to wait after them.
+    pub(super) fn reserve(&mut self, bytes: u64, bytes_per_s: u64, now: Instant) -> Instant {
+        #[allow(clippy::cast_precision_loss)] // of a block and a rate
+        let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
+        let free_at = self.free_at.map_or(now, |free_at| free_at.max(now)) + time;
+        self.free_at = Some(free_at);
+        free_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_host::clock;
+
+    #[test]
+    fn a_rate_adds_up_over_the_bytes_and_not_over_the_pauses() {
+        let mut limit = RateLimit::default();
+        let now = clock::now();
+        let second = Duration::from_secs(1);
+        assert_eq!(limit.reserve(10, 10, now), now + second);
+        assert_eq!(limit.reserve(10, 10, now), now + 2 * second);
+        assert_eq!(limit.reserve(10, 10, now + 9 * second), now + 10 * second);
+    }
+}
