@@ -3,10 +3,10 @@
 import pathlib
 import tempfile
 
-from job import DW
+from support.job import DW
 from measure import Counted, Line
 from place import Place
-from system_calls import Traced, names
+from support.system_calls import Traced, names
 
 DUMPS = 20
 POINTS = 32

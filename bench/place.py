@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from job import Job
+from support.job import Job
 
 
 class Place:

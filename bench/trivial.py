@@ -2,7 +2,7 @@
 
 import statistics
 
-from job import DW
+from support.job import DW
 from measure import Compared, Line, in_turn
 from place import Place, seconds
 

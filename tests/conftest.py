@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from job import Job
+from support.job import Job
 
 
 # A shell starts what it runs in the background with these ignored, and so would be all we start.

@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import time
 
-from job import NOBODY, Job
-from killing import abandoned
+from support.job import NOBODY, Job
+from support.strace import abandoned
 
 from case import CALLS, Case
 

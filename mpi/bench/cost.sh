@@ -5,7 +5,7 @@
 set -euo pipefail
 build=$(realpath "$1")
 rounds=${2:-15}
-programs=$(dirname "$(realpath "$0")")/../../tests/mpi/programs
+programs=$(dirname "$(realpath "$0")")/../../tests/programs/mpi
 scratch=$(mktemp -d /dev/shm/forebay-cost-XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asking import Asking
+from support.capi import Asking
 
 
 @pytest.fixture

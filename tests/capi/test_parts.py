@@ -4,8 +4,8 @@ import errno
 import json
 import os
 
-from job import KILL
-from slow import MODEL
+from support.job import KILL
+from support.slow_model import MODEL
 
 INVALID = str(-errno.EINVAL)
 MADE = "mkdir -p $S/d/e pfs/d; for f in a b e/a e/b; do echo $f > $S/d/$f; done; ask out-directory $S/d pfs/d end\n"

@@ -7,10 +7,10 @@ import re
 import time
 
 import pytest
-from job import KILL, until
-from killing import has_ended, in_between
-from persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
-from staged import traced_calls
+from support.job import KILL, until
+from support.strace import has_ended, in_between
+from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from support.trees import traced_calls
 
 INVALID = str(-errno.EINVAL)
 P = f"P={STRIPED}"

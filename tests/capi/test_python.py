@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-from asking import PATHS
-from job import DW
+from support.capi import PATHS
+from support.job import DW
 
 PROGRAM = """
 import errno, os

@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from asking import PATHS, compiled
-from job import DW, KILL
-from slow import MODEL
+from support.capi import PATHS, compiled
+from support.job import DW, KILL
+from support.slow_model import MODEL
 
 DONE, PENDING, DEFERRED, FAILED = "0 1 0 0 0", "0 0 1 0 0", "0 0 0 1 0", "0 0 0 0 1"
 INVALID = str(-errno.EINVAL)

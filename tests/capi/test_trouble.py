@@ -9,11 +9,11 @@ import subprocess
 
 import pytest
 
-from asking import Asking
-from job import KILL, until
-from killing import killed_at_each
-from slow import MODEL
-from views import reachable
+from support.capi import Asking
+from support.job import KILL, until
+from support.strace import killed_at_each
+from support.slow_model import MODEL
+from support.users import reachable
 
 FAILED = "0 0 0 0 1"
 FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from job import DW
-from slow import MODEL
+from support.job import DW
+from support.slow_model import MODEL
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 LUSTRE = PROJECT / "machines" / "lustre-small.toml"

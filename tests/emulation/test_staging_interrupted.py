@@ -2,8 +2,8 @@
 
 import pytest
 
-from job import DW, INTERRUPT, KILL
-from slow import MODEL
+from support.job import DW, INTERRUPT, KILL
+from support.slow_model import MODEL
 
 SIZE = 96 << 20  # five seconds at 20 MB/s, of which only the first part is waited for
 ROOMY = DW.replace("64MiB", "512MiB")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from job import DW
+from support.job import DW
 
 LUSTRE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
 STRIPE = 4 << 20

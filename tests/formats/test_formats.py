@@ -12,8 +12,8 @@ import tempfile
 import pytest
 
 from formats.make import BOOT, HERE, HOST, NAMESPACE, TOLD, TOP, swapped
-from job import PROFILES, Job
-from tune.tuned import TunedJob
+from support.job import PROFILES, Job
+from support.tuner import TunedJob
 
 LARGE = bytes(range(256)) * 1024
 

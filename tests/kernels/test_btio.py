@@ -10,8 +10,8 @@ import subprocess
 
 import pytest
 
-from btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from kernel import (
+from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from support.kernels import (
     assert_failed,
     assert_refused,
     both_libraries,

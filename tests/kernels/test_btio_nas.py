@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from kernel import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
 
 SOURCES = pathlib.Path(__file__).parents[2] / "kernels"
 GRID = (7, 10, 8)

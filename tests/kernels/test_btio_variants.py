@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from kernel import assert_failed, assert_refused, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
-from netcdf import DOUBLE, Header
+from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from support.kernels import assert_failed, assert_refused, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.netcdf import DOUBLE, Header
 
 GRID, DUMPS = (12, 13, 14), 3
 DATA_BYTES = 40 * 12 * 13 * 14 * DUMPS

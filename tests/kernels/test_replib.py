@@ -7,7 +7,7 @@ import array
 
 import pytest
 
-from kernel import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
 
 
 def run_replib(build, ranks, directory, *flags, **options):

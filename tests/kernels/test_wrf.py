@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from kernel import assert_failed, assert_refused, both_libraries, errors_of, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
-from netcdf import FLOAT, Header
+from support.kernels import assert_failed, assert_refused, both_libraries, errors_of, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.netcdf import FLOAT, Header
 
 NX, NY, NZ, VARIABLES = 11, 9, 3, 7
 SIZE = ["--nx", NX, "--ny", NY, "--nz", NZ, "--variables", VARIABLES]

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-import recorded
-from advised import GOOD, GOOD_SYSTEM, codes, local, only, profile_of, shared
+from support import record_data
+from support.advice_data import GOOD, GOOD_SYSTEM, codes, local, only, profile_of, shared
 from forebay.advice import findings, paragraph
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.advice.phrases import size
@@ -17,7 +17,7 @@ from forebay.profiles.model import (
     WithoutEffect,
     Writer,
 )
-from mpijob import PROJECT
+from support.mpi import PROJECT
 
 
 def test_good_collective_writes_by_enough_aggregators_are_left_alone():
@@ -426,17 +426,17 @@ def test_the_line_quotes_values_and_puts_longer_patterns_first():
 
 def test_ten_thousand_files_without_mpi_io(tmp_path):
     files = [
-        recorded.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)
+        record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)
     ]
     profile = native.read_record(
-        recorded.record(tmp_path, recorded.job_json(), recorded.step(*files))
+        record_data.record(tmp_path, record_data.job_json(), record_data.step(*files))
     )
     assert findings(profile) == findings(profile)
     assert paragraph(profile, findings(profile))
 
 
 def test_a_profile_of_nothing(tmp_path):
-    profile = native.read_record(recorded.record(tmp_path, recorded.job_json()))
+    profile = native.read_record(record_data.record(tmp_path, record_data.job_json()))
     assert findings(profile) == []
     assert paragraph(profile, []) == "Nothing was recorded of the I/O of this job."
 

@@ -4,16 +4,16 @@ import copy
 import re
 
 import pytest
-import recorded
-import wrf_chem
-from advised import codes, only
+from support import record_data
+from support import wrf_chem
+from support.advice_data import codes, only
 from forebay.advice import findings, paragraph
 from forebay.profiles import sources
-from mpijob import Mpi
+from support.mpi import Mpi
 
 
 def test_default_is_told_from_tuned():
-    found = only(recorded.log("mpiio_shared_default"), "few-aggregators")
+    found = only(record_data.log("mpiio_shared_default"), "few-aggregators")
     assert found.level == "chance"
     assert found.lines == (
         "export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",
@@ -21,21 +21,21 @@ def test_default_is_told_from_tuned():
     assert {evidence.counter: evidence.value for evidence in found.evidence}[
         "ranks with POSIX writes"
     ] == 1
-    assert codes(recorded.log("mpiio_shared_tuned")) == []
+    assert codes(record_data.log("mpiio_shared_tuned")) == []
 
 
 def test_collective_buffering_that_is_off_is_seen():
-    found = only(recorded.log("mpiio_shared_cbdisable"), "collective-buffering-off")
+    found = only(record_data.log("mpiio_shared_cbdisable"), "collective-buffering-off")
     assert found.level == "problem"
     assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'",)
     values = {evidence.counter: evidence.value for evidence in found.evidence}
     assert (values["MPIIO_COLL_WRITES"], values["POSIX_WRITES"]) == (20, 23040)
     assert values["POSIX_BYTES_WRITTEN / POSIX_WRITES"] == 960
-    assert codes(recorded.log("mpiio_shared_cbdisable")) == ["collective-buffering-off"]
+    assert codes(record_data.log("mpiio_shared_cbdisable")) == ["collective-buffering-off"]
 
 
 def test_small_random_calls():
-    found = only(recorded.log("small_random"), "small-independent")
+    found = only(record_data.log("small_random"), "small-independent")
     assert (
         "8,000 independent" in found.title
         and "random" in found.title
@@ -50,14 +50,14 @@ def test_small_random_calls():
 
 
 def test_a_job_in_a_burst_buffer_is_not_told_to_use_one():
-    profile = copy.deepcopy(recorded.log("small_random"))
+    profile = copy.deepcopy(record_data.log("small_random"))
     profile.job.store = "memory"
     found = only(profile, "small-independent")
     assert "burst buffer" not in found.action and found.lines == ()
 
 
 def test_nothing_is_said_of_a_good_file_per_process():
-    profile = recorded.log("posix_fpp")
+    profile = record_data.log("posix_fpp")
     assert findings(profile) == []
     assert "No rule finds anything wrong" in paragraph(profile, [])
 
@@ -67,7 +67,7 @@ def test_nothing_is_said_of_a_good_file_per_process():
 )
 def test_collective_buffering_is_no_imbalance(name):
     assert not any(
-        "uneven" in code or "imbalance" in code for code in codes(recorded.log(name))
+        "uneven" in code or "imbalance" in code for code in codes(record_data.log(name))
     )
 
 

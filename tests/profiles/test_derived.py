@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-import recorded
+from support import record_data
 from forebay.profiles import derived
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import read_machine
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
-from mpijob import PROJECT
+from support.mpi import PROJECT
 
 
 def file_of(path, seconds, moved, *, ranks, rank=None, slowest_s=None):
@@ -28,8 +28,8 @@ def profile_of(*files, ranks=4, wall_s=10.0, **members):
 
 def test_totals_of_genuine_logs():
     default, disabled = (
-        recorded.log("mpiio_shared_default"),
-        recorded.log("mpiio_shared_cbdisable"),
+        record_data.log("mpiio_shared_default"),
+        record_data.log("mpiio_shared_cbdisable"),
     )
     assert derived.layers_present(default) == ["MPI-IO", "POSIX", "STDIO"]
     assert derived.totals(default, "MPI-IO").write.collective == 20
@@ -47,7 +47,7 @@ def test_totals_of_genuine_logs():
 def test_file_counts_of_a_genuine_log():
     counts = {
         count.kind: count
-        for count in derived.file_counts(recorded.log("posix_fpp"), "POSIX")
+        for count in derived.file_counts(record_data.log("posix_fpp"), "POSIX")
     }
     assert (
         counts["total"].number,
@@ -67,10 +67,10 @@ def test_throughput_is_darshans(name):
     from darshan.backend.cffi_backend import accumulate_records
 
     report = darshan.DarshanReport(
-        str(recorded.LOGS / f"{name}.darshan"), read_all=True
+        str(record_data.LOGS / f"{name}.darshan"), read_all=True
     )
-    program = recorded.log(name).programs[0]
-    for layer in derived.layers_present(recorded.log(name)):
+    program = record_data.log(name).programs[0]
+    for layer in derived.layers_present(record_data.log(name)):
         table = report.records[layer].to_df()
         theirs = accumulate_records(
             table, layer, program.ranks
@@ -237,7 +237,7 @@ def test_the_slowest_rank_waits_for_what_the_writer_waits_for():
 
 
 def test_exchange_of_a_darshan_log_is_the_time_above_the_system_calls():
-    program = recorded.log("mpiio_shared_default").programs[0]
+    program = record_data.log("mpiio_shared_default").programs[0]
     upper = derived.time_split(program)[0]
     below = next(file for file in program.files if "MPI-IO" in file.layers).layers[
         "POSIX"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-import mpijob
-import recorded
+from support.mpi import Mpi
+from support import record_data
 from forebay.profiles import derived, native, sources
 from forebay.profiles.errors import ProfileError
 
@@ -16,7 +16,7 @@ from forebay.profiles.errors import ProfileError
 def statistics(build, tmp_path_factory):
     """What the library says of BTIO's pattern on 4 ranks: JSON, and what it printed."""
     scratch = tmp_path_factory.mktemp("statistics")
-    mpi = mpijob.Mpi("openmpi", build)
+    mpi = Mpi("openmpi", build)
     (scratch / "out").mkdir()
     (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
     path = scratch / "stats.json"
@@ -49,7 +49,7 @@ def test_statistics_of_the_library(statistics):
 
 
 def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
-    mpi = mpijob.Mpi("openmpi", build)
+    mpi = Mpi("openmpi", build)
     told, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "f")
     path = tmp_path / "report.json"
     path.write_text(json.dumps(told))
@@ -84,13 +84,13 @@ def test_json_and_box_of_one_run_tell_the_same(statistics):
 
 def test_record_with_several_programs(tmp_path):
     files = [
-        recorded.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5)
+        record_data.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5)
         for n in (1, 2)
     ]
-    late = recorded.step(
+    late = record_data.step(
         *files, started_unix_s=1700000050.0, program="/opt/wrf/real.exe"
     )
-    directory = recorded.record(tmp_path, recorded.job_json(), late, recorded.step())
+    directory = record_data.record(tmp_path, record_data.job_json(), late, record_data.step())
     (directory / "process-1700000000003-7.json").write_text(
         json.dumps(
             {
@@ -123,9 +123,9 @@ def test_layers_of_one_path_are_one_file(tmp_path):
         "opens": 4,
         "write": {"system_calls": 2, "system_bytes": 20},
     }
-    posix = recorded.posix_file("/data/a", written_bytes=5, calls=1)
+    posix = record_data.posix_file("/data/a", written_bytes=5, calls=1)
     profile = native.read_record(
-        recorded.record(tmp_path, recorded.job_json(), recorded.step(mpiio, posix))
+        record_data.record(tmp_path, record_data.job_json(), record_data.step(mpiio, posix))
     )
     (file,) = profile.programs[0].files
     assert (file.layers["POSIX"].write.calls, file.layers["POSIX"].write.bytes) == (
@@ -145,8 +145,8 @@ def test_heat_is_spread_out(tmp_path):
     bad = heat | {"layer": "mpiio", "write": [[2, 0, 1]]}
     vast = heat | {"layer": "stdio", "rows": 10**12}
     profile = native.read_record(
-        recorded.record(
-            tmp_path, recorded.job_json(), recorded.step(heat=[good, bad, vast])
+        record_data.record(
+            tmp_path, record_data.job_json(), record_data.step(heat=[good, bad, vast])
         )
     )
     (found,) = profile.programs[0].heat
@@ -159,8 +159,8 @@ def test_heat_is_spread_out(tmp_path):
 
 @pytest.mark.parametrize("cut", [0, 1, 17, 200])
 def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
-    good = recorded.step(recorded.posix_file("/data/a", written_bytes=5))
-    directory = recorded.record(tmp_path, recorded.job_json(), good, good)
+    good = record_data.step(record_data.posix_file("/data/a", written_bytes=5))
+    directory = record_data.record(tmp_path, record_data.job_json(), good, good)
     path = directory / "step-1700000000001-101.json"
     path.write_text(path.read_text()[:cut])
     (directory / "step-1700000000005-3.json.new").write_text("{")
@@ -171,8 +171,8 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
 
 
 def test_wrong_types_are_damage(tmp_path):
-    directory = recorded.record(
-        tmp_path, recorded.job_json(), recorded.step(ranks="many"), recorded.step()
+    directory = record_data.record(
+        tmp_path, record_data.job_json(), record_data.step(ranks="many"), record_data.step()
     )
     profile = native.read_record(directory)
     assert len(profile.programs) == 1 and "not as documented" in profile.notes[0]
@@ -180,7 +180,7 @@ def test_wrong_types_are_damage(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 3}', b'{"id": "\xd7da"}'])
 def test_damaged_job_file(tmp_path, content):
-    directory = recorded.record(tmp_path, recorded.job_json(), recorded.step())
+    directory = record_data.record(tmp_path, record_data.job_json(), record_data.step())
     (directory / "job.json").write_bytes(content)
     profile = native.read_record(directory)
     assert profile.job.id == directory.name and len(profile.programs) == 1
@@ -188,11 +188,11 @@ def test_damaged_job_file(tmp_path, content):
 
 
 def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
-    file = recorded.posix_file("/data/a", written_bytes=5, colour="blue")
-    future = recorded.posix_file("/data/b", written_bytes=5, layer="object-store")
-    step = recorded.step(file, future, forebay_mpi=3, weather={"sun": True})
-    job = recorded.job_json(forebay_job=2, planet="Mars")
-    profile = native.read_record(recorded.record(tmp_path, job, step))
+    file = record_data.posix_file("/data/a", written_bytes=5, colour="blue")
+    future = record_data.posix_file("/data/b", written_bytes=5, layer="object-store")
+    step = record_data.step(file, future, forebay_mpi=3, weather={"sun": True})
+    job = record_data.job_json(forebay_job=2, planet="Mars")
+    profile = native.read_record(record_data.record(tmp_path, job, step))
     assert [file.path for file in profile.programs[0].files] == ["/data/a"]
     assert any("format 3" in note for note in profile.notes)
     assert any("job.json has format 2" in note for note in profile.notes)
@@ -200,14 +200,14 @@ def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
 
 
 def test_running_and_killed_jobs_are_told_apart(tmp_path):
-    running = recorded.job_json(
+    running = record_data.job_json(
         "1",
         state="running",
         ended_unix_s=None,
         outcome=None,
-        process=recorded.own_process(),
+        process=record_data.own_process(),
     )
-    job = native.read_record(recorded.record(tmp_path, running)).job
+    job = native.read_record(record_data.record(tmp_path, running)).job
     assert job.running and not job.killed
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -215,27 +215,27 @@ def test_running_and_killed_jobs_are_told_apart(tmp_path):
         ({"pid": gone.pid}, {"start_ticks": 1}, {"boot_id": "another"})
     ):
         dead = running | {"id": f"2{number}", "process": running["process"] | change}
-        job = native.read_record(recorded.record(tmp_path, dead)).job
+        job = native.read_record(record_data.record(tmp_path, dead)).job
         assert job.killed and not job.running, change
     far = running | {
         "id": "3",
         "process": running["process"] | {"host": "nid00001", "pid": gone.pid},
     }
-    assert native.read_record(recorded.record(tmp_path, far)).job.running
+    assert native.read_record(record_data.record(tmp_path, far)).job.running
 
 
 def test_program_without_finalize_and_job_without_programs(tmp_path):
-    unfinished = recorded.step(finished=False, wall_s=None)
-    aborted = recorded.step(
+    unfinished = record_data.step(finished=False, wall_s=None)
+    aborted = record_data.step(
         finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
     )
     profile = native.read_record(
-        recorded.record(tmp_path, recorded.job_json("1"), unfinished, aborted)
+        record_data.record(tmp_path, record_data.job_json("1"), unfinished, aborted)
     )
     assert [program.finished for program in profile.programs] == [False, False]
     assert profile.programs[1].aborted_rank == 3
     assert any("MPI_Abort with code 17" in note for note in profile.notes)
-    empty = native.read_record(recorded.record(tmp_path, recorded.job_json("2")))
+    empty = native.read_record(record_data.record(tmp_path, record_data.job_json("2")))
     assert empty.programs == [] and "No program" in empty.notes[0]
     assert (
         derived.io_share(empty).average is None and derived.layers_present(empty) == []
@@ -250,10 +250,10 @@ def test_ten_thousand_files_and_odd_names(tmp_path):
         "/data/<b>",
         *(f"/data/{n}" for n in range(10_000)),
     ]
-    directory = recorded.record(
+    directory = record_data.record(
         tmp_path,
-        recorded.job_json(),
-        recorded.step(*(recorded.posix_file(name, written_bytes=1) for name in names)),
+        record_data.job_json(),
+        record_data.step(*(record_data.posix_file(name, written_bytes=1) for name in names)),
     )
     profile = native.read_record(directory)
     assert [file.path for file in profile.programs[0].files] == names
@@ -261,9 +261,9 @@ def test_ten_thousand_files_and_odd_names(tmp_path):
 
 
 def test_zero_length_run(tmp_path):
-    job = recorded.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
+    job = record_data.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
     profile = native.read_record(
-        recorded.record(tmp_path, job, recorded.step(wall_s=0.0))
+        record_data.record(tmp_path, job, record_data.step(wall_s=0.0))
     )
     assert derived.io_share(profile) is None
     assert derived.time_split(profile.programs[0]) == []
@@ -278,7 +278,7 @@ def test_json_of_others_is_refused(tmp_path):
 
 
 def test_processes_beyond_the_first_are_counted(tmp_path):
-    directory = recorded.record(tmp_path, recorded.job_json())
+    directory = record_data.record(tmp_path, record_data.job_json())
     process = {
         "forebay_mpi": 2,
         "mpi": None,

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-import recorded
+from support import record_data
 from forebay.profiles import sources
 from forebay.profiles.errors import ProfileError
 
@@ -22,14 +22,14 @@ def refused(state, *arguments):
 
 
 def test_the_last_record_is_the_default(tmp_path):
-    recorded.record(tmp_path, recorded.job_json("11", started_unix_s=20.0, ended_unix_s=None))
-    recorded.record(tmp_path, recorded.job_json("12", started_unix_s=10.0, ended_unix_s=15.0))
+    record_data.record(tmp_path, record_data.job_json("11", started_unix_s=20.0, ended_unix_s=None))
+    record_data.record(tmp_path, record_data.job_json("12", started_unix_s=10.0, ended_unix_s=15.0))
     assert opened(tmp_path)[0].job.id == "11"
 
 
 def test_by_id_scheduler_id_and_beginning(tmp_path):
-    recorded.record(tmp_path, recorded.job_json("1795311", scheduler_job="4711"))
-    recorded.record(tmp_path, recorded.job_json("1795999", scheduler_job="4712"))
+    record_data.record(tmp_path, record_data.job_json("1795311", scheduler_job="4711"))
+    record_data.record(tmp_path, record_data.job_json("1795999", scheduler_job="4712"))
     assert [
         profile.job.id for profile in opened(tmp_path, "1795999", "4711", "17953")
     ] == ["1795999", "1795311", "1795311"]
@@ -39,9 +39,9 @@ def test_by_id_scheduler_id_and_beginning(tmp_path):
 
 def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
     for number in (1, 2):
-        recorded.record(
+        record_data.record(
             tmp_path,
-            recorded.job_json(
+            record_data.job_json(
                 str(number), scheduler_job="4711", started_unix_s=float(number)
             ),
         )
@@ -50,7 +50,7 @@ def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
 
 def test_a_file_is_told_by_its_content(tmp_path):
     path = tmp_path / "core.txt"
-    shutil.copy(recorded.LOGS / "posix_fpp.darshan", path)
+    shutil.copy(record_data.LOGS / "posix_fpp.darshan", path)
     assert opened(tmp_path, path)[0].source == "darshan"
 
 
@@ -64,7 +64,7 @@ def test_the_newest_log_of_a_directory_and_all_of_its_job(tmp_path):
             ("c_x_id7171_3.darshan", "posix_fpp"),
         ]
     ):
-        shutil.copy(recorded.LOGS / f"{source}.darshan", days / name)
+        shutil.copy(record_data.LOGS / f"{source}.darshan", days / name)
         os.utime(days / name, (1000 - age, 1000 - age))
     (profile,) = opened(tmp_path, days)
     assert profile.job.id == "7192" and len(profile.programs) == 2
@@ -72,7 +72,7 @@ def test_the_newest_log_of_a_directory_and_all_of_its_job(tmp_path):
 
 
 def test_a_record_directory_and_its_job_file(tmp_path):
-    directory = recorded.record(tmp_path, recorded.job_json("11"), recorded.step())
+    directory = record_data.record(tmp_path, record_data.job_json("11"), record_data.step())
     for path in (directory, directory / "job.json"):
         (profile,) = opened(tmp_path, path)
         assert profile.job.id == "11" and len(profile.programs) == 1
@@ -81,7 +81,7 @@ def test_a_record_directory_and_its_job_file(tmp_path):
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "small_random"])
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])
 def test_truncated_logs(tmp_path, name, share):
-    content = (recorded.LOGS / f"{name}.darshan").read_bytes()
+    content = (record_data.LOGS / f"{name}.darshan").read_bytes()
     path = tmp_path / "cut.darshan"
     path.write_bytes(content[: max(1, int(share * len(content)))])
     assert str(path) in refused(tmp_path, path)

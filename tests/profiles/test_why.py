@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-import recorded
+from support import record_data
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def test_refused(why, tmp_path):
         "wrf.sh: line 3: capacity=1XiB is no size",
         "write for example capacity=10GiB",
     )
-    recorded.record(tmp_path, recorded.job_json(outcome=None, error=error, hint=hint))
+    record_data.record(tmp_path, record_data.job_json(outcome=None, error=error, hint=hint))
     said = why()
     assert error in said and "was not started" in said and next_step(said) == hint
     # as the errors of directives come: with the hint inside
-    recorded.record(
-        tmp_path, recorded.job_json("2", outcome=None, error=f"{error}\n  hint: {hint}")
+    record_data.record(
+        tmp_path, record_data.job_json("2", outcome=None, error=f"{error}\n  hint: {hint}")
     )
     assert next_step(why("2")) == hint
 
@@ -75,7 +75,7 @@ def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
         "l.sh: line 3: swap is refused\n  hint: remove the line, and ask for nodes with more memory\n"
         "l.sh: line 4: type=fil is not known\n  hint: write type=file or directory or list"
     )
-    recorded.record(tmp_path, recorded.job_json(outcome=None, error=said_by_run))
+    record_data.record(tmp_path, record_data.job_json(outcome=None, error=said_by_run))
     said = why()
     assert (
         "was not started: 3 errors. (1) l.sh: line 2: type=cache is refused (hint: write type=scratch)."
@@ -91,10 +91,10 @@ def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
     [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")],
 )
 def test_ended_by_a_signal(why, tmp_path, status, name):
-    recorded.record(
+    record_data.record(
         tmp_path,
-        recorded.job_json(outcome=ended(status)),
-        recorded.step(finished=False, wall_s=None),
+        record_data.job_json(outcome=ended(status)),
+        record_data.step(finished=False, wall_s=None),
     )
     said = why()
     assert (
@@ -104,16 +104,16 @@ def test_ended_by_a_signal(why, tmp_path, status, name):
 
 
 def test_a_status_beyond_all_signals_is_none(why, tmp_path):
-    recorded.record(tmp_path, recorded.job_json(outcome=ended(255)))
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(255)))
     assert "ended with status 255." in why() and "signal" not in why()
 
 
 def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
     for number, more in enumerate([{}, {"aborted": {"rank": 1, "code": 0}}]):
-        recorded.record(
+        record_data.record(
             tmp_path,
-            recorded.job_json(str(number)),
-            recorded.step(finished=False, wall_s=None, **more),
+            record_data.job_json(str(number)),
+            record_data.step(finished=False, wall_s=None, **more),
         )
         said = why(str(number))
         assert "ended with status 0, but not all of its programs ended well" in said
@@ -123,30 +123,30 @@ def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
 
 
 def test_a_damaged_record_is_said_to_be_one(why, tmp_path):
-    directory = recorded.record(tmp_path, recorded.job_json("5"))
+    directory = record_data.record(tmp_path, record_data.job_json("5"))
     (directory / "job.json").write_text("{")
     assert "How job 5 ended is not known" in why("5")
 
 
 def test_of_a_job_within_a_job_the_outer_one_is_the_last(why, tmp_path):
-    recorded.record(tmp_path, recorded.job_json("1", outcome=ended(3)))
-    recorded.record(
+    record_data.record(tmp_path, record_data.job_json("1", outcome=ended(3)))
+    record_data.record(
         tmp_path,
-        recorded.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0),
+        record_data.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0),
     )
     assert "Job 1 (wrf.sh) ended with status 3" in why()
 
 
 def test_time_limit(why, tmp_path):
-    recorded.record(tmp_path, recorded.job_json(outcome=ended(124)))
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(124)))
     assert "ended at its time limit after 30 s" in why()
 
 
 def test_failed_and_aborted(why, tmp_path):
-    aborted = recorded.step(
+    aborted = record_data.step(
         finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
     )
-    recorded.record(tmp_path, recorded.job_json(outcome=ended(17)), aborted)
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(17)), aborted)
     said = why()
     assert (
         "ended with status 17" in said
@@ -164,7 +164,7 @@ def test_undelivered_data_are_named(why, tmp_path):
     outcome = ended(
         0, 123, stage_out=stage_out, kept="/mnt/forebay/1", undelivered=True
     )
-    recorded.record(tmp_path, recorded.job_json("1700000000001", outcome=outcome))
+    record_data.record(tmp_path, record_data.job_json("1700000000001", outcome=outcome))
     assert "or discarded it since" in why() and "Next: " not in why()
     left_behind(tmp_path, "1700000000001")
     said = why()
@@ -179,38 +179,38 @@ def left_behind(state, identity):
 
 
 def test_killed_running_and_cleaned(why, tmp_path):
-    running = recorded.job_json(
+    running = record_data.job_json(
         "1",
         state="running",
         ended_unix_s=None,
         outcome=None,
-        process=recorded.own_process(),
+        process=record_data.own_process(),
     )
-    recorded.record(tmp_path, running, recorded.step(finished=False, wall_s=None))
-    recorded.record(tmp_path, running | {"id": "5"}, recorded.step(), recorded.step(finished=False))
+    record_data.record(tmp_path, running, record_data.step(finished=False, wall_s=None))
+    record_data.record(tmp_path, running | {"id": "5"}, record_data.step(), record_data.step(finished=False))
     assert "is still running" in why("5") and "nothing to gain" not in why("5")
     said = why("1")
     assert "is still running" in said and "wrf.exe is running" in said
     killed = running | {"id": "2", "process": running["process"] | {"start_ticks": 1}}
-    recorded.record(tmp_path, killed, recorded.step(finished=False, wall_s=None))
+    record_data.record(tmp_path, killed, record_data.step(finished=False, wall_s=None))
     assert "was killed" in why("2") and "forebay clean" not in why("2")
     left_behind(tmp_path, "2")
     assert next_step(why("2")) == "forebay clean 2" and "is running, or ended" in why("2")
     elsewhere = running | {"id": "4", "process": running["process"] | {"host": "n7"}}
-    recorded.record(tmp_path, elsewhere | {"host": "n7"})
+    record_data.record(tmp_path, elsewhere | {"host": "n7"})
     said = why("4")
     assert "still runs on n7, or was killed there" in said
     assert next_step(said) == "forebay status on n7"
-    recorded.record(tmp_path, running | {"id": "3", "state": "ended", "killed": True})
+    record_data.record(tmp_path, running | {"id": "3", "state": "ended", "killed": True})
     assert "has been cleaned up" in why("3") and "forebay clean" not in why("3")
 
 
 def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    process = recorded.process(child.pid)
-    running = recorded.job_json(state="running", outcome=None, process=process)
-    recorded.record(tmp_path, running)
+    process = record_data.process(child.pid)
+    running = record_data.job_json(state="running", outcome=None, process=process)
+    record_data.record(tmp_path, running)
     assert "was killed" in why()
     child.wait()
 
@@ -237,10 +237,10 @@ def test_ended_well_tells_what_it_waited_for(why, tmp_path):
         "write": write,
     }
     file |= {"seconds": {"sum": seconds, "slowest": seconds}}
-    recorded.record(
+    record_data.record(
         tmp_path,
-        recorded.job_json(),
-        recorded.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0}),
+        record_data.job_json(),
+        record_data.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0}),
     )
     said = why()
     assert (
@@ -252,7 +252,7 @@ def test_ended_well_tells_what_it_waited_for(why, tmp_path):
 
 def test_json_and_other_sources(why, tmp_path):
     found = json.loads(
-        why("--json", str(recorded.LOGS / "mpiio_shared_cbdisable.darshan"))
+        why("--json", str(record_data.LOGS / "mpiio_shared_cbdisable.darshan"))
     )
     assert found["state"] == "ended" and "not buffered" in found["paragraph"]
     assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from browser import Browser
+from support.browser import Browser
 
 
 @pytest.fixture(scope="module")

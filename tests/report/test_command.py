@@ -13,8 +13,8 @@ import time
 
 import msgspec
 import pytest
-import recorded
-from making import LOG_NAMES, LOGS, advised, log
+from support import record_data
+from support.report_data import LOG_NAMES, LOGS, advised, log
 from rich.console import Console
 
 from forebay.profiles import derived
@@ -211,12 +211,12 @@ def test_help_has_examples(report):
 
 def test_last_run_and_its_page_in_the_record(report, tmp_path):
     state = tmp_path / "state"
-    files = (recorded.posix_file("/scratch/ada/out.dat"),)
-    recorded.record(state, recorded.job_json("1700000000001"), recorded.step(*files))
-    recorded.record(
+    files = (record_data.posix_file("/scratch/ada/out.dat"),)
+    record_data.record(state, record_data.job_json("1700000000001"), record_data.step(*files))
+    record_data.record(
         state,
-        recorded.job_json("1700000000002", started_unix_s=1700000900.0),
-        recorded.step(*files),
+        record_data.job_json("1700000000002", started_unix_s=1700000900.0),
+        record_data.step(*files),
     )
     told = report()
     assert told.returncode == 0, told.stderr

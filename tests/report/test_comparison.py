@@ -4,7 +4,7 @@ import io
 import re
 
 import pypdf
-from making import advised, file_of, html, log, profile_of, rich_profile
+from support.report_data import advised, file_of, html, log, profile_of, rich_profile
 
 from forebay.profiles import derived
 from forebay.report import page

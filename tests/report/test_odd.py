@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from making import advised, file_of, html, log, posix, profile_of, rich_profile
+from support.report_data import advised, file_of, html, log, posix, profile_of, rich_profile
 
 from forebay.profiles.model import File, Job, Profile, Program
 from forebay.report import quantities

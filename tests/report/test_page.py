@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from making import LOG_NAMES, file_of, html, log, profile_of, rich_profile
+from support.report_data import LOG_NAMES, file_of, html, log, profile_of, rich_profile
 
 from forebay.profiles import derived
 from forebay.report import quantities

@@ -8,8 +8,8 @@ import re
 
 import msgspec
 import pytest
-import recorded
-import studies
+from support import record_data
+from support import study_data
 from rich.console import Console
 from forebay.report import tuning
 from forebay.report.tuning import pictures, records, sentences, tables
@@ -28,11 +28,11 @@ def recorded_runs(tmp_path_factory):
 
     def made(name: str, job_s: float) -> pathlib.Path:
         state = tmp_path_factory.mktemp(name)
-        job = recorded.job_json(
+        job = record_data.job_json(
             outcome={"job_status": 0, "job_s": job_s, "exit_code": 0}
         )
-        file = recorded.posix_file("/scratch/out", written_bytes=1 << 20, write_s=1.0)
-        return recorded.record(state, job, recorded.step(file))
+        file = record_data.posix_file("/scratch/out", written_bytes=1 << 20, write_s=1.0)
+        return record_data.record(state, job, record_data.step(file))
 
     return made("default", 1.6), made("tuned", 1.2)
 
@@ -41,7 +41,7 @@ def recorded_runs(tmp_path_factory):
 def whole(tmp_path_factory, recorded_runs):
     """Nobody may change it."""
     directory = tmp_path_factory.mktemp("study") / "btio.tune"
-    with studies.whole(directory, recorded_runs) as study:
+    with study_data.whole(directory, recorded_runs) as study:
         yield study
 
 
@@ -57,8 +57,8 @@ def summary(study) -> str:
 
 
 def begun(directory, **head):
-    study = Study.create(directory, studies.head(**head))
-    return study, studies.Writer(study)
+    study = Study.create(directory, study_data.head(**head))
+    return study, study_data.Writer(study)
 
 
 def test_a_sentence_for_each_place_says_what_is_proven(whole):
@@ -107,7 +107,7 @@ def test_the_table_agrees_with_the_pairs_that_decided(whole):
 def test_a_verdict_that_keeps_the_default_is_told_with_the_one_it_was_about(tmp_path):
     """The other one had a faster run in the search, and the pairing was not its."""
     study, writer = begun(tmp_path / "a.tune")
-    study.append_plan("file-system", studies.plan())
+    study.append_plan("file-system", study_data.plan())
     for phase, seconds, configuration in (
         ("default", 2.0, {}), ("search", 0.5, {"a": "1"}), ("search", 1.8, {"b": "1"}), ("final", 2.0, {}),
         ("final", 1.9, {"b": "1"}), ("final", 1.7, {"a": "1"}), ("final", 1.9, {"b": "1"}), ("final", 2.0, {}),
@@ -123,7 +123,7 @@ def test_a_verdict_that_keeps_the_default_is_told_with_the_one_it_was_about(tmp_
 def test_a_replayed_search_is_told_by_its_real_runs(tmp_path):
     """Times of a replay are none of the job."""
     study, writer = begun(tmp_path / "a.tune", replay=True, objective="io")
-    plan = msgspec.structs.replace(studies.plan(), confirm_pairs=2)
+    plan = msgspec.structs.replace(study_data.plan(), confirm_pairs=2)
     study.append_plan("file-system", plan)
     for replay, phase, seconds, configuration in (
         (False, "default", 4.0, {}), (True, "default", 1.0, {}), (True, "search", 0.4, {"a": "1"}),
@@ -153,15 +153,15 @@ def test_a_search_in_which_all_failed_says_how_many(tmp_path):
 
 def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
-    study.append_plan("file-system", studies.plan(nodes=4))
+    study.append_plan("file-system", study_data.plan(nodes=4))
     for job_s, phase, configuration in (
-        (100.0, "default", {}), (80.0, "final", studies.BEST), (100.0, "final", {}), (80.0, "final", studies.BEST), (100.0, "final", {}),
+        (100.0, "default", {}), (80.0, "final", study_data.BEST), (100.0, "final", {}), (80.0, "final", study_data.BEST), (100.0, "final", {}),
     ):  # fmt: skip
         writer.run(
             "file-system", phase, configuration, job_s=job_s, seconds=job_s, io_s=1.0
         )
     writer.run(
-        "file-system", "search", studies.BEST, status="failed", seconds=None, job_s=260.0, reason="hangs"
+        "file-system", "search", study_data.BEST, status="failed", seconds=None, job_s=260.0, reason="hangs"
     )  # fmt: skip
     writer.final("file-system", 2, 100.0)
     told = figures(study)
@@ -170,7 +170,7 @@ def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
     study.append_verdict(
         "file-system",
         Verdict(
-            recommended=studies.BEST,
+            recommended=study_data.BEST,
             reason="",
             pairing=Pairing(
                 pairs=2, ratio=1.4, low=1.3, high=1.5, confidence=0.95, default_s=100.0, tuned_s=70.0,
@@ -196,9 +196,9 @@ def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
 def test_a_place_where_the_job_is_slower_says_so(tmp_path):
     """Faster I/O of a slower job is told as what it is, and pays nothing back."""
     study, writer = begun(tmp_path / "a.tune", objective="io")
-    study.append_plan("burst-buffer", studies.plan())
+    study.append_plan("burst-buffer", study_data.plan())
     for io_s, job_s, configuration in (
-        (0.5, 1.0, {}), (0.3, 1.2, studies.BEST), (0.5, 1.01, {}), (0.3, 1.21, studies.BEST), (0.5, 1.0, {}), (0.3, 1.2, studies.BEST),
+        (0.5, 1.0, {}), (0.3, 1.2, study_data.BEST), (0.5, 1.01, {}), (0.3, 1.21, study_data.BEST), (0.5, 1.0, {}), (0.3, 1.2, study_data.BEST),
     ):  # fmt: skip
         writer.run(
             "burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s
@@ -208,7 +208,7 @@ def test_a_place_where_the_job_is_slower_says_so(tmp_path):
     )  # fmt: skip
     study.append_verdict(
         "burst-buffer",
-        Verdict(recommended=studies.BEST, reason="faster I/O", pairing=proof),
+        Verdict(recommended=study_data.BEST, reason="faster I/O", pairing=proof),
     )
     told = figures(study)
     (sentence,) = sentences.verdicts(told)
@@ -223,13 +223,13 @@ def test_a_place_where_the_job_is_slower_says_so(tmp_path):
 
 def test_a_gain_that_is_lost_in_the_jobs_noise_pays_nothing_back(tmp_path):
     study, writer = begun(tmp_path / "a.tune", objective="io")
-    study.append_plan("burst-buffer", studies.plan())
+    study.append_plan("burst-buffer", study_data.plan())
     for io_s, job_s, configuration in (
-        (0.5, 1.0, {}), (0.3, 1.01, studies.BEST), (0.3, 0.9, studies.BEST), (0.5, 0.98, {}),
+        (0.5, 1.0, {}), (0.3, 1.01, study_data.BEST), (0.3, 0.9, study_data.BEST), (0.5, 0.98, {}),
     ):  # fmt: skip
         writer.run("burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s)
     proof = Pairing(pairs=2, ratio=1.67, low=1.5, high=1.8, confidence=0.95, default_s=0.5, tuned_s=0.3)
-    study.append_verdict("burst-buffer", Verdict(recommended=studies.BEST, reason="faster I/O", pairing=proof))
+    study.append_verdict("burst-buffer", Verdict(recommended=study_data.BEST, reason="faster I/O", pairing=proof))
     told = figures(study)
     (place,) = told.places
     assert place.gain_s > 0 and told.paid_after_runs(place) is None
@@ -259,7 +259,7 @@ def test_rejected_settings_and_runs_are_told_with_their_reasons(whole):
     states = [row[2].text for row in tables.not_counted(told).rows]
     assert states == ["failed", "disturbed", "without effect", "failed"]
     assert [cell.text for cell in tables.idle(told).rows[0]][::3] == [
-        studies.CB_NODES.name,
+        study_data.CB_NODES.name,
         "1",
     ]
     best_first = [row[2].number for row in tables.runs(told, told.places[0]).rows[:-3]]
@@ -282,7 +282,7 @@ def test_the_search_is_drawn_with_every_run(whole):
     assert "32 runs, 1 failed" in broad.about and "6 pairs" in broad.about
     strips, left_out = pictures.values(told, place)
     assert {chart.title for chart in strips} == {
-        one.name for one in studies.PARAMETERS
+        one.name for one in study_data.PARAMETERS
     } and left_out == 0
 
 
@@ -360,7 +360,7 @@ def test_the_page_in_a_browser(width, browser, page):
     assert headings[:2] == ["Result", "Lines added"]
     assert "Search, burst buffer" in headings and "Rejected" in headings
     seen = "[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 40).length"
-    assert browser.evaluate(seen) == 2 + 2 * len(studies.PARAMETERS)
+    assert browser.evaluate(seen) == 2 + 2 * len(study_data.PARAMETERS)
     assert browser.evaluate("document.querySelectorAll('details').length") >= 2
     assert (
         browser.evaluate("document.querySelector('.added').textContent")[:7]
@@ -388,10 +388,10 @@ def default_fails(study, writer):
 
 def trials_fail(study, writer):
     writer.run("file-system", "default")
-    study.append_plan("file-system", studies.plan())
+    study.append_plan("file-system", study_data.plan())
     for _ in range(4):
         writer.run(
-            "file-system", "search", studies.BEST, status="failed", reason="hangs"
+            "file-system", "search", study_data.BEST, status="failed", reason="hangs"
         )
     return "none of the 4 runs with other settings counts. Nothing is recommended."
 
@@ -399,19 +399,19 @@ def trials_fail(study, writer):
 def interrupted(study, writer):
     writer.search("file-system", 8)
     study.append_end("interrupted", "by SIGINT")
-    studies.torn(study.directory)
+    study_data.torn(study.directory)
     return "there is no verdict after 8 runs"
 
 
 def extended(study, writer):
     """Runs beyond a verdict may contradict it: it is not told any more."""
     writer.run("file-system", "default")
-    study.append_plan("file-system", studies.plan())
-    writer.run("file-system", "search", studies.BEST)
+    study.append_plan("file-system", study_data.plan())
+    writer.run("file-system", "search", study_data.BEST)
     study.append_verdict(
-        "file-system", Verdict(recommended=studies.BEST, reason="it was better")
+        "file-system", Verdict(recommended=study_data.BEST, reason="it was better")
     )
-    study.append_plan("file-system", studies.plan(runs_max=40))
+    study.append_plan("file-system", study_data.plan(runs_max=40))
     return "there is no verdict after 2 runs"
 
 
@@ -421,7 +421,7 @@ def long_names(study, writer):
         ordered=False, default="d" * 100, reason="/scratch/" + "r" * 300, source="s" * 200,
     )  # fmt: skip
     writer.run("file-system", "default")
-    study.append_plan("file-system", studies.plan((long,)))
+    study.append_plan("file-system", study_data.plan((long,)))
     for at in range(6):
         writer.run(
             "file-system",
@@ -464,7 +464,7 @@ def test_odd_studies_have_a_page_and_a_summary(make, browser, tmp_path):
 
 
 def test_two_hundred_runs(tmp_path, browser):
-    with studies.whole(tmp_path / "large.tune", runs=190) as study:
+    with study_data.whole(tmp_path / "large.tune", runs=190) as study:
         text = tuning.html(study)
     assert len(text) < 2_000_000
     page = tmp_path / "page.html"
@@ -483,14 +483,14 @@ def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path
     assert in_directory["forebay_tuning_report"] == 1
     first, second = in_directory["places"]
     assert (
-        first["verdict"]["recommended"] == studies.BEST
+        first["verdict"]["recommended"] == study_data.BEST
         and second["verdict"]["recommended"] == {}
     )
     assert len(first["runs"]) == 32 and first["runs"][0]["ratio"] is not None
 
 
 def test_the_command_writes_summary_page_and_paper(report, tmp_path):
-    with studies.whole(tmp_path / "a.tune", runs=6):
+    with study_data.whole(tmp_path / "a.tune", runs=6):
         told = report(tmp_path / "a.tune", "--pdf", tmp_path / "a.pdf")
     assert told.returncode == 0, told.stderr
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
@@ -511,7 +511,7 @@ def test_a_study_stands_alone(report, whole, tmp_path):
 
 
 def test_records_that_are_gone_are_said_to_be(tmp_path):
-    with studies.whole(tmp_path / "bare.tune", runs=6) as study:
+    with study_data.whole(tmp_path / "bare.tune", runs=6) as study:
         told = figures(study)
         assert "cannot be compared" in records.pair(told, told.places[0])
         for run in study.runs:

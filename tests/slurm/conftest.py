@@ -2,8 +2,8 @@
 
 import pytest
 
-from slurm.batch import Batch
-from slurm.cluster import NOBODY, Cluster, missing
+from support.slurm_batch import Batch
+from support.slurm_cluster import NOBODY, Cluster, missing
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,8 @@
 import os
 import re
 
-from slow import MODEL
-from slurm.batch import DW, STAGE_OUT
+from support.slow_model import MODEL
+from support.slurm_batch import DW, STAGE_OUT
 
 # Forebay begins when the test has said when the job ends.
 BEGIN = '[ -n "${DW_JOB_STRIPED-}" ] || { touch ready; until [ -e go ]; do sleep 0.05; done; exec forebay run %s "$0"; }'

@@ -5,9 +5,9 @@ import os
 import shutil
 import signal
 
-from slurm.batch import DW, STAGE_OUT
-from slurm.cluster import command_of, descendants
-from slurm.test_user_mode import EXAMPLES
+from support.slurm_batch import DW, STAGE_OUT
+from support.slurm_cluster import command_of, descendants
+from support.mpi import PROJECT
 
 ON_EACH = '[ -n "${DW_JOB_STRIPED-}" ] || exec srun --wait=0 forebay run "$0"'
 BODY = """mkdir ${DW_JOB_STRIPED}out; echo $SLURM_PROCID > ${DW_JOB_STRIPED}out/rank$SLURM_PROCID
@@ -121,7 +121,7 @@ def test_gather_reaches_nodes_by_a_remote_shell_too(roots):
 
 
 def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):
-    shutil.copy(EXAMPLES / "restart.sh", users.directory)
+    shutil.copy(PROJECT / "examples" / "slurm" / "restart.sh", users.directory)
     # Newer, but one of its files never arrived.
     torn = users.directory / "checkpoints" / "step-0099"
     torn.mkdir(parents=True)

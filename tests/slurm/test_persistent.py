@@ -2,7 +2,7 @@
 
 import json
 
-from slurm.batch import Batch
+from support.slurm_batch import Batch
 
 DAEMON = 1  # another ordinary user whom every machine knows
 CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"

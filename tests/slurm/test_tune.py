@@ -6,8 +6,8 @@ import pytest
 
 from forebay.tune.study import Study
 
-from mpijob import LAUNCHING, PROJECT
-from tune.tuned import WITHOUT_BUFFERING
+from support.mpi import LAUNCHING, PROJECT
+from support.tuner import WITHOUT_BUFFERING
 
 LIMIT = "#SBATCH --nodes=1 --ntasks=2 --time=5 --nodelist=n2"
 

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from mpijob import Mpi
+from support.mpi import Mpi
 
 LOGS = pathlib.Path(__file__).parents[1] / "logs"
 

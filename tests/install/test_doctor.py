@@ -1,0 +1,201 @@
+"""`forebay doctor` says what is true of this machine, and what does not answer does not hold it up."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+from support import cgroup
+import pytest
+
+IDS = [
+    "store", "user_namespaces", "huge_pages", "memory", "memory_cgroup", "shared_memory", "nvme", "network_fs",
+    "lfs", "fuse", "mpi", "mpi_compiler", "mpi_io", "slurm", "emulation", "recording", "reports",
+]  # fmt: skip
+STATES = {"ok", "warn", "missing"}
+
+
+class Doctor:
+    def __init__(self, program: pathlib.Path):
+        self.program = program
+
+    def run(self, *options, environment=None, **more) -> subprocess.CompletedProcess:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "FOREBAY"))}
+        command = [self.program, "doctor", *options]
+        return subprocess.run(
+            command, env=kept | (environment or {}), capture_output=True, text=True, timeout=60, **more
+        )
+
+    def findings(self, *options, **more) -> dict[str, dict]:
+        ended = self.run("--json", *options, **more)
+        assert ended.returncode in (0, 1), ended.stderr
+        findings = json.loads(ended.stdout)
+        assert [finding["id"] for finding in findings] == IDS
+        for finding in findings:
+            assert finding["state"] in STATES
+            assert finding["found"] and finding["consequence"], finding
+            assert bool(finding["remedy"]) == (finding["state"] != "ok"), finding
+        return {finding["id"]: finding for finding in findings}
+
+
+@pytest.fixture
+def doctor(build) -> Doctor:
+    return Doctor(build / "bin" / "forebay")
+
+
+def program(directory: pathlib.Path, name: str, body: str) -> None:
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def gib(text: str) -> float:
+    """The first size in a text, in GiB."""
+    number, unit = text.split()[:2]
+    return float(number) / {"B": 2**30, "KiB": 2**20, "MiB": 2**10, "GiB": 1, "TiB": 2**-10}[unit]
+
+
+def meminfo(name: str) -> float:
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith(name + ":"))
+
+
+def test_findings_are_true_of_this_machine(doctor):
+    found = doctor.findings()
+    assert gib(found["memory"]["found"].split(" of ")[1]) == pytest.approx(meminfo("MemTotal"), abs=0.01)
+    assert 0 < gib(found["memory"]["found"]) < meminfo("MemTotal")
+    assert shutil.which("mpiexec") in found["mpi"]["found"]
+    version = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True).stdout
+    assert found["mpi"]["found"].split(" (")[0].split()[-1] in version
+    assert found["mpi_compiler"]["found"] == shutil.which("mpicc")
+    space = os.statvfs("/dev/shm")
+    total = gib(found["shared_memory"]["found"].split(" of ")[1])
+    assert total == pytest.approx(space.f_blocks * space.f_frsize / 2**30, abs=0.01)
+    kinds = {line.split(" - ")[1].split()[0] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()}
+    assert ("nfs4 on" in found["network_fs"]["found"]) == ("nfs4" in kinds)
+    assert ("lustre on" in found["network_fs"]["found"]) == ("lustre" in kinds)
+    assert (found["fuse"]["state"] == "ok") == (os.access("/dev/fuse", os.W_OK) and bool(shutil.which("fusermount3")))
+    private = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    if os.getuid() == 0 and private.returncode == 0:
+        assert "private tmpfs" in found["user_namespaces"]["found"]
+    assert found["emulation"]["state"] == "ok"
+
+
+def test_the_list_has_everything_and_ends_in_what_a_job_uses(doctor, tmp_path):
+    ended = doctor.run("--store", tmp_path)
+    assert ended.returncode == 0 and ended.stderr == ""
+    assert "\x1b" not in ended.stdout
+    lines = ended.stdout.splitlines()
+    begins = [line for line in lines if line.split(" ")[0] in STATES]
+    assert [" ".join(line[9:].split("  ")[0].split()) for line in begins] == [name.replace("_", " ") for name in IDS]
+    assert max(map(len, lines[:-1])) <= 100
+    assert lines[-1].startswith(f"A job here uses {tmp_path}, up to ")
+
+
+def test_the_store_is_the_one_named_and_without_a_store_no_job_can_run(doctor, tmp_path):
+    by_site = {"FOREBAY_STORE": str(tmp_path)}
+    assert doctor.findings(environment=by_site)["store"]["found"].startswith(f"{tmp_path}, up to ")
+    ended = doctor.run("--store", tmp_path / "missing", environment=by_site)
+    assert ended.returncode == 1
+    assert ended.stdout.splitlines()[-1].startswith(f"No job can run here: cannot find {tmp_path}/missing")
+
+
+def test_without_programs_mpi_is_missing_and_the_remedy_said(doctor, tmp_path):
+    found = doctor.findings(environment={"PATH": str(tmp_path)})
+    assert found["mpi"]["state"] == "missing"
+    assert "openmpi" in found["mpi"]["remedy"]
+    assert found["mpi_compiler"]["state"] == found["mpi_io"]["state"] == "missing"
+    assert found["slurm"]["state"] == "ok" and found["slurm"]["found"] == "none"
+
+
+def test_a_scheduler_that_does_not_answer_does_not_hold_it_up(doctor, tmp_path):
+    alive = tmp_path / "alive"
+    program(tmp_path / "bin", "scontrol", f"exec sleep 1000 9>{alive}")
+    # Had it waited, the time limit of `run` would have ended it.
+    found = doctor.findings(environment={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
+    assert found["slurm"]["state"] == "warn"
+    assert "no answer within 2 s" in found["slurm"]["found"]
+    assert found["mpi"]["state"] == "ok"
+    deadline = time.monotonic() + 30
+    while any_process_holds(alive):
+        assert time.monotonic() < deadline, "what hangs was left running"
+        time.sleep(0.01)
+
+
+def any_process_holds(path: pathlib.Path) -> bool:
+    for link in pathlib.Path("/proc").glob("[0-9]*/fd/9"):
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == str(path):
+                return True
+    return False
+
+
+def test_slurm_tells_what_matters_of_its_configuration(doctor, tmp_path):
+    config = "BurstBufferType         = {}\nSelectType              = select/cons_tres\nSLURM_VERSION = 24.05.3"
+    environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
+    program(tmp_path / "bin", "scontrol", f"[ \"$*\" = 'show config' ] && echo '{config.format('(null)')}'")
+    slurm = doctor.findings(environment=environment)["slurm"]
+    assert slurm["found"] == "job 77; SLURM_VERSION=24.05.3 BurstBufferType=(null) SelectType=select/cons_tres"
+    assert "comments" in slurm["consequence"]
+    program(tmp_path / "bin", "scontrol", f"echo '{config.format('burst_buffer/datawarp')}'")
+    assert "Slurm itself" in doctor.findings(environment=environment)["slurm"]["consequence"]
+
+
+def test_a_job_of_our_own_is_not_taken_for_one_of_slurm(doctor, job):
+    job.script(f'echo "$SLURM_JOB_ID"; "{doctor.program}" doctor --json')
+    ended = job.run()
+    number, findings = ended.stdout.splitlines()
+    assert number
+    found = {finding["id"]: finding["found"] for finding in json.loads(findings)}
+    assert "job" not in found["slurm"]
+    assert shutil.which("mpiexec") in found["mpi"]  # not the stand-in
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_an_ordinary_user_is_told_what_holds_for_him(doctor):
+    # The build may lie where only its owner may look.
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    copy.chmod(0o755)
+    try:
+        for directory in ("bin", "lib/forebay"):
+            shutil.copytree(doctor.program.parents[1] / directory, copy / directory)
+        found = Doctor(copy / "bin" / "forebay").findings(user=65534, group=65534, extra_groups=[], cwd="/")
+    finally:
+        shutil.rmtree(copy)
+    private = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+    allowed = subprocess.run(private, user=65534, group=65534, extra_groups=[], cwd="/", capture_output=True)
+    assert (found["user_namespaces"]["state"] == "ok") == (allowed.returncode == 0), allowed.stderr
+    assert (found["fuse"]["state"] == "ok") <= bool(pathlib.Path("/dev/fuse").stat().st_mode & 0o006)
+
+
+def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doctor):
+    forbid = "echo 0 > /proc/sys/user/max_user_namespaces"
+    plain = "setpriv --securebits=+noroot --bounding-set=-all --inh-caps=-all"
+    inside = ["unshare", "-Ur", "sh", "-c", f'{forbid} && exec {plain} "$0" doctor --json', str(doctor.program)]
+    ended = subprocess.run(inside, capture_output=True, text=True, timeout=60)
+    if not ended.stdout:
+        pytest.skip(f"no user namespace to forbid them in: {ended.stderr}")
+    found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["user_namespaces"]
+    assert found["state"] == "warn"
+    assert "user.max_user_namespaces = 0" in found["found"]
+    assert "sysctl user.max_user_namespaces" in found["remedy"]
+
+
+def test_the_limit_of_a_memory_cgroup_is_named_and_files_in_memory_count(doctor):
+    with cgroup.limited(512 * 2**20) as group:
+        held = pathlib.Path("/dev/shm") / group.name
+        try:
+            fill = f'head -c {100 * 2**20} /dev/zero > "{held}" && exec "$0" doctor --json'
+            shell = cgroup.within(group, ["/bin/sh", "-c", fill, doctor.program])
+            ended = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+            found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["memory_cgroup"]
+            assert found["found"].endswith(f" of 512.00 MiB in {group}"), found
+            assert 200 / 1024 < gib(found["found"]) < 412 / 1024, found
+            assert found["state"] == "warn" and "--mem" in found["remedy"]
+        finally:
+            held.unlink(missing_ok=True)

@@ -1,0 +1,285 @@
+"""The end of the job, as schedulers tell it that cannot run here: their commands are stand-ins.
+
+tests/slurm has the real thing for Slurm."""
+
+import json
+import os
+import shlex
+import signal
+import time
+
+import pytest
+
+from support.job import DW
+from support.slow_model import MODEL
+
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+BODY = "mkdir ${DW_JOB_STRIPED}out; echo x > ${DW_JOB_STRIPED}out/x"
+
+
+def told(job, environment, **stand_ins):
+    """What `forebay run --json` knows of the end, where a scheduler's command says this."""
+    commands = job.directory.parent / "commands"
+    commands.mkdir()
+    for name, says in stand_ins.items():
+        (commands / name).write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\n")
+        (commands / name).chmod(0o755)
+    job.script(BODY, DW, STAGE_OUT)
+    done = job.run("--json", PATH=f"{commands}:{os.environ['PATH']}", **environment)
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+    return json.loads(done.stdout)["deadline"], done.stderr
+
+
+def left_s(deadline):
+    return deadline["end_unix_s"] - time.time()
+
+
+QSTAT = """Job Id: 7.server
+    Job_Name = wrf
+    Resource_List.walltime = 01:00:00
+    stime = {stime}"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "command", "says", "told_by", "at_most_s"),
+    [
+        ({"SLURM_JOB_ID": "7"}, "squeue", lambda: str(int(time.time()) + 3600), "squeue", 3600),
+        ({"LSB_JOBID": "7"}, "bjobs", lambda: "1:00 L", "bjobs", 3600),
+        ({"PBS_JOBID": "7"}, "qstat", lambda: QSTAT.format(stime=time.ctime()), "qstat", 3600),
+        ({"PBS_JOBID": "7"}, "qstat", lambda: "    Job_Name = wrf\n    Walltime.Remaining = 3600", "qstat", 3600),
+        ({"FLUX_URI": "local:///x"}, "flux", lambda: "3600.5", "flux job timeleft", 3601),
+    ],
+)
+def test_each_scheduler_is_asked_in_its_own_way(job, environment, command, says, told_by, at_most_s):
+    deadline, err = told(job, environment, **{command: says()})
+    assert (deadline["told_by"], deadline["ended_job"], deadline["warnings"]) == (told_by, False, []), err
+    assert 3000 < left_s(deadline) <= at_most_s + 60
+
+
+def test_what_newer_slurms_have_in_the_environment_needs_no_command(job):
+    end = int(time.time()) + 3600
+    deadline, _ = told(job, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(end)}, squeue="must not be asked")
+    assert (deadline["told_by"], deadline["end_unix_s"]) == ("SLURM_JOB_END_TIME", end)
+
+
+@pytest.mark.parametrize(
+    ("environment", "command", "says"),
+    [
+        ({"LSB_JOBID": "7"}, "bjobs", "-"),
+        ({"LSB_JOBID": "7"}, "bjobs", "12:00 E"),
+        ({"PBS_JOBID": "7"}, "qstat", "    Job_Name = wrf"),
+        ({"FLUX_URI": "local:///x"}, "flux", "inf"),
+        ({"SLURM_JOB_ID": "7"}, "squeue", "N/A"),
+    ],
+)
+def test_a_job_without_a_limit_has_no_end(job, environment, command, says):
+    deadline, err = told(job, environment, **{command: says})
+    assert deadline is None and "is not known" not in err
+
+
+def test_a_scheduler_that_cannot_be_asked_is_named_and_the_job_runs(job):
+    deadline, err = told(job, {"LSB_JOBID": "7"}, bjobs="Job <7> is not found")
+    assert deadline is None
+    assert 'when the job ends is not known (bjobs says "Job <7> is not found")' in err
+    assert "--deadline TIME says it" in err
+
+
+def test_without_a_scheduler_there_is_no_end_but_the_users_own(job):
+    deadline, _ = told(job, {})
+    assert deadline is None
+    done = job.run("--json", "--deadline", "1:00:00", "--drain-rate", "5MB/s")
+    deadline = json.loads(done.stdout)["deadline"]
+    assert (deadline["told_by"], deadline["drain_bytes_per_s"], deadline["drain_rate_from"]) == (
+        "--deadline",
+        5e6,
+        "given",
+    )
+
+
+def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
+    job.script(BODY + "; exec sleep 300", DW, STAGE_OUT)
+    done = job.run("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"], account["exit_code"]) == (124, 124, 124), done.stderr
+    assert account["deadline"]["ended_job"] and account["not_safe"] is None
+    assert (
+        "the job is ended now, so that 2 B in 1 files can be staged out"
+        in account["deadline"]["warnings"][-1]
+    )
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
+    strange = "tab\there"
+    job.script(BODY + "; echo yy > ${DW_JOB_STRIPED}out/$'tab\\there'; exec sleep 300", DW, STAGE_OUT)
+    (job.directory / "results" / strange).mkdir(parents=True)
+    done = job.run("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"], account["not_safe"]["files"]) == (122, 124, 1), (
+        done.stderr
+    )
+    (line,) = [line for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
+    size, source, target, why = line.rstrip("\n").split("\t")
+    assert size == "3" and "a directory stands at its place" in why and source.endswith("out/tab\\x09here") and target.endswith("results/tab\\x09here")
+    assert f"not safe: {account['not_safe']['first'][0]}" in done.stderr
+    (shown,) = json.loads(job.command("status", "--json").stdout)
+    assert (shown["not_safe_files"], shown["not_safe_list"]) == (1, account["not_safe"]["list"])
+    assert f"1 files are on {shown['host']} only" in job.command("status").stderr
+    (job.directory / "results" / strange).rmdir()
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / strange).read_text() == "yy\n"
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        ("--signal-before", "USR9@10", "write for example USR1@120"),
+        ("--signal-before", "USR1@", "write for example USR1@120"),
+        ("--signal-before", "USR1@soon", "write for example USR1@120"),
+        ("--drain-rate", "0", "it is zero"),
+        ("--deadline", "tomorrow", "write for example 30, 1:30:00 or 1-12"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(job, option, value, hint):
+    job.script("touch ran", DW)
+    done = job.run(option, value)
+    assert done.returncode == 2 and hint in done.stderr and not (job.directory / "ran").exists()
+
+
+SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+AT_ONCE = ("--json", "--deadline", "1:00:00")
+
+
+def listed(account):
+    """What the list names: bytes, target and reason by the name of the file."""
+    lines = [line.rstrip("\n") for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
+    fields = [line.split("\t") for line in lines]
+    return {os.path.basename(source): (int(size), target, why) for size, source, target, why in fields}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_only_the_drain_takes_out_is_looked_after_too(job, late):
+    """Also where the job's launcher, or its wait command, tells of it first."""
+    pfs = job.directory / "pfs"
+    (pfs / "x").mkdir(parents=True)
+    told = f"export PERSIST_DIR=$DW_JOB_STRIPED PFS_DIR={shlex.quote(str(pfs))}; spectral_wait.py; exec sleep 300"
+    job.script("echo x > ${DW_JOB_STRIPED}x; " + (told if late else "exec sleep 300"), DW)
+    done = job.run(*SOON, *(["--spectral"] if late else ["--drain", f"*:to={pfs}"]))
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["job_status"]) == (122, 124), done.stderr
+    assert account["deadline"]["ended_job"] and "2 B in 1 files" in account["deadline"]["warnings"][-1]
+    size, target, why = listed(account)["x"]
+    assert (size, target) == (2, str(pfs / "x")) and "a directory stands at its place" in why
+
+
+def test_a_job_of_which_nothing_is_staged_out_troubles_no_scheduler(job):
+    commands = job.directory.parent / "commands"
+    commands.mkdir()
+    (commands / "squeue").write_text('#!/bin/sh\ntouch "$ASKED"\n')
+    (commands / "squeue").chmod(0o755)
+    job.script("sleep 1.5; touch ran", DW)
+    asked = job.directory / "asked"
+    done = job.run("--json", PATH=f"{commands}:{os.environ['PATH']}", SLURM_JOB_ID="7", ASKED=str(asked))
+    assert (done.returncode, json.loads(done.stdout)["deadline"]) == (0, None), done.stderr
+    assert (job.directory / "ran").exists() and not asked.exists()
+
+
+def test_a_job_that_ends_waits_for_no_scheduler(job):
+    """It is asked again because the job would be ended now, and does not answer."""
+    commands = job.directory.parent / "commands"
+    commands.mkdir()
+    (commands / "squeue").write_text(
+        "#!/bin/sh\n[ -e first ] || { touch first; echo $(($(date +%s) + 13)); exit; }\necho $$ > asking\n"
+        "mv asking asked; exec sleep 600\n"
+    )
+    (commands / "squeue").chmod(0o755)
+    job.script(BODY + "; until [ -s asked ]; do sleep 0.01; done", DW, STAGE_OUT)
+    options = ("--json", "--drain-margin", "0:01")
+    done = job.run(*options, PATH=f"{commands}:{os.environ['PATH']}", SLURM_JOB_ID="7")
+    deadline = json.loads(done.stdout)["deadline"]
+    assert (done.returncode, deadline["told_by"], deadline["ended_job"]) == (0, "squeue", False), done.stderr
+    # What is not answered for long is taken for unchanged, and that is said.
+    assert not any("the job is ended now" in warning for warning in deadline["warnings"]), deadline
+    assert not os.path.exists(f"/proc/{(job.directory / 'asked').read_text().strip()}")
+    job.leaves_nothing()
+
+
+def test_whatever_was_asked_for_and_is_not_safe_is_named_with_its_reason(job):
+    """What cannot be staged ends no job before its time; a directory that cannot be looked into may hold data."""
+    job.as_nobody()
+    body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; sleep 1.5"
+    absent = "#DW stage_out type=file source=$DW_JOB_STRIPED/absent destination=%d/absent"
+    (job.directory / "results").mkdir()
+    os.chown(job.directory / "results", job.user, job.user)
+    job.script(body % "", DW, STAGE_OUT, absent)
+    done = job.run(*SOON, "--drain", "x")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["deadline"]["ended_job"]) == (123, False), done.stderr
+    named = listed(account)
+    assert set(named) == {"pipe", "absent"} and account["not_safe"]["files"] == 2
+    assert named["pipe"][:2] == (0, "-") and "it is a fifo" in named["pipe"][2]
+    assert named["absent"][1].endswith("/absent") and "does not exist" in named["absent"][2]
+    job.script(body % "mkdir ${DW_JOB_STRIPED}out/shut; chmod 0 ${DW_JOB_STRIPED}out/shut;", DW, STAGE_OUT)
+    done = job.run(*SOON, "--drain", "x")
+    account = json.loads(done.stdout)
+    assert (done.returncode, account["deadline"]["ended_job"]) == (122, True), done.stderr
+    assert set(listed(account)) == {"pipe", "shut"} and "Permission denied" in listed(account)["shut"][2]
+    (job.directory / "job.sh").unlink()
+
+
+def test_a_stage_out_that_cannot_begin_names_all_that_is_not_safe(job):
+    damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
+    job.script(f"{BODY}; {damage}", DW, STAGE_OUT)
+    done = job.run(*AT_ONCE)
+    account = json.loads(done.stdout)
+    assert done.returncode == 123, done.stderr
+    size, target, why = listed(account)["x"]
+    assert (size, target) == (2, str(job.directory / "results" / "x")) and "is damaged" in why
+
+
+def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
+    """The copy in hand is stopped: it may take longer than the time there is."""
+    (job.directory / "slow.toml").write_text(MODEL)
+    big = "mkdir ${DW_JOB_STRIPED}out; head -c 100000000 /dev/zero > ${DW_JOB_STRIPED}out/big; exec sleep 300"
+    job.script(big, DW.replace("64MiB", "256MiB"), STAGE_OUT)
+    results = job.directory / "results"
+    process = job.start(*AT_ONCE, "--drain", "big", "--pfs-model", "slow.toml")
+
+    def lists():
+        return list(job.state.glob("*.FILES-NOT-SAFE"))
+
+    def wait_for(reached):
+        end = time.monotonic() + 60
+        while not reached():
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.005)
+
+    wait_for(lambda: results.exists() and any(path.name.endswith(".part") for path in results.iterdir()))
+    process.send_signal(signal.SIGTERM)
+    wait_for(lists)
+    assert "\t" in lists()[0].read_text() and not (results / "big").exists()
+    out, err = process.communicate(timeout=60)
+    account = json.loads(out)
+    drain = account["drain"]
+    assert (process.returncode, drain["failures"], drain["done"], drain["waiting"]) == (143, [], 0, 1), err
+    assert account["stage_out"]["files"] == 1 and (results / "big").stat().st_size == 100000000
+    assert account["not_safe"] is None and lists() == []
+    job.leaves_nothing()
+
+
+def test_a_job_is_not_ended_for_what_can_never_be_staged(job):
+    """A destination that has become one in the allocation itself."""
+    job.script(
+        'ln -s "$DW_JOB_STRIPED" link; mkdir "$DW_JOB_STRIPED/in" "$DW_JOB_STRIPED/out"\n'
+        'echo x > "$DW_JOB_STRIPED/out/x"; sleep 7',
+        DW,
+        STAGE_OUT.replace("results", "link/in"),
+    )
+    done = job.run("--json", "--deadline", "0:15", "--drain-margin", "0:01")
+    account = json.loads(done.stdout)
+    assert (account["deadline"]["ended_job"], account["job_status"]) == (False, 0), done.stderr
+    assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr

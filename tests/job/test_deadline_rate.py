@@ -1,0 +1,84 @@
+"""How fast stage-out is taken to be, before the job's end is reckoned with."""
+
+import json
+
+import pytest
+
+from support.job import DW
+from support.slow_model import MODEL
+
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+STAGE_IN = "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input"
+WRITE = "mkdir ${DW_JOB_STRIPED}out; head -c 33554432 /dev/urandom > ${DW_JOB_STRIPED}out/big"
+DRAINED = f'{WRITE}; "$FOREBAY_HERE" drain wait'
+
+
+def account(job, *options, deadline="1:00:00"):
+    done = job.run("--json", "--deadline", deadline, *options, FOREBAY_HERE=str(job.forebay))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def reckoned(told):
+    return told["deadline"]["drain_rate_from"], told["deadline"]["drain_bytes_per_s"]
+
+
+def test_the_slowest_stage_out_on_record_that_copied_enough_counts(job):
+    """What a drain had brought already says nothing, although it all arrived."""
+    job.script(DRAINED, DW, STAGE_OUT)
+    first = account(job, "--drain", "big")
+    assert reckoned(first) == ("assumed", 100e6)
+    moved = first["stage_out"]
+    assert (moved["bytes"], moved["unchanged_files"], moved["copied_bytes"]) == (33554432, 1, 0)
+    job.script(WRITE, DW, STAGE_OUT)
+    second = account(job)
+    assert reckoned(second) == ("assumed", 100e6), "all was unchanged"
+    slowest = second["stage_out"]
+    assert slowest["copied_bytes"] == 33554432
+    third = account(job)
+    assert reckoned(third) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
+    slowest = min(slowest, third["stage_out"], key=lambda moved: moved["copied_bytes"] / moved["seconds"])
+    job.script("mkdir ${DW_JOB_STRIPED}out; echo little > ${DW_JOB_STRIPED}out/x", DW, STAGE_OUT)
+    for _ in range(2):
+        told = account(job)
+        assert reckoned(told) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
+
+
+@pytest.mark.parametrize("is_hole", [False, True])
+def test_where_nothing_is_on_record_half_of_what_was_copied_in_counts(job, is_hole):
+    with (job.directory / "input").open("wb") as file:
+        file.truncate(33554432) if is_hole else file.write(bytes(33554432))
+    job.script("true", DW, STAGE_IN, STAGE_OUT.replace("directory source=$DW_JOB_STRIPED/out", "file source=$DW_JOB_STRIPED/input"))
+    told = account(job)
+    copied = told["stage_in"]
+    if is_hole:
+        assert copied["copied_bytes"] == 0 and reckoned(told) == ("assumed", 100e6)
+    else:
+        assert copied["copied_bytes"] == 33554432
+        assert reckoned(told) == ("stage-in", copied["copied_bytes"] / copied["seconds"] / 2)
+
+
+@pytest.mark.parametrize(
+    ("drain", "options", "source"),
+    [
+        ("big", (), "own-drain"),
+        ("big:rate=100MB/s", (), "assumed"),
+        ("big", ("--drain-rate", "50MB/s"), "given"),
+    ],
+)
+def test_the_jobs_own_drain_counts_where_it_is_slower_and_nobody_holds_it_back(job, drain, options, source):
+    """The file system takes 20 MB/s; looks are taken every 2.5 s."""
+    (job.directory / "slow.toml").write_text(MODEL)
+    job.script(DRAINED + "; sleep 4", DW, STAGE_OUT)
+    on_slow = ("--drain-margin", "0:01", "--drain", drain, "--pfs-model", "slow.toml")
+    told = account(job, *options, *on_slow, deadline="0:20")
+    known, bytes_per_s = reckoned(told)
+    assert (known, told["deadline"]["ended_job"], told["drain"]["done"]) == (source, False, 1)
+    if known == "own-drain":
+        assert bytes_per_s < 25e6
+
+
+@pytest.mark.parametrize("options", [(), ("--drain-rate", "50MB/s")])
+def test_no_stage_out_is_faster_than_it_may_be(job, options):
+    job.script("mkdir ${DW_JOB_STRIPED}out", DW, STAGE_OUT)
+    assert reckoned(account(job, *options, "--stage-rate", "5MB/s")) == ("stage-rate", 5e6)

@@ -1,0 +1,219 @@
+"""Jobs that do what jobs should not do, and machines that are not as they should be."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from support.job import DW, INTERRUPT
+from support.users import another_users_program
+
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+
+# Its first thread ends, another one writes on; it does not mind being asked to stop.
+THREAD = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *writer(void *path) {
+  FILE *file = fopen(path, "w");
+  for (int i = 0; i < 200; i++) { fprintf(file, "line %d\\n", i); fflush(file); usleep(5000); }
+  return 0;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  signal(SIGTERM, SIG_IGN);
+  if (argc != 2 || pthread_create(&thread, 0, writer, argv[1])) return 1;
+  pthread_exit(0);
+}
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_still_a_process(job):
+    source, program = job.directory / "thread.c", job.directory / "thread"
+    source.write_text(THREAD)
+    subprocess.run(["cc", "-pthread", "-o", program, source], check=True)
+    job.script("mkdir $DW_JOB_STRIPED/out; ./thread $DW_JOB_STRIPED/out/log & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
+               DW, STAGE_OUT)
+    done = job.run()
+    assert done.returncode == 0 and "left behind, ended before stage-out: 1" in done.stderr, done.stderr
+    assert (job.directory / "results" / "log").stat().st_size > 0
+    job.leaves_nothing()
+
+
+def test_a_destination_inside_the_allocation_is_refused(job):
+    destination = f"{job.store}/forebay-{os.getuid()}-%j/keep"
+    job.script("touch started", DW, f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={destination}")
+    done = job.run()
+    assert done.returncode == 125 and "job.sh: line 4: stage_out: the destination" in done.stderr
+    assert "lies in the allocation itself" in done.stderr and not (job.directory / "started").exists()
+    job.leaves_nothing()
+
+
+def test_a_run_within_a_run_starts_its_ranks(job):
+    (job.directory / "inner.sh").write_text('#!/bin/bash\necho "${DW_JOB_STRIPED-none}"\nmpiexec -n 2 echo inner\n')
+    job.script(f"{job.forebay} run inner.sh", DW)
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["none", "inner", "inner"]), done.stderr
+    job.leaves_nothing()
+
+
+def test_a_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; rm -rf $TMPDIR/*; exit 7", DW, STAGE_OUT)
+    done = job.run("--json")
+    assert done.returncode == 7 and '"exit_code":7' in done.stdout, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "x\n"
+    job.leaves_nothing()
+
+
+def test_processes_that_were_there_before_are_not_the_jobs(job):
+    job.script("true", DW)
+    script = f'sleep 60 & exec "{job.forebay}" run --store "{job.store}" job.sh'
+    process = subprocess.Popen(["bash", "-c", script + " 2>&1 >/dev/null"], cwd=job.directory, env=job.environment(),
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
+    said = process.stdout.readline()
+    while "ended with status" not in said:
+        said = process.stdout.readline()
+        assert said, "forebay ended without a word"
+    assert process.wait(timeout=30) == 0
+    sleeping = subprocess.run(["pgrep", "-s", str(process.pid), "sleep"], capture_output=True, text=True).stdout.split()
+    assert len(sleeping) == 1
+    os.kill(int(sleeping[0]), signal.SIGKILL)
+    process.stdout.close()
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
+    job.script("mkdir $DW_JOB_STRIPED/out; touch running; until [ -e go ]; do sleep 0.01; done", DW)
+    command = ["bash", "-c", f'trap "" {int(number)}; exec "$0" run --store "$1" job.sh', job.forebay, job.store]
+    process = subprocess.Popen(command, cwd=job.directory, env=job.environment(), stderr=subprocess.PIPE, text=True)
+    while not (job.directory / "running").exists():
+        time.sleep(0.005)
+    process.send_signal(number)
+    time.sleep(0.05)
+    (job.directory / "go").touch()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    job.leaves_nothing()
+
+
+def test_ctrl_backslash_ends_the_job_as_ctrl_c_does(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT)
+    process = job.start()
+    status, err = job.stop_when(process, (job.directory / "running").exists, signal.SIGQUIT)
+    assert status == 128 + signal.SIGQUIT, err
+    assert (job.directory / "results" / "it").read_text() == "so far\n"
+    job.leaves_nothing()
+
+
+def test_a_job_that_ends_in_its_own_way_when_asked_keeps_its_exit_code(job):
+    job.script("trap 'exit 7' TERM; touch running; while :; do sleep 0.01; done", DW)
+    process = job.start()
+    status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 7, err
+    job.leaves_nothing()
+
+
+def test_a_job_that_ignores_being_asked_is_killed_at_the_second_signal(job):
+    job.script("trap '' TERM; touch running; while :; do sleep 0.01; done", DW)
+    process = job.start()
+    assert job.stop_when(process, lambda: twice(process, (job.directory / "running").exists), INTERRUPT)[0] == 130
+    job.leaves_nothing()
+
+
+def twice(process, reached):
+    """Sends a first signal; the second is the caller's."""
+    if reached():
+        process.send_signal(INTERRUPT)
+        time.sleep(0.05)
+        return True
+    return False
+
+
+def test_an_ordinary_user_below_a_folder_he_cannot_list(build, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    home, store = top / "ada", top / "store"
+    for directory in (home, store):
+        directory.mkdir(parents=True)
+        os.chown(directory, 65534, 65534)
+    top.chmod(0o711)
+    try:
+        (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\nmkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id\n")
+        program = top / "forebay"
+        program.write_bytes((build / "bin" / "forebay").read_bytes())
+        program.chmod(0o755)
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "run", "--store", store, "job.sh"]
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")}
+        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert (home / "results" / "id").read_text() == "65534\n"
+        assert list(store.iterdir()) == []
+    finally:
+        subprocess.run(["rm", "-rf", top], check=True)
+
+
+def test_the_script_is_the_one_that_was_read(job):
+    job.script("echo first; echo '#!/bin/bash' > job.sh; sleep 0.1; echo last; basename $0; echo \"$1\"", DW)
+    command = [job.forebay, "run", "--store", job.store, "job.sh", "--", "an argument"]
+    done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["first", "last", "job.sh", "an argument"], done.stderr
+
+
+def test_a_wrong_working_directory_is_named_before_anything_is_done(job):
+    job.script("touch started", "#SBATCH --chdir=/no/such", DW)
+    done = job.run()
+    assert done.returncode == 125 and "/no/such" in done.stderr and "--chdir" in done.stderr
+    job.leaves_nothing()
+
+
+def test_options_without_effect_are_named(job):
+    job.script("true", "#SBATCH -t 10 --exclusive", "#SBATCH -o out_%j")
+    assert "#SBATCH options without effect here: --exclusive -o" in job.run().stderr
+
+
+def test_a_closed_terminal_does_not_lose_the_data(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x", DW, STAGE_OUT)
+    with open("/dev/full", "w") as full:
+        command = [job.forebay, "run", "--json", "--store", job.store, "job.sh"]
+        done = subprocess.run(command, cwd=job.directory, env=job.environment(), stdout=full, stderr=full)
+    assert done.returncode == 1  # the account could not be written
+    assert (job.directory / "results" / "x").read_text() == "x\n"
+    job.leaves_nothing()
+
+
+def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a program that runs as another user")
+    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    top.chmod(0o755)
+    home, store = top / "ada", top / "store"
+    for directory in (home, store):
+        directory.mkdir(parents=True)
+        os.chown(directory, 65534, 65534)
+    foreign = another_users_program(top)
+    program = top / "forebay"
+    program.write_bytes((build / "bin" / "forebay").read_bytes())
+    program.chmod(0o755)
+    body = f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; {foreign} >/dev/null 2>&1 & echo $! > pid; until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
+    (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\n{body}\n")
+    try:
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "run", "--store", store, "job.sh"]
+        done = subprocess.run(command, cwd=home, env={"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")}, capture_output=True, text=True, timeout=120)
+        pid = (home / "pid").read_text().strip()
+        assert done.returncode == 123, done.stderr
+        assert f"these could not be ended and may still write: {pid}" in done.stderr
+        assert (home / "results" / "x").read_text() == "x\n"
+        (kept,) = store.iterdir()
+        assert f"nothing was deleted: the data are in {kept}" in done.stderr
+    finally:
+        if (home / "pid").exists():
+            os.kill(int((home / "pid").read_text()), signal.SIGKILL)
+        subprocess.run(["rm", "-rf", top], check=True)

@@ -1,0 +1,253 @@
+"""The launchers in a script start local ranks where there is no scheduler."""
+
+import time
+
+import pytest
+
+from support.job import DW
+
+RANKS = "bash -c 'echo $SLURM_PROCID/$SLURM_NTASKS/$SLURM_LOCALID'"
+
+
+def ranks(count: int) -> list[str]:
+    return [f"{rank}/{count}/{rank}" for rank in range(count)]
+
+
+def test_srun_takes_its_own_number_of_tasks_or_the_jobs(job):
+    job.script(f"srun -n 3 --hint=nomultithread {RANKS}; srun {RANKS}; srun -N1 --ntasks-per-node=1 {RANKS}")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == sorted(ranks(3) + ranks(2) + ranks(1))
+    assert "warning" not in done.stderr
+
+
+def test_mpiexec_starts_more_ranks_than_there_are_processors(job):
+    job.script("mpiexec -np 6 --map-by ppr:2:node --hostfile none echo x; mpirun -n 1 echo y")
+    done = job.run()
+    assert done.stdout.split() == ["x"] * 6 + ["y"], done.stderr
+
+
+def test_unknown_options_are_named(job):
+    job.script("srun -n 1 --no-such-thing=7 echo ran")
+    done = job.run()
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "warning: srun: unknown option --no-such-thing has no effect" in done.stderr
+
+
+def test_options_that_matter_are_honoured(job):
+    job.script("srun -n 2 -D /tmp -o out.%j --export=ALL,COLOUR=green bash -c 'echo $PWD $COLOUR'; cat out.$SLURM_JOB_ID")
+    done = job.run()
+    assert done.stdout.splitlines() == ["/tmp green"] * 2, done.stderr
+
+
+def test_a_label_names_the_rank_in_each_line(job):
+    job.script("srun -l -n 2 echo said")
+    done = job.run()
+    lines = sorted(done.stdout.splitlines())
+    assert len(lines) == 2 and all(line.endswith("said") and line != "said" for line in lines), done
+
+
+def test_a_rank_that_fails_fails_the_launcher(job):
+    job.script("srun -n 2 bash -c 'exit 9'")
+    assert job.run().returncode == 9
+
+
+def test_a_bad_count_and_a_missing_program_are_errors(job):
+    for line, message in [("srun -n two true", "srun: "), ("srun -n 2", "no program to start"), ("mpiexec -n 2", "no program to start")]:
+        job.script(line)
+        done = job.run()
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_srun_starts_ranks_when_the_version_query_of_mpiexec_hangs(job, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    mpiexec = programs / "mpiexec"
+    mpiexec.write_text('#!/bin/sh\n[ "$1" = --version ] && exec sleep 60\necho started "$@"\n')
+    mpiexec.chmod(0o755)
+    job.script(f"PATH=${{PATH%%:*}}:{programs}:/bin srun -n 2 true")
+    began = time.monotonic()
+    done = job.run()
+    assert done.returncode == 0 and done.stdout.startswith("started -n 2"), done
+    assert time.monotonic() - began < 30
+
+
+def test_without_an_mpi_the_remedy_is_named(job):
+    job.script("PATH=${PATH%%:*}; srun -n 2 true")
+    done = job.run()
+    assert done.returncode == 127
+    assert "no mpiexec in PATH" in done.stderr and "apt-get install" in done.stderr
+
+
+def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
+    job.script("echo $PATH; type -P srun mpiexec; echo ${BASH_ENV-none}; echo $SLURM_JOB_ID", "#SBATCH -J x")
+    done = job.run(SLURM_JOB_ID="77")
+    assert done.stdout.splitlines()[-2:] == ["none", "77"]
+    assert "job 77 ended with status 0" in done.stderr
+    assert str(job.temporary) not in done.stdout
+
+
+def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
+    job.script("mpirun echo x; mpirun -N 3 --host elsewhere echo y; mpiexec -n 1 --host a echo z : -n 2 --host b echo z")
+    done = job.run()
+    assert sorted(done.stdout.split()) == ["x"] * 2 + ["y"] * 3 + ["z"] * 3, done.stderr
+
+
+def test_a_login_shell_finds_the_launchers_too(job):
+    (job.directory / "job.sh").write_text("#!/bin/bash -l\necho $own; exec srun -n 2 echo x\n")
+    (job.directory / "own").write_text("own=mine\n")
+    done = job.run(BASH_ENV=str(job.directory / "own"))
+    assert (done.returncode, done.stdout.split()) == (0, ["mine", "x", "x"]), done.stderr
+
+
+def test_srun_in_the_background_is_one_process_to_be_ended(job):
+    job.script("srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0")
+    done = job.run()
+    assert done.returncode == 0 and "left behind" not in done.stderr, done.stderr
+
+
+def test_the_launchers_say_who_they_are(job):
+    job.script("mpiexec --version | head -1; srun --version; srun --help | head -1")
+    done = job.run()
+    lines = done.stdout.splitlines()
+    assert "OpenRTE" in lines[0] or "MPI" in lines[0] or "HYDRA" in lines[0]
+    assert lines[1].startswith("srun of forebay") and lines[2].startswith("usage: srun"), done.stderr
+
+
+def test_the_streams_of_tasks(job):
+    job.script(
+        "echo from the file > in\n"
+        "srun -n 2 -i in -o out.%t bash -c 'cat; echo error of $SLURM_PROCID >&2'\n"
+        "cat out.0 out.1\n"
+        "srun -n 1 -o both -e both bash -c 'echo one; echo two >&2'; sort both\n"
+        "srun -n 1 -o none echo nothing\n"
+        "srun -n 1 -D /no/such true; echo $?\n"
+        "srun -n 1 -c 2 bash -c 'echo $SLURM_CPUS_PER_TASK'; srun -n 1 --export=NONE true"
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == [
+        "from the file", "error of 0", "from the file", "error of 1", "one", "two", "1", "2",
+    ], done.stderr
+    assert "warning: srun: --export=NONE is not honoured" in done.stderr
+    assert "srun: /no/such is not a directory" in done.stderr
+    assert not (job.directory / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("jsrun -n 1 -a 4 -c 4 -r 1 echo x", 4),
+        ("jsrun -n2 -a3 -g0 -c1 -l gpu-cpu -d packed -b packed:1 --smpiargs=-gpu -X 1 -k err echo x", 6),
+        ("jsrun -p 3 echo x", 3),
+        ("jsrun echo x", 2),
+        ("aprun -n 3 -N 2 -d 1 -S 1 -cc cpu -ss -j 1 echo x", 3),
+        ("aprun -B -q echo x", 2),
+        ("aprun echo x", 1),
+        ("flux run -n 3 -N 1 -c 1 -t 5m -o mpibind=off echo x", 3),
+        ("flux mini run -N2 --tasks-per-node=2 echo x", 4),
+        ("flux run echo x", 1),
+    ],
+)
+def test_each_launcher_starts_as_many_tasks_as_its_options_say(job, line, count):
+    job.script(line)
+    done = job.run()
+    assert (done.returncode, done.stdout.split()) == (0, ["x"] * count), done.stderr
+    assert "warning" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("launcher", "names"),
+    [
+        ("jsrun -p 2", "$JSM_NAMESPACE_RANK/$JSM_NAMESPACE_SIZE/$JSM_NAMESPACE_LOCAL_RANK"),
+        ("flux run -n 2", "$FLUX_TASK_RANK/$FLUX_JOB_SIZE/$FLUX_TASK_LOCAL_ID"),
+        ("aprun -n 2", "$ALPS_APP_PE/2/$ALPS_APP_PE"),
+    ],
+)
+def test_each_launcher_tells_a_task_its_rank_under_its_own_names(job, launcher, names):
+    job.script(f"{launcher} bash -c 'echo {names}$FOREBAY_NAMES_OF_RANK'")
+    done = job.run()
+    assert sorted(done.stdout.split()) == ranks(2), done.stderr
+    job.script(f"{launcher} bash -c 'echo $SLURM_LOCALID'")  # the batch script's own
+    assert job.run().stdout.split() == ["0", "0"]
+
+
+def test_a_program_without_mpi_runs_under_jsrun(job):
+    job.script("echo data > a; jsrun -n 1 cp a b; cat b; jsrun -n 1 false; echo $?")
+    done = job.run()
+    assert done.stdout.split() == ["data", "1"], done.stderr
+
+
+def test_jsrun_directory_variables_and_streams(job):
+    job.script(
+        "echo input > in\n"
+        "jsrun -n 2 -h /tmp -E COLOUR=green -o \"$PWD\"/out.%h.%t -t \"$PWD\"/in bash -c 'cat; echo $PWD $COLOUR; echo bad >&2'\n"
+        "cat out.$HOSTNAME.0 out.$HOSTNAME.1\n"
+        "jsrun -p 1 -o both.%j -k both.%j bash -c 'echo one; echo two >&2'; sort both.$FOREBAY_JOB_ID"
+    )
+    done = job.run()
+    assert done.stdout.splitlines() == ["input", "/tmp green"] * 2 + ["one", "two"], done.stderr
+    assert done.stderr.count("bad") == 2
+
+
+def test_aprun_and_flux_variables_and_streams(job):
+    job.script(
+        "aprun -n 1 -e COLOUR=red -e SIZE=a,b bash -c 'echo $COLOUR $SIZE'\n"
+        "flux run -n 1 --env=COLOUR=blue --cwd=/tmp bash -c 'echo $COLOUR $PWD'\n"
+        "flux run -n 2 --output=out.{{id}} bash -c 'echo said; echo complained >&2'; sort out.$FOREBAY_JOB_ID\n"
+        "flux run -l -n 1 echo labelled"
+    )
+    done = job.run()
+    lines = done.stdout.splitlines()
+    assert lines[:6] == ["red a,b", "blue /tmp", "complained", "complained", "said", "said"], done.stderr
+    assert lines[6].endswith("labelled") and lines[6] != "labelled"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("jsrun --erf_input layout ./a", "error: jsrun: --erf_input is not supported"),
+        ("jsrun -n many ./a", "error: jsrun: "),
+        ("jsrun -n 2", "no program to start"),
+        ("aprun -n 1 ./a : -n 2 ./b", "error: aprun: several programs in one step"),
+        ("flux submit -n 1 ./a", "there is only flux run"),
+        ("flux run --dry-run ./a", "error: flux run: --dry-run is not supported"),
+    ],
+)
+def test_what_a_launcher_cannot_do_is_an_error(job, line, message):
+    job.script(line)
+    done = job.run()
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+
+
+def test_unknown_options_of_each_launcher_are_named(job):
+    job.script("jsrun -p 1 -Y true; aprun -n 1 -cq --never true; flux run --ever=3 true; jsrun --help | head -1; flux run --version")
+    done = job.run()
+    for option in ("jsrun: unknown option -Y", "aprun: unknown option -cq", "aprun: unknown option --never", "flux run: unknown option --ever"):
+        assert f"warning: {option} has no effect" in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("usage: jsrun") and lines[1].startswith("flux run of forebay")
+
+
+def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
+    job.script("set -e; module load gcc/12 hdf5; module purge; module() { echo real $*; }; module load x")
+    done = job.run()
+    assert (done.returncode, done.stdout) == (0, "real load x\n"), done.stderr
+    said = [line for line in done.stderr.splitlines() if "there are no modules here" in line]
+    assert [line.split(":")[1] for line in said] == [" module load gcc/12 hdf5", " module purge"]
+
+
+@pytest.mark.parametrize("launch", ["srun -n 2", "mpiexec -n 2", "jsrun -n 2"])
+def test_a_rank_killed_by_a_signal_fails_the_job_and_what_was_written_comes_back(job, launch):
+    (job.directory / "die.sh").write_text(
+        '#!/bin/bash\nrank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\necho $rank > $DW_JOB_STRIPED/out/$rank\n'
+        'until [ -e $DW_JOB_STRIPED/out/0 ] && [ -e $DW_JOB_STRIPED/out/1 ]; do sleep 0.01; done\n'
+        "[ $rank = 1 ] && kill -KILL $$; sleep 300\n"
+    )
+    (job.directory / "die.sh").chmod(0o755)
+    job.script(f"set -e; mkdir $DW_JOB_STRIPED/out; {launch} ./die.sh; touch not-reached", DW,
+               "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results")
+    done = job.run()
+    assert done.returncode not in (0, 123, 124, 125), done.stderr
+    assert sorted(path.name for path in (job.directory / "results").iterdir()) == ["0", "1"]
+    assert not (job.directory / "not-reached").exists()
+    job.leaves_nothing()

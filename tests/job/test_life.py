@@ -1,0 +1,196 @@
+"""The life of a job: validate, allocate, stage in, run, stage out, tear down."""
+
+import json
+import os
+import re
+import stat
+
+from support.job import DW, INTERRUPT, KILL
+
+STAGE_IN = "#DW stage_in type=file source=%d/in.dat destination=$DW_JOB_STRIPED/in.dat"
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+
+
+def test_a_job_finds_its_data_and_its_results_come_back(job):
+    (job.directory / "in.dat").write_text("input")
+    job.script(
+        'cd $DW_JOB_STRIPED && mkdir out && cat in.dat > out/copy && ln -s copy out/link && chmod 751 out/copy && echo "$PWD/"',
+        DW, STAGE_IN, STAGE_OUT,
+    )
+    done = job.run()
+    assert (done.returncode, done.stderr.count("error")) == (0, 0), done.stderr
+    results = job.directory / "results"
+    assert (results / "copy").read_text() == "input"
+    assert stat.S_IMODE((results / "copy").stat().st_mode) == 0o751
+    assert os.readlink(results / "link") == "copy"
+    # The job's standard output is ours, and DW_JOB_STRIPED ends in a slash.
+    assert done.stdout.startswith(f"{job.store}/") and done.stdout.endswith("/\n")
+    job.leaves_nothing()
+
+
+def test_both_namespaces_end_in_a_slash_and_are_writable(job):
+    job.script('echo $DW_JOB_STRIPED; echo $DW_JOB_PRIVATE; touch ${DW_JOB_STRIPED}a ${DW_JOB_PRIVATE}b',
+               DW.replace("striped", "striped,private"))
+    done = job.run()
+    striped, private = done.stdout.split()
+    assert done.returncode == 0 and striped.endswith("/striped/") and private.endswith("/private/")
+    job.leaves_nothing()
+
+
+def test_a_script_without_directives_simply_runs(job):
+    job.script('echo "${DW_JOB_STRIPED-none} $SLURM_NTASKS $SLURM_SUBMIT_DIR"; exit 3')
+    done = job.run()
+    assert (done.returncode, done.stdout) == (3, f"none 2 {job.directory}\n")
+    job.leaves_nothing()
+
+
+def test_without_burst_buffer_the_directives_are_comments(job):
+    job.script("echo ${DW_JOB_STRIPED-none}", DW, STAGE_IN)
+    done = job.run("--no-burst-buffer")
+    assert (done.returncode, done.stdout) == (0, "none\n")
+
+
+def test_the_exit_code_is_the_jobs_and_data_come_back_all_the_same(job):
+    for body, code in [("exit 42", 42), ("kill -9 $$", 137)]:
+        job.script(f"mkdir -p $DW_JOB_STRIPED/out; echo saved > $DW_JOB_STRIPED/out/it; {body}", DW, STAGE_OUT)
+        done = job.run()
+        assert done.returncode == code, done.stderr
+        assert (job.directory / "results" / "it").read_text() == "saved\n"
+        job.leaves_nothing()
+
+
+def test_a_missing_stage_in_source_is_named_and_the_job_is_not_started(job):
+    job.script("touch started", DW, STAGE_IN)
+    done = job.run()
+    assert done.returncode == 125
+    assert f"error: job.sh: line 4: stage_in: the source {job.directory}/in.dat does not exist" in done.stderr
+    assert "hint: " in done.stderr
+    assert not (job.directory / "started").exists()
+    job.leaves_nothing()
+
+
+def test_a_wrong_directive_is_named_with_line_and_column(job):
+    job.script("touch started", DW.replace("64MiB", "64MiX"))
+    done = job.run()
+    assert done.returncode == 125
+    assert "job.sh: line 3, column 53: capacity=64MiX is no size" in done.stderr
+    assert "hint: write for example capacity=10GiB" in done.stderr
+    assert not (job.directory / "started").exists()
+    job.leaves_nothing()
+
+
+def test_what_does_not_fit_is_refused_with_both_numbers(job):
+    with open(job.directory / "in.dat", "wb") as large:
+        large.truncate(65 << 20)
+    job.script("touch started", DW, STAGE_IN)
+    done = job.run()
+    assert done.returncode == 125
+    assert f"stage-in needs 65.00 MiB, the allocation in {job.store} has 64.00 MiB" in done.stderr
+    assert not (job.directory / "started").exists()
+    job.leaves_nothing()
+
+
+def test_results_that_were_never_written_are_an_error_and_nothing_is_deleted(job):
+    job.script("echo precious > $DW_JOB_STRIPED/elsewhere", DW, STAGE_OUT)
+    done = job.run()
+    assert done.returncode == 123
+    (kept,) = job.allocations()
+    assert f"stage out: {kept}/striped/out: the source {kept}/striped/out does not exist" in done.stderr
+    assert f"hint: nothing was deleted: the data are in {kept}" in done.stderr
+    assert (kept / "striped" / "elsewhere").read_text() == "precious\n"
+
+
+def test_one_stage_out_that_fails_does_not_stop_the_others(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y",
+               DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/y destination=/proc/no/such", STAGE_OUT)
+    done = job.run()
+    assert done.returncode == 123, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "x\n"
+    (kept,) = job.allocations()
+    assert (kept / "striped" / "y").read_text() == "y\n"
+
+
+def test_processes_left_behind_are_ended_before_stage_out(job):
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; exec 2>/dev/null; (setsid sh -c 'while echo x; do sleep 0.01; done' > $DW_JOB_STRIPED/out/log) & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
+        DW, STAGE_OUT,
+    )
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    # The loop, and a sleep if one is under way.
+    assert re.search(r"the job left behind, ended before stage-out: [12]$", done.stderr, re.M), done.stderr
+    assert (job.directory / "results" / "log").stat().st_size > 0
+    job.leaves_nothing()
+
+
+def test_ctrl_c_ends_the_job_and_brings_its_data_back(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT)
+    process = job.start()
+    status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 130, err
+    assert (job.directory / "results" / "it").read_text() == "so far\n"
+    job.leaves_nothing()
+
+
+def test_after_kill_9_the_data_are_still_in_the_store(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 5", DW, STAGE_OUT)
+    process = job.start()
+    status, _ = job.stop_when(process, (job.directory / "running").exists, KILL)
+    assert status == -9
+    (kept,) = job.allocations()
+    assert (kept / "striped" / "out" / "it").read_text() == "precious\n"
+    assert not (job.directory / "results").exists()
+
+
+def test_two_runs_at_once_do_not_meet(job):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo $1$SLURM_JOB_ID > $DW_JOB_STRIPED/out/$SLURM_JOB_ID; sleep 0.5", DW, STAGE_OUT)
+    processes = [job.start() for _ in range(3)]
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert len(list((job.directory / "results").iterdir())) == 3
+    job.leaves_nothing()
+
+
+def test_no_job_id_comes_twice(job):
+    job.script("echo $SLURM_JOB_ID")
+    ids = [job.run().stdout for _ in range(5)]
+    assert len(set(ids)) == 5 and all(id.strip().isdigit() for id in ids)
+
+
+def test_json_is_one_object_and_the_jobs_output_stands_aside(job):
+    (job.directory / "in.dat").write_text("input")
+    job.script("echo from the job; mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x", DW, STAGE_IN, STAGE_OUT)
+    done = job.run("--json")
+    account = json.loads(done.stdout)
+    assert "from the job" in done.stderr
+    assert account["exit_code"] == account["job_status"] == 0
+    assert account["store"] == {
+        "store": str(job.store), "in_memory": False, "enforced": False, "capacity_bytes": 64 << 20, "asked_bytes": 64 << 20,
+    }
+    assert (account["stage_in"]["files"], account["stage_in"]["bytes"]) == (1, 5)
+    assert (account["stage_out"]["files"], account["stage_out"]["bytes"]) == (1, 6)
+    assert account["kept"] is None and account["emulated"] is None
+
+
+def test_output_goes_to_a_file_if_asked(job):
+    job.script("echo to the file; pwd >&2", DW)
+    done = job.run("--output", "job.out")
+    assert (job.directory / "job.out").read_text() == "to the file\n"
+    assert done.stdout == "" and str(job.directory) in done.stderr
+
+
+def test_what_cannot_be_run_is_refused(job):
+    for script, message in [
+        (b"echo no interpreter\n", "does not begin with #!"),
+        (b"#!/no/such/shell\n", "cannot run /no/such/shell"),
+        (b"#!/bin/bash\n#SBATCH -n none\n", "job.sh: line 2: -n needs a whole number above 0"),
+        (b"#!/bin/bash\n\xff\xfe\n", "cannot read job.sh"),
+    ]:
+        (job.directory / "job.sh").write_bytes(script)
+        done = job.run()
+        assert done.returncode == 125 and message in done.stderr, done.stderr
+        job.leaves_nothing()
+    (job.directory / "job.sh").unlink()
+    done = job.run()
+    assert done.returncode == 125 and "cannot read job.sh: No such file" in done.stderr

@@ -1,0 +1,209 @@
+"""The store in memory: a file system of the job's own, whose size is a hard limit."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+
+from support import cgroup
+import pytest
+
+from support.job import DW, finished
+
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+MIB = 1 << 20
+
+
+@pytest.fixture(params=["root", "nobody"])
+def memory(job, request):
+    """A job in the default store: root has a mount namespace, an ordinary user a user namespace too."""
+    if os.getuid() != 0:
+        pytest.skip("only root can be both")
+    job.in_memory()
+    if request.param == "nobody":
+        job.as_nobody()
+    return job
+
+
+def test_beyond_its_capacity_a_job_gets_enospc_and_all_it_had_is_freed(memory):
+    memory.script(
+        "mkdir $DW_JOB_STRIPED/out; head -c 60M /dev/zero > $DW_JOB_STRIPED/out/fits\n"
+        "LC_ALL=C head -c 60M /dev/zero > $DW_JOB_STRIPED/large 2> said; grep -c 'No space left' said\n"
+        "stat -f -c '%b %S' $DW_JOB_STRIPED", DW, STAGE_OUT,
+    )
+    done = memory.run()
+    assert done.returncode == 0, done.stderr
+    refused, (blocks, size) = done.stdout.splitlines()[0], done.stdout.splitlines()[1].split()
+    assert refused == "1" and int(blocks) * int(size) == 64 * MIB
+    assert (memory.directory / "results" / "fits").stat().st_size == 60 * MIB
+    memory.leaves_nothing()
+
+
+def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
+    memory.script(
+        "echo $DW_JOB_STRIPED; grep CapEff /proc/self/status; id -u; touch inside; until [ -e seen ]; do sleep 0.01; done\n"
+        "touch /mnt/x 2>/dev/null && echo wrote", DW,
+    )
+    process = memory.start()
+    while not (memory.directory / "inside").exists():
+        assert process.poll() is None, process.communicate()
+    (record,) = json.loads(memory.command("status", "--json").stdout)
+    outside = pathlib.Path("/mnt/forebay").exists()
+    reached = os.listdir(record["data"])
+    (memory.directory / "seen").touch()
+    done = finished(process)
+    assert done.returncode in (0, 1), done.stderr
+    path, rights, user = done.stdout.splitlines()
+    assert path == f"/mnt/forebay/{record['job_id']}/striped/"
+    assert record["state"] == "running" and sorted(reached) == ["requests.socket", "striped"] and not outside
+    assert int(user) == (memory.user or 0)
+    assert memory.user is None or int(rights.split()[1], 16) == 0
+    memory.leaves_nothing()
+
+
+def test_signals_leftovers_and_failures_are_as_in_a_directory(memory):
+    memory.script("mkdir $DW_JOB_STRIPED/out; (sleep 300 & sleep 300) & echo x > $DW_JOB_STRIPED/out/x; kill -SEGV $$", DW, STAGE_OUT)
+    done = memory.run()
+    assert done.returncode == 128 + 11 and "left behind, ended before stage-out: " in done.stderr, done.stderr
+    assert (memory.directory / "results" / "x").read_text() == "x\n"
+    memory.leaves_nothing()
+
+
+def test_a_job_that_clears_its_temporary_directory_keeps_its_data(memory):
+    memory.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; rm -rf $TMPDIR/*", DW, STAGE_OUT)
+    done = memory.run()
+    assert done.returncode == 0, done.stderr
+    assert (memory.directory / "results" / "x").read_text() == "x\n"
+    memory.leaves_nothing()
+
+
+def test_a_run_within_a_run_has_memory_of_its_own(memory):
+    inner = memory.directory / "inner.sh"
+    inner.write_text(f"#!/bin/bash\n{DW}\ndf --output=target $DW_JOB_STRIPED | tail -1; ls $DW_JOB_STRIPED | wc -l\n")
+    memory.script(f"touch $DW_JOB_STRIPED/outer; {memory.forebay} run inner.sh; ls $DW_JOB_STRIPED", DW)
+    done = memory.run()
+    target, count, outer = done.stdout.split()
+    assert target.startswith("/mnt/forebay/") and (count, outer) == ("0", "outer"), done.stderr
+    memory.leaves_nothing()
+
+
+def test_small_files_take_no_more_than_on_a_plain_tmpfs(job, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root may mount a tmpfs to compare with")
+    (job.directory / "fill.py").write_text(
+        "import os, sys\n"
+        "for number in range(100_000):\n"
+        "    with open(f'{sys.argv[1]}/{number}', 'wb') as file: file.write(bytes(4096))\n"
+        "found = os.statvfs(sys.argv[1])\n"
+        "print((found.f_blocks - found.f_bfree) * found.f_frsize)\n"
+    )
+    job.in_memory()
+    job.script("python3 fill.py $DW_JOB_STRIPED", DW.replace("64MiB", "1GiB"))
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "plain", plain], check=True)
+    try:
+        fill = subprocess.run(["python3", job.directory / "fill.py", plain], check=True, capture_output=True, text=True)
+    finally:
+        subprocess.run(["umount", plain], check=True)
+    assert 100_000 * 4096 <= int(done.stdout) <= 1.1 * int(fill.stdout)
+
+
+def huge_pages_bytes() -> int:
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    (found,) = [line.split()[1] for line in lines if line.startswith("ShmemHugePages:")]
+    return int(found) * 1024
+
+
+@pytest.mark.parametrize("store, huge", [("memory", False), ("memory:huge", True)])
+def test_huge_pages_are_for_those_who_ask(memory, store, huge):
+    memory.script(
+        "grep ' /mnt/forebay/' /proc/self/mountinfo; head -c 200M /dev/zero > $DW_JOB_STRIPED/x; grep ShmemHugePages: /proc/meminfo",
+        DW.replace("64MiB", "256MiB"),
+    )
+    before = huge_pages_bytes()
+    done = memory.run("--store", store)
+    assert done.returncode == 0, done.stderr
+    mount, pages = done.stdout.splitlines()
+    assert ("huge=always" in mount) == huge
+    assert (int(pages.split()[1]) * 1024 - before > 100 * MIB) == huge
+
+
+def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
+    memory.script("touch started", DW.replace("64MiB", "1GiB"))
+    with cgroup.limited(512 * MIB) as group:
+        command = cgroup.within(group, [memory.forebay, "run", "job.sh"])
+        who = {"user": memory.user, "group": memory.user, "extra_groups": []} if memory.user else {}
+        if who:  # an ordinary user is put into the group by root
+            command = cgroup.within(group, ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", memory.forebay, "run", "job.sh"])
+        done = subprocess.run(command, cwd=memory.directory, env=memory.environment(), capture_output=True, text=True)
+    assert done.returncode == 125 and not (memory.directory / "started").exists()
+    assert "1.00 GiB in memory does not fit" in done.stderr and f"{group} is limited to 512.00 MiB" in done.stderr
+    assert "--mem" in done.stderr and "--capacity" in done.stderr
+    memory.leaves_nothing()
+
+
+def test_what_fits_a_cgroup_ends_in_enospc_and_not_in_a_killed_process(memory):
+    memory.script("LC_ALL=C head -c 200M /dev/zero > $DW_JOB_STRIPED/x 2> said; cat said", DW.replace("64MiB", "1GiB"))
+    with cgroup.limited(512 * MIB) as group:
+        words = [memory.forebay, "run", "--capacity", "150MiB", "job.sh"]
+        if memory.user:
+            words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words]
+        done = subprocess.run(cgroup.within(group, words), cwd=memory.directory, env=memory.environment(), capture_output=True, text=True)
+        assert done.returncode == 0 and "No space left on device" in done.stdout, done
+    memory.leaves_nothing()
+
+
+def test_without_a_view_memory_is_a_directory_whose_size_is_watched(memory):
+    memory.script("echo $DW_JOB_STRIPED; head -c 65M /dev/zero > $DW_JOB_STRIPED/x", DW)
+    done = memory.run("--no-userns")
+    assert done.returncode == 0 and done.stdout.startswith("/dev/shm/forebay-"), done.stderr
+    assert "no memory of the job's own (--no-userns)" in done.stderr and "not enforced" in done.stderr
+    assert "the job left 65.00 MiB in an allocation of 64.00 MiB" in done.stderr
+    assert not pathlib.Path(done.stdout.strip()).parent.exists()
+    memory.leaves_nothing()
+    done = memory.run("--no-userns", "--store", "memory:huge")
+    assert done.returncode == 125 and "needs a private view" in done.stderr
+    memory.leaves_nothing()
+
+
+def test_where_the_machine_refuses_a_view_the_job_runs_without(job):
+    if os.getuid() != 0:
+        pytest.skip("needs a user namespace in which to set limits")
+    job.in_memory()
+    job.script("echo $DW_JOB_STRIPED; mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x", DW, STAGE_OUT)
+    # Limits hold for the user namespace in which they are set, and for those in it.
+    limits = "for kind in user mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done"
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limits}; exec "$0" run job.sh', job.forebay]
+    done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("/dev/shm/forebay-") and "no memory of the job's own" in done.stderr
+    assert (job.directory / "results" / "x").read_text() == "x\n"
+    job.leaves_nothing()
+
+
+@contextlib.contextmanager
+def only_in(directory: pathlib.Path, size: str):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "small", directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+def test_a_store_that_is_full_in_mid_run_loses_nothing_of_what_was_written(job):
+    if os.getuid() != 0:
+        pytest.skip("only root may mount a small file system")
+    with only_in(job.store, "20m"):
+        job.script(
+            "mkdir $DW_JOB_STRIPED/out; head -c 10M /dev/zero > $DW_JOB_STRIPED/out/first || exit 1\n"
+            "head -c 40M /dev/zero > $DW_JOB_STRIPED/out/second || exit 28", DW, STAGE_OUT,
+        )
+        done = job.run()
+        assert done.returncode == 28, done.stderr
+        assert (job.directory / "results" / "first").stat().st_size == 10 * MIB
+        assert "the script asks for 64.00 MiB; the store has" in done.stderr
+        job.leaves_nothing()

@@ -1,0 +1,182 @@
+"""`forebay profile`: any command, recorded; and the verbs that forebay hands to forebay-py."""
+
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support.job import INTERRUPT, KILL, PROFILES, finished, until
+from support.strace import has_ended
+from support.mpi import Mpi
+from support.users import reachable
+
+# Counts the signals it gets, and ends when it is told to.
+COUNTING = "trap 'echo INT >> got' INT; trap 'echo TERM >> got' TERM; trap 'echo HUP >> got' HUP; trap 'echo USR1 >> got' USR1; touch running; until [ -e go ]; do sleep 0.01; done; exit 5"
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def mpi(request, build, tmp_path):
+    return Mpi(request.param, build)
+
+
+def profile(job, *words, **environment):
+    return job.command("profile", *words, **environment)
+
+
+def test_an_mpi_program_is_recorded(job, mpi):
+    started = [f"mpiexec.{mpi.family}", "-n", "2", mpi.observed(), "independent", job.directory / "f"]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = profile(job, "--", *started, **root)
+    assert done.returncode == 0, done.stderr
+    (record,) = job.records()
+    (step,) = [json.loads(path.read_text()) for path in record.glob("step-*.json")]
+    assert (step["finished"], step["ranks"]) == (True, 2)
+    said = job.record()
+    assert (said["kind"], said["script"], said["command"]) == ("profile", None, [str(word) for word in started])
+    assert said["library"].endswith(f"/{mpi.family}/libforebay_mpi.so")
+    assert {"job_status": 0, "exit_code": 0}.items() <= said["outcome"].items() and said["outcome"]["job_s"] > 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("forebay: ")]
+    assert line.endswith(f": forebay report {record.name}")
+    job.leaves_nothing()
+
+
+def test_the_exit_code_is_the_commands(job):
+    closed = job.directory / "closed"
+    closed.write_text("")
+    for words, code in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 9"], 9), (["sh", "-c", "kill -9 $$"], 137), (["no-such-command"], 127), ([closed], 126)):
+        done = profile(job, "--", *words)
+        assert done.returncode == code, (words, done.stderr)
+        said = json.loads((job.records()[-1] / "job.json").read_text())
+        assert said["state"] == "ended"
+        if code in (126, 127):
+            assert said["outcome"] is None and said["error"] in done.stderr and said["hint"] in done.stderr
+        else:
+            assert said["outcome"]["exit_code"] == code and done.stderr == ""
+    assert profile(job).returncode == 2 and len(job.records()) == 6
+
+
+def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
+    said = subprocess.run([job.forebay, "profile", "--", "cat"], input="x\n", env=job.environment(), capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (0, "x\n")
+    done = profile(job, "--json", "--", "echo", "said")
+    account = json.loads(done.stdout)
+    assert (account["exit_code"], account["profile"]) == (0, str(job.records()[-1])) and "said\n" in done.stderr
+    done = profile(job, "--json", "--", "no-such-command")
+    assert sorted(json.loads(done.stdout)) == ["error", "exit_code", "hint", "profile"]
+
+
+@pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_to_us_is_handed_on_once_and_is_the_commands_to_obey(job, number):
+    process = job.forebay_starts("profile", "--", "sh", "-c", COUNTING)
+    appears(job.directory / "running")
+    process.send_signal(number)
+    appears(job.directory / "got")
+    (job.directory / "go").touch()
+    assert finished(process).returncode == 5
+    assert (job.directory / "got").read_text() == f"{signal.Signals(number).name[3:]}\n"
+    assert job.record()["outcome"]["exit_code"] == 5
+
+
+def appears(path):
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.005)
+
+
+def test_ctrl_c_at_the_terminal_reaches_the_command_once(job):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(job.directory)
+        os.execve(job.forebay, [str(job.forebay), "profile", "--", "sh", "-c", COUNTING], job.environment())
+    try:
+        appears(job.directory / "running")
+        os.write(terminal, b"\x03")
+        appears(job.directory / "got")
+        (job.directory / "go").touch()
+        _, status = os.waitpid(pid, 0)
+    finally:
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 5
+    assert (job.directory / "got").read_text() == "INT\n"
+
+
+def test_a_command_that_a_signal_ends(job):
+    process = job.forebay_starts("profile", "--", "sh", "-c", "touch running; exec sleep 300")
+    status, _ = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
+    assert status == 130 and job.record()["outcome"]["job_status"] == 130
+
+
+def test_at_the_time_limit_all_it_started_is_ended(job):
+    done = profile(job, "--time", "0:01", "--", "sh", "-c", "(trap '' TERM; exec sleep 300) & echo $! > pid; wait")
+    assert done.returncode == 124 and "its time limit was reached" in done.stderr
+    assert job.record()["outcome"]["exit_code"] == 124
+    assert not pathlib.Path("/proc", (job.directory / "pid").read_text().strip()).exists()
+
+
+def test_what_the_command_leaves_in_the_background_is_left_alone(job):
+    done = profile(job, "--", "sh", "-c", "sleep 300 > /dev/null 2>&1 & echo $!")
+    pid = int(done.stdout)
+    assert done.returncode == 0 and pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00300\x00"
+    os.kill(pid, KILL)
+
+
+def test_killed_it_leaves_a_record_that_clean_completes(job):
+    hold = "echo $$ > made; mv made running; until [ -e go ]; do sleep 0.01; done"
+    process = job.forebay_starts("profile", "--", "sh", "-c", hold)
+    job.stop_when(process, (job.directory / "running").exists, KILL)
+    (job.directory / "go").touch()
+    program = (job.directory / "running").read_text().strip()
+    until(lambda: has_ended(program))  # or it would wait for ever in a directory that is gone
+    assert (job.record()["state"], job.record()["killed"]) == ("running", False)
+    assert job.command("clean").returncode == 0
+    assert (job.record()["state"], job.record()["killed"]) == ("ended", True)
+
+
+def test_without_a_place_for_the_record_the_command_runs(job):
+    if os.getuid() == 0:
+        job.as_nobody()
+    job.state.chmod(0o500)
+    job.temporary.chmod(0o500)
+    done = profile(job, "--", "sh", "-c", 'echo "ran${LD_PRELOAD-}"; exit 4')
+    assert (done.returncode, done.stdout) == (4, "ran\n") and done.stderr.count("warning: the job's I/O is not recorded") == 1
+    job.temporary.chmod(0o700)
+
+
+@pytest.mark.parametrize(("words", "verb"), [(["report"], "report"), (["why"], "why"), (["profile", "export"], "export")])
+def test_verbs_in_python_get_their_words_and_the_state_directory(build, words, verb):
+    with reachable(build) as job:
+        top = job.directory.parent / "prefix"
+        shutil.copytree(build / "lib" / "forebay", top / "lib" / "forebay")
+        (top / "bin").mkdir()
+        job.forebay = pathlib.Path(shutil.copy(build / "bin" / "forebay", top / "bin"))
+        done = job.command(*words, "--help", PATH="/usr/bin:/bin")
+        assert done.returncode == 127 and "forebay-py" in done.stderr and "hint: " in done.stderr
+        listing = '#!/bin/sh\nfor word in "$@" "$FOREBAY_STATE" "$FOREBAY_LIBRARY"; do echo "$word"; done; exit 3\n'
+        (top / "bin" / "forebay-py").write_text(listing)
+        (top / "bin" / "forebay-py").chmod(0o755)
+        done = job.command(*words, "--help", "a b", "-x", "--", "--json")
+        assert (done.returncode, done.stderr) == (3, "")
+        assert done.stdout.splitlines() == [verb, "--help", "a b", "-x", "--", "--json", str(job.state), str(top / "lib" / "forebay")]
+
+
+def test_the_state_directory_is_the_one_that_a_run_would_take(build, job):
+    home = job.directory.parent / "home"
+    (home / ".local" / "state" / "forebay").mkdir(parents=True)
+    kept = {name: value for name, value in job.environment().items() if name not in ("FOREBAY_STATE", "XDG_STATE_HOME")}
+    subprocess.run([job.forebay, "profile", "--", "true"], env=kept | {"HOME": str(home)}, check=True)
+    assert len(list((home / ".local" / "state" / "forebay" / PROFILES).iterdir())) == 1
+    findings = subprocess.run([job.forebay, "doctor", "--json"], env=kept | {"HOME": str(home)}, capture_output=True, text=True)
+    (recording,) = [finding for finding in json.loads(findings.stdout) if finding["id"] == "recording"]
+    assert recording["state"] == "ok" and "1 record(s)" in recording["found"] and f"{home}/.local/state/forebay/{PROFILES}" in recording["found"]
+
+
+def test_the_list_of_verbs_has_those_in_python(job):
+    listed = job.command("--help").stdout
+    assert all(f"\n  {verb} " in listed for verb in ("profile", "report", "why"))

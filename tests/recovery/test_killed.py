@@ -1,0 +1,234 @@
+"""`forebay run` is killed at each call that makes or takes away something; `forebay clean` then finds all of it."""
+
+import json
+import os
+import pathlib
+import time
+
+import pytest
+from support.job import DW, KILL, until
+from support.strace import abandoned, calls_made, has_ended, in_between, killed_at, killed_at_each, points
+from support.slow_model import MODEL
+
+ROOMY = DW.replace("64MiB", "256MiB")
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+@pytest.mark.parametrize("call", ["mkdir", "rename", "symlink", "unlink"])
+def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
+    job.script("true", DW)
+    if store == "memory":
+        job.in_memory()
+    number = 0
+    for number in killed_at_each(job, call, "run", *job.where, "job.sh"):
+        done = job.command("clean", "--kill", "--discard")
+        assert done.returncode == 0, (number, done.stderr)
+        if job.left():
+            abandoned(job)
+            job.command("clean")
+            job.settings.clear()
+        try:
+            job.leaves_nothing()
+        except AssertionError as left:
+            raise AssertionError(f"killed at {call} number {number}") from left
+    assert number > 0, f"the job never calls {call}"
+
+
+BEGINS = ("symlink", "rename", "bind", "clone", "clone3", "vfork")
+
+
+@pytest.mark.parametrize("options", [[], ["--drain", "*", "--on-close", "*=true"]], ids=["alone", "watched"])
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_killed_anywhere_before_its_script_a_job_has_nothing_that_must_arrive(job, store, options):
+    """And from the script's first step on, all of it must."""
+    job.script("touch began; mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    if store == "memory":
+        job.in_memory()
+    began = set()
+
+    def again():
+        for name in ("began", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+
+    for call in BEGINS:
+        for number in killed_at_each(job, call, "run", *job.where, *options, "job.sh", again=again):
+            until(lambda: not any(one["processes"] for one in json.loads(job.command("status", "--json").stdout)))
+            done = job.command("clean")
+            assert done.returncode == 0, (call, number, done.stderr)
+            has_begun = (job.directory / "began").exists()
+            assert (job.directory / "results" / "it").exists() == has_begun, (call, number)
+            began.add(has_begun)
+            again()
+        again()
+    assert began == {True, False}
+    abandoned(job)
+    assert job.command("clean").returncode == 0
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_clean_killed_anywhere_ends_well_the_next_time(job, store):
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    if store == "memory":
+        job.in_memory()
+    met = 0
+    for call in ("umount2", "kill", "unlink", "unlinkat", "rmdir", "rename"):
+        left(job)
+        for number in points(calls_made(job, call, "clean", "--kill")):
+            left(job)
+            if killed_at(job, call, number, "clean", "--kill") is None:
+                continue
+            done = job.command("clean", "--kill")
+            assert done.returncode == 0, (call, number, done.stderr)
+            assert (job.directory / "results" / "it").read_text() == "precious\n"
+            job.leaves_nothing()
+            met += 1
+    assert met > 2
+
+
+def left(job) -> None:
+    """A job that was killed while its script ran; what an earlier one has left is cleaned."""
+    assert job.command("clean", "--kill").returncode == 0
+    for name in ("running", "results/it"):
+        (job.directory / name).unlink(missing_ok=True)
+    process = job.forebay_starts("run", *job.where, "job.sh")
+    job.stop_when(process, (job.directory / "running").exists, KILL)
+
+
+@pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
+def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
+    """Its run is slow to write its record."""
+    filled = job.temporary / "forebay-1000"
+    filled.mkdir()
+    count = calls_made(job, call, "clean", path=filled)
+    for number in points(count):
+        filled.mkdir(exist_ok=True)
+        code = in_between(job, call, number, filled, (filled / "script").mkdir, "clean")
+        assert filled.exists() == (code == 0), number
+        if filled.exists():
+            (filled / "script").rmdir()
+            filled.rmdir()
+    assert count > 0 or call != "statx"
+
+
+@pytest.fixture
+def slow(job):
+    model = job.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    return ["--pfs-model", str(model)]
+
+
+def test_discarding_takes_half_staged_files_away_too(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    parts = lambda: list(job.directory.rglob("*.part"))
+    # stop_when takes the state of the emulation away itself: clean must not mind.
+    job.stop_when(job.start(*slow), parts, KILL)
+    assert parts() != []
+    done = job.command("clean", "--discard")
+    assert done.returncode == 0, done.stderr
+    assert parts() == []
+    job.leaves_nothing()
+
+
+def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
+    parts = lambda: list(job.directory.rglob("*.part"))
+    job.stop_when(job.start(*slow), parts, KILL)
+    keepers = list(map(int, job.keepers()))
+    for keeper in keepers:
+        os.kill(keeper, KILL)
+    while not all(map(has_ended, keepers)):
+        time.sleep(0.01)
+    assert parts() != []
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert parts() == []
+    job.leaves_nothing()
+
+
+def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
+    """Its process is there as long as that takes, which is longer than clean takes to look at it."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 200M /dev/zero > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", ROOMY, STAGE_OUT)
+    for _ in range(3):
+        (job.directory / "running").unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (one,) = json.loads(job.command("status", "--json").stdout)
+        (keeper,) = map(int, job.keepers())
+        for process in [*one["processes"], keeper]:
+            os.kill(process, KILL)
+            until(lambda: process == keeper or has_ended(process))
+        done = job.command("clean", one["job_id"])
+        assert done.returncode == 0, done.stderr  # a keeper that was not given its end yet is entered
+        until(lambda: has_ended(keeper))
+        job.leaves_nothing()
+
+
+@pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
+def test_a_keeper_that_dies_while_clean_looks_at_it_is_no_error(job, call, looks_at, arrives):
+    """Either the memory is lost, or clean is in the view already and stages out."""
+    job.in_memory()
+    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    ended, number = set(), 1
+    while True:
+        for name in ("running", "results/it"):
+            (job.directory / name).unlink(missing_ok=True)
+        job.stop_when(job.start(), (job.directory / "running").exists, KILL)
+        (keeper,) = map(int, job.keepers())
+
+        def dies():
+            os.kill(keeper, KILL)
+            until(lambda: has_ended(keeper))
+
+        code = in_between(job, call, number, f"/proc/{keeper}/{looks_at}", dies, "clean", "--kill")
+        assert code in (0, None), number
+        job.leaves_nothing()
+        if code is None:
+            break
+        ended.add((job.directory / "results" / "it").exists())
+        number += 1
+    assert ended == arrives
+
+
+def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; touch running; sleep 60", DW, STAGE_OUT)
+    process = job.start(*slow)
+    deadline = time.monotonic() + 30
+    while not (job.directory / "running").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (state,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*")
+    process.kill()
+    process.wait()
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert not state.exists()
+    job.leaves_nothing()
+
+
+def test_a_state_whose_process_was_killed_before_its_job_was_recorded_is_taken_away(job, slow):
+    job.script("true", DW)
+    # forebay starts itself anew under the emulation.
+    pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
+    (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
+    try:
+        abandoned(job)
+        assert job.command("clean").returncode == 0
+        assert not left.exists()
+    finally:
+        left.unlink(missing_ok=True)
+
+
+def test_clean_keeps_emulation_states_of_another_state_directory(job, slow):
+    job.script("true", DW)
+    pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
+    (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
+    try:
+        abandoned(job)
+        other = job.directory.parent / "other state"
+        assert job.command("clean", FOREBAY_STATE=str(other)).returncode == 0
+        assert left.exists()
+    finally:
+        left.unlink(missing_ok=True)

@@ -1,0 +1,541 @@
+"""What a killed run leaves is named, can be drained, and can be thrown away; nothing else is deleted."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support.job import DW, INTERRUPT, KILL, finished
+from support.slow_model import MODEL
+
+MIB = 1 << 20
+STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+ROOMY = DW.replace("64MiB", "256MiB")
+# Writes, says so, and waits to be let go on.
+BODY = "mkdir $DW_JOB_STRIPED/out; echo result > $DW_JOB_STRIPED/out/x; touch wrote; until [ -e go ]; do sleep 0.01; done"
+
+
+@pytest.fixture(params=["directory", "memory of root", "memory of nobody"])
+def any_store(job, request):
+    if os.getuid() != 0 and "memory" in request.param:
+        pytest.skip("only root can be both")
+    if "memory" in request.param:
+        job.in_memory()
+    if "nobody" in request.param:
+        job.as_nobody()
+    return job
+
+
+def status(job) -> list[dict]:
+    return json.loads(job.command("status", "--json").stdout)
+
+
+def killed_while_it_runs(job) -> dict:
+    """Starts the job, kills `forebay run` when it has written, and lets the job's own processes end."""
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    (job.directory / "go").touch()
+    return shown
+
+
+def when_the_job_has_ended(job):
+    deadline = time.monotonic() + 60
+    while status(job)[0]["processes"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_after_kill_9_the_next_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
+    job = any_store
+    shown = killed_while_it_runs(job)
+    assert (shown["state"], shown["phase"], shown["undrained"]) == ("left", "running", True)
+    assert shown["processes"] and shown["script"] == "job.sh"
+    when_the_job_has_ended(job)
+    data = pathlib.Path(shown["data"])
+    assert (data / "striped" / "out" / "x").read_text() == "result\n"
+    job.script("true")
+    assert f"job {shown['job_id']} (job.sh) was killed or left data behind" in job.run().stderr
+    assert shown["job_id"] in job.command("status").stdout
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    assert status(job) == []
+    job.leaves_nothing()
+
+
+def test_a_job_that_still_runs_is_not_cleaned_unless_asked(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    done = job.command("clean")
+    assert done.returncode == 1 and "still alive" in done.stderr and "--kill" in done.stderr
+    assert str(shown["processes"][0]) in done.stderr and not (job.directory / "results").exists()
+    done = job.command("clean", "--kill", "--json")
+    cleaned = json.loads(done.stdout)
+    assert done.returncode == 0 and cleaned["removed"] and cleaned["stage_out"]["files"] == 1, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_discard_deletes_without_staging_out(any_store):
+    job = any_store
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    done = job.command("clean", "--discard")
+    assert done.returncode == 0 and not (job.directory / "results").exists(), done.stderr
+    job.leaves_nothing()
+
+
+def test_what_cannot_be_drained_stays(any_store):
+    job = any_store
+    (job.directory / "results").write_text("a file is in the way")
+    shown = killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    done = job.command("clean")
+    assert done.returncode == 123 and "nothing was removed" in done.stderr and shown["data"] in done.stderr
+    (job.directory / "results").unlink()
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
+    job.script("true", DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/nothere destination=%d/result")
+    done = job.run("--json")
+    id = json.loads(done.stdout)["run_id"]
+    assert done.returncode == 123 and f"forebay clean {id} stages out what is missing" in done.stderr
+    assert "with --discard it gives that up" in done.stderr
+    done = job.command("clean", id)
+    assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, done.stderr
+    assert job.command("clean", id, "--discard").returncode == 0
+    job.leaves_nothing()
+
+
+def test_keep_keeps_and_only_a_name_or_discard_removes(any_store):
+    job = any_store
+    (job.directory / "go").touch()
+    job.script(BODY, DW, STAGE_OUT)
+    done = job.run("--keep", "--json")
+    account = json.loads(done.stdout)
+    assert done.returncode == 0 and "the allocation is kept" in done.stderr
+    kept = pathlib.Path(account["kept"])
+    assert (kept / "striped" / "out" / "x").read_text() == "result\n" and not account["undelivered"]
+    assert (job.directory / "results" / "x").exists()
+    (shown,) = status(job)
+    assert (shown["state"], shown["undrained"], shown["data"]) == ("kept", False, str(kept))
+    assert "left data behind" not in job.run().stderr
+    done = job.command("clean")
+    assert done.returncode == 0 and "is left alone" in done.stderr and kept.exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0 and not kept.exists()
+    job.leaves_nothing()
+
+
+@pytest.fixture
+def slow(any_store):
+    model = any_store.directory.parent / "slow.toml"
+    model.write_text(MODEL)
+    return ["--pfs-model", str(model)]
+
+
+def half_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    return list(directory.rglob("*.part"))
+
+
+def test_killed_in_stage_in_there_is_nothing_to_drain(any_store, slow):
+    job = any_store
+    (job.directory / "input").mkdir()
+    (job.directory / "input" / "x").write_bytes(bytes(96 * MIB))
+    job.script("touch started", ROOMY, STAGE_IN, STAGE_OUT)
+    process = job.start(*slow)
+
+    def staging():
+        return any(half_files(pathlib.Path(shown["data"])) for shown in status(job) if shown["data"])
+
+    job.stop_when(process, staging, KILL)
+    (shown,) = status(job)
+    assert (shown["phase"], shown["undrained"]) == ("preparing", False)
+    assert job.command("clean").returncode == 0
+    assert not (job.directory / "started").exists() and not (job.directory / "results").exists()
+    assert not list(pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"))
+    job.leaves_nothing()
+
+
+def killed_in_stage_out(job, slow):
+    job.script("mkdir $DW_JOB_STRIPED/out; head -c 96M /dev/zero > $DW_JOB_STRIPED/out/x", ROOMY, STAGE_OUT)
+    process = job.start(*slow)
+    deadline = time.monotonic() + 60
+    while not half_files(job.directory):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    return process
+
+
+def test_killed_in_stage_out_clean_brings_all_home_and_removes_the_half_files(any_store, slow):
+    job = any_store
+    process = killed_in_stage_out(job, slow)
+    assert half_files(job.directory)
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").stat().st_size == 96 * MIB
+    assert half_files(job.directory) == []
+    assert not list(pathlib.Path("/dev/shm").glob(f"forebay-pfs-{process.pid}-*"))
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("number", [INTERRUPT, KILL])
+def test_clean_itself_can_be_interrupted(any_store, number):
+    job = any_store
+    many = "mkdir $DW_JOB_STRIPED/out; for i in {1..3000}; do echo $i > $DW_JOB_STRIPED/out/$i; done; touch wrote; until [ -e go ]; do sleep 0.01; done"
+    job.script(many, ROOMY, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    cleaning = job.forebay_starts("clean")
+    results = job.directory / "results"
+    while not (results.exists() and any(results.iterdir())):
+        assert cleaning.poll() is None, cleaning.communicate()
+    cleaning.send_signal(number)
+    done = finished(cleaning)
+    assert done.returncode == (-signal.SIGKILL if number == KILL else 123), done.stderr
+    (shown,) = status(job)
+    assert shown["undrained"]
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert {int(path.name) for path in results.iterdir()} == set(range(1, 3001))
+    assert all(path.read_text() == f"{path.name}\n" for path in results.iterdir())
+    job.leaves_nothing()
+
+
+def test_several_leftovers_each_in_its_own_view(any_store):
+    job = any_store
+    for number in (1, 2):
+        (job.directory / "wrote").unlink(missing_ok=True)
+        (job.directory / "go").unlink(missing_ok=True)
+        job.script(BODY.replace("out", f"out{number}"), DW, STAGE_OUT.replace("/out ", f"/out{number} ").replace("results", f"results{number}"))
+        process = job.start()
+        job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    assert len(status(job)) == 2
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert [(job.directory / f"results{n}" / "x").read_text() for n in (1, 2)] == ["result\n"] * 2
+    job.leaves_nothing()
+
+
+def test_a_run_that_is_alive_is_never_cleaned(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    while not (job.directory / "wrote").exists():
+        assert process.poll() is None, process.communicate()
+    (shown,) = status(job)
+    assert shown["state"] == "running"
+    assert job.command("clean").returncode == 0
+    done = job.command("clean", "--discard", "--kill", shown["job_id"])
+    assert done.returncode == 1 and "is running" in done.stderr
+    (job.directory / "go").touch()
+    assert finished(process).returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_memory_that_is_gone_is_said_to_be_gone(job):
+    job.in_memory()
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    (record,) = [json.loads(path.read_text()) for path in job.state.glob("*.json")]
+    os.kill(record["keeper"]["pid"], KILL)
+    while status(job)[0]["state"] != "lost":
+        time.sleep(0.01)
+    assert "lost" in job.command("status").stdout
+    job.script("true")
+    assert "is gone" in job.run().stderr
+    assert job.command("clean").returncode == 0
+    assert not (job.directory / "results").exists()
+    job.leaves_nothing()
+
+
+def test_another_machines_leftover_is_left_to_it(job):
+    killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    (path,) = job.state.glob("*.json")
+    own = path.read_text()
+    path.write_text(json.dumps(json.loads(own) | {"host": "elsewhere.example", "boot_id": "another"}))
+    (shown,) = status(job)
+    assert shown["state"] == "elsewhere" and shown["data"] is None
+    done = job.command("clean", shown["job_id"])
+    assert done.returncode == 1 and "elsewhere.example" in done.stderr and job.allocations()
+    assert job.command("clean").returncode == 0 and path.exists()
+    assert job.command("clean", "--discard", shown["job_id"]).returncode == 0
+    assert job.allocations() and not path.exists()  # forgotten, not touched
+    path.write_text(own)
+    assert job.command("clean").returncode == 0
+    job.leaves_nothing()
+
+
+def test_gather_names_a_job_of_another_machine_whose_programs_may_have_asked_for_something(job):
+    job.in_memory()
+    job.script(BODY, DW)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    here = job.command("gather")
+    assert here.returncode == 0 and here.stdout == "nothing is left on any node\n", here.stderr
+    (path,) = job.state.glob("*.json")
+    own = path.read_text()
+    id = json.loads(own)["id"]
+    there = {"host": "elsewhere.example", "boot_id": "another"}
+    path.write_text(json.dumps(json.loads(own) | there))
+    done = job.command("gather", "--nodes", "elsewhere.example")
+    assert done.returncode == 1 and "nothing is left" not in done.stdout + done.stderr
+    assert f"error: elsewhere.example: job {id} may hold what its programs asked for" in done.stderr
+    assert f"hint: run forebay clean {id} there" in done.stderr
+    (told,) = json.loads(job.command("gather", "--json").stdout)
+    assert (told["node"], told["unknown"]) == ("elsewhere.example", [id])
+    for settled in ({"phase": "preparing"}, {"keep": True}):
+        path.write_text(json.dumps(json.loads(own) | there | settled))
+        assert job.command("gather").stdout == "nothing is left on any node\n"
+    path.write_text(own)
+    assert job.command("clean", id).returncode == 0
+    job.leaves_nothing()
+
+
+def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
+    broken = job.state / "1.json"
+    broken.write_text("{")
+    job.script("echo ran", DW)
+    assert job.run().stdout == "ran\n"
+    for command in ("status", "clean"):
+        done = job.command(command)
+        assert done.returncode == 0 and f"cannot read {broken}" in done.stderr
+    assert job.command("clean", "17").returncode == 1
+    broken.unlink()
+    job.leaves_nothing()
+
+
+def test_another_containers_job_is_left_to_it(job):
+    if os.getuid() != 0:
+        pytest.skip("only root can make a namespace of process numbers")
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    while not (job.directory / "wrote").exists():
+        assert process.poll() is None, process.communicate()
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", job.forebay, "clean", "--kill"]
+    done = subprocess.run(inside, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (job.directory / "go").touch()
+    ended = finished(process)
+    assert ended.returncode == 0 and (job.directory / "results" / "x").exists(), ended.stderr
+    job.leaves_nothing()
+
+
+def test_a_job_that_stages_nothing_out_is_removed_only_by_its_name(any_store):
+    job = any_store
+    job.script(BODY, DW)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    (shown,) = status(job)
+    done = job.command("clean")
+    assert done.returncode == 0 and "stages nothing out" in done.stderr
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").read_text() == "result\n"
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    job.leaves_nothing()
+
+
+def test_keep_holds_also_where_forebay_run_was_killed(any_store):
+    job = any_store
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start("--keep")
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    (shown,) = status(job)
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_a_writer_without_our_variable_is_seen(any_store):
+    job = any_store
+    (job.directory / "writer.sh").write_text(
+        'cd "$1"; exec 3>>out/late; touch "$2/wrote"; until [ -e "$2/go" ]; do sleep 0.01; done; echo late >&3\n'
+    )
+    job.script('mkdir $DW_JOB_STRIPED/out; env -i /bin/bash writer.sh $DW_JOB_STRIPED "$PWD"', DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (shown,) = status(job)
+    for pid in shown["processes"]:  # the script itself, but not the one that writes, nor its short-lived children
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if "FOREBAY_RUN" in pathlib.Path(f"/proc/{pid}/environ").read_text():
+                os.kill(pid, KILL)
+    done = job.command("clean")
+    assert done.returncode == 1 and "still alive" in done.stderr, done.stderr
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "late").read_text() == "late\n"
+    job.leaves_nothing()
+
+
+def test_a_store_that_is_not_there_is_not_forgotten(job):
+    shown = killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    away = job.store.with_name("away")
+    job.store.rename(away)
+    job.store.mkdir()
+    (there,) = status(job)
+    assert there["state"] == "unreachable" and there["data"] == shown["data"]
+    done = job.command("clean")
+    assert done.returncode == 0 and "is its file system mounted?" in done.stderr
+    done = job.command("clean", shown["job_id"])
+    assert done.returncode == 1 and "is not there" in done.stderr
+    job.store.rmdir()
+    away.rename(job.store)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_what_was_to_go_where_only_the_view_leads_is_not_put_elsewhere(job):
+    mapped = job.directory.parent / "mapped"
+    mapped.mkdir()
+    job.where += ["--map", f"/gpfs-of-tests={mapped}"]
+    job.script(BODY, DW, STAGE_OUT.replace("%d", "/gpfs-of-tests"))
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    (record,) = [json.loads(path.read_text()) for path in job.state.glob("*.json")]
+    os.kill(record["keeper"]["pid"], KILL)
+    done = job.command("clean")
+    assert done.returncode == 1 and "the view in which the job ran is gone" in done.stderr
+    assert not pathlib.Path("/gpfs-of-tests").exists() and job.allocations()
+    assert job.command("clean", "--discard").returncode == 0
+    job.leaves_nothing()
+
+
+def test_a_kept_job_within_a_job_outlives_it(any_store):
+    job = any_store
+    (job.directory / "inner.sh").write_text(f"#!/bin/bash\n{DW}\necho kept > $DW_JOB_STRIPED/x\n")
+    where = " ".join(map(str, job.where))
+    job.script(f"{job.forebay} run {where} --keep inner.sh")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    (shown,) = status(job)
+    assert shown["state"] == "kept" and (pathlib.Path(shown["data"]) / "striped" / "x").read_text() == "kept\n"
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_record_that_cannot_be_written_at_the_end_loses_nothing(job, store):
+    if os.getuid() == 0:  # nothing is closed to root
+        job.as_nobody()
+    if store == "memory":
+        job.in_memory()
+    (job.directory / "go").touch()
+    job.script(BODY + "; chmod 500 $FOREBAY_STATE", DW, STAGE_OUT)
+    done = job.run("--keep")
+    assert done.returncode == 0 and "warning: " in done.stderr, done.stderr
+    job.state.chmod(0o700)
+    (shown,) = status(job)
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").exists()
+    assert job.command("clean", shown["job_id"]).returncode == 0
+    job.leaves_nothing()
+
+
+def test_from_inside_of_another_user_namespace_nothing_is_judged(job):
+    if os.getuid() == 0:
+        job.as_nobody()
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    inside = subprocess.run(
+        ["unshare", "--user", "--map-current-user", job.forebay, "clean", "--discard"],
+        cwd=job.directory, env=job.environment(), capture_output=True, text=True, user=job.user, group=job.user, extra_groups=[],
+    )  # fmt: skip
+    assert inside.returncode == 0 and job.allocations() and status(job)[0]["state"] == "left", inside.stderr
+    (job.directory / "go").touch()
+    when_the_job_has_ended(job)
+    assert job.command("clean").returncode == 0
+    assert (job.directory / "results" / "x").exists()
+    job.leaves_nothing()
+
+
+def test_processes_of_a_job_within_the_job_count_for_both(any_store):
+    job = any_store
+    (job.directory / "inner.sh").write_text(
+        f'#!/bin/bash\n{DW}\ntouch "$PWD/wrote"; until [ -e "$PWD/go" ]; do sleep 0.01; done; echo late > $OUTER/out/late\n'
+    )
+    where = " ".join(map(str, job.where))
+    job.script(f"mkdir $DW_JOB_STRIPED/out; export OUTER=$DW_JOB_STRIPED; {job.forebay} run {where} inner.sh & sleep 300", DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    outer, inner = status(job)
+    assert (outer["state"], inner["state"]) == ("left", "running") and outer["processes"]
+    for pid in outer["processes"]:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "300" in words or any(word.endswith("/script/job.sh") for word in words):
+                os.kill(pid, KILL)  # what is the outer job's own
+    done = job.command("clean", outer["job_id"])
+    assert done.returncode == 1 and "still alive" in done.stderr, done.stderr
+    (job.directory / "go").touch()
+    deadline = time.monotonic() + 60
+    while status(job)[0]["processes"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert job.command("clean", outer["job_id"]).returncode == 0
+    assert (job.directory / "results" / "late").read_text() == "late\n"
+    job.leaves_nothing()
+
+
+@pytest.fixture
+def small_state(job):
+    """A state directory that takes the record of a job, and nothing more once the job has filled it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", job.state], check=True)
+    yield job
+    job.command("clean", "--discard")  # a keeper that a failed test leaves
+    subprocess.run(["umount", job.state], check=True)
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_a_journal_that_lies_in_the_allocation_is_seen_and_what_discard_drops_is_said(small_state, store):
+    job = small_state
+    if store == "memory":
+        job.in_memory()
+    fill = "cat /dev/zero > $FOREBAY_STATE/fill 2> /dev/null"
+    job.script(f"mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x; {fill}; true", DW, STAGE_OUT)
+    (job.directory / "results").mkdir()
+    (job.directory / "results" / "x").mkdir()  # in the way
+    done = job.run()
+    assert done.returncode == 123, done.stderr
+    (job.state / "fill").unlink()
+    (shown,) = status(job)
+    assert (shown["undrained"], shown["missing_files"], shown["missing_bytes"]) == (True, 1, 6)
+    assert shown["failures"][0][0].endswith("out/x") and "a directory stands at its place" in shown["failures"][0][1]
+    cleaned = job.command("clean", "--discard", "--json", shown["job_id"])
+    assert cleaned.returncode == 0, cleaned.stderr
+    told = json.loads(cleaned.stdout)
+    assert (told["removed"], told["discarded_files"], told["discarded_bytes"]) == (True, 1, 6)
+    assert "1 files, 6 B, that had not arrived" in cleaned.stderr
+    job.leaves_nothing()

@@ -1,0 +1,202 @@
+"""What `forebay stage` does where there is no room, where things vanish or change under its hands, and where paths are odd."""
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+from support.job import DW
+from support.strace import held_at, traced
+from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
+
+LIMIT_S = 60
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system of one MiB")
+
+
+@contextlib.contextmanager
+def mounted(directory, options):
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", directory], check=True)
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+@ONLY_ROOT
+def test_a_full_target_is_told_of_once_with_what_is_needed_and_what_is_free(job, tree):
+    for number in range(40):
+        (tree / f"much {number}").write_bytes(random.Random(number).randbytes(64 << 10))
+    with mounted(job.directory / "small", "size=1M") as small:
+        done = stage(job, "out", "in", "small/out")
+        assert done.returncode == 123
+        (one,) = kept(job)
+        assert one["missing_files"] > 10
+        (shortage,) = one["shortages"]
+        assert (shortage["mounted_at"], shortage["is_quota"]) == (str(small), False)
+        assert shortage["missing"] == {"files": one["missing_files"], "bytes": one["missing_bytes"]}
+        free = os.statvfs(small)
+        assert shortage["free_bytes"] == free.f_bavail * free.f_frsize < one["missing_bytes"]
+        line = f"no room on {small}: {one['missing_bytes']} bytes are needed for {one['missing_files']} files"
+        assert done.stderr.count(line) == 1 and done.stderr.count("bytes are free") == 1, done.stderr
+        refused(done, "hint: make room there")
+        # What has arrived is whole, and there is no half file beside it.
+        arrived = files_seen(small / "out")
+        assert arrived and all(files_seen(tree)[name] == what for name, what in arrived.items()) and parts(job) == []
+        subprocess.run(["mount", "-o", "remount,size=16M", small], check=True)
+        assert stage(job, "retry", one["id"]).returncode == 0
+        assert seen(small / "out") == seen(tree)
+
+
+@ONLY_ROOT
+def test_a_target_that_takes_no_more_files_is_told_of_too(job, tree):
+    with mounted(job.directory / "small", "size=8M,nr_inodes=5") as small:
+        assert stage(job, "out", "in", "small/out").returncode == 123
+        (one,) = kept(job)
+        assert one["shortages"][0]["free_files"] < one["missing_files"]
+        subprocess.run(["mount", "-o", "remount,nr_inodes=100", small], check=True)
+        assert stage(job, "retry", one["id"]).returncode == 0
+        assert seen(small / "out") == seen(tree)
+
+
+def test_a_quota_that_is_used_up_is_called_so(job, tree):
+    ended = traced(job, "symlink,symlinkat", "error=EDQUOT", "stage", "out", "in", "out", threads=True).wait(LIMIT_S)
+    (one,) = kept(job)
+    assert ended == 123 and one["missing_files"] > 0
+    assert [shortage["is_quota"] for shortage in one["shortages"]] == [True]
+    assert any("have it raised" in (failure["remedy"] or "") for failure in one["failures"])
+    assert stage(job, "retry", one["id"]).returncode == 0
+    assert seen(job.directory / "out") == seen(tree)
+
+
+@ONLY_ROOT
+def test_a_job_whose_destination_is_full_keeps_its_data_until_there_is_room(job):
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; for i in {1..30}; do head -c 64K /dev/urandom > $DW_JOB_STRIPED/out/$i; done",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/small/results",
+    )
+    with mounted(job.directory / "small", "size=1M") as small:
+        done = job.run()
+        assert done.returncode == 123 and done.stderr.count("are free there") == 1, done.stderr
+        (left,) = json.loads(job.command("status", "--json").stdout)
+        assert left["shortages"][0]["missing"]["bytes"] == left["missing_bytes"] > 0
+        assert f"no room on {small}" in job.command("status").stderr
+        assert job.command("clean").returncode == 123, "nothing has changed"
+        subprocess.run(["mount", "-o", "remount,size=8M", small], check=True)
+        assert job.command("clean").returncode == 0
+        assert [path.stat().st_size for path in (small / "results").iterdir()] == [64 << 10] * 30
+    (job.directory / "small").rmdir()
+    job.leaves_nothing()
+
+
+def failures(job):
+    return kept(job)[0]["failures"]
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
+def test_a_target_directory_that_vanishes_meanwhile_is_a_failure_that_retry_mends(job, tree, call):
+    with held_at(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+        subprocess.run(["rm", "-rf", job.directory / "out"], check=True)
+    left = kept(job)
+    assert process.returncode == (123 if left else 0)
+    for one in left:
+        assert min(one["failed"], 10) == len(one["failures"]) > 0
+        assert stage(job, "retry", one["id"]).returncode == 0
+    # What had arrived before is gone with the directory, as if it had been purged; it is not told of as there.
+    assert stage(job, "out", "in", "out").returncode == 0
+    assert files_seen(job.directory / "out") == files_seen(tree) and parts(job) == []
+
+
+def test_a_directory_that_takes_the_place_of_a_file_meanwhile_is_left_alone(job, tree):
+    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+        (job.directory / "out" / "large").mkdir()
+        (job.directory / "out" / "large" / "precious").write_text("x")
+    assert process.returncode == 123
+    assert any("a directory stands at its place" in failure["reason"] for failure in failures(job))
+    assert (job.directory / "out" / "large" / "precious").read_text() == "x" and parts(job) == []
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo", "link", "nothing"])
+def test_a_source_file_that_becomes_something_else_meanwhile_is_reported(job, tree, kind):
+    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+        (tree / "large").unlink()
+        (tree / "deep" / "the same").unlink()
+        if kind == "directory":
+            (tree / "large").mkdir()
+        elif kind == "fifo":
+            os.mkfifo(tree / "large")
+        elif kind == "link":
+            (tree / "large").symlink_to("/etc/passwd")
+    assert process.returncode == 123
+    paths = {failure["path"]: failure for failure in failures(job)}
+    assert str(tree / "large") in paths and not (job.directory / "out" / "large").exists()
+    assert not (job.directory / "out" / "large").is_symlink()
+    assert (job.directory / "out" / "deep" / "small 1").exists() and parts(job) == []
+
+
+def test_a_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree):
+    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+        subprocess.run(["rm", "-rf", tree / "deep"], check=True)
+        (tree / "deep").write_text("a file")
+    assert process.returncode == 123 and failures(job) and parts(job) == []
+    assert (job.directory / "out" / "large").exists()
+    (one,) = kept(job)
+    stage(job, "retry", one["id"])
+    (job.directory / "plain").mkdir()
+    assert stage(job, "out", "in", "plain/out").returncode == 0
+    assert seen(job.directory / "plain" / "out") == seen(tree)
+
+
+def test_links_that_lead_in_a_circle_arrive_as_they_are_and_are_no_target(job, tree):
+    (tree / "a").symlink_to("b")
+    (tree / "b").symlink_to("a")
+    (tree / "up").symlink_to("..")
+    assert stage(job, "out", "in", "out").returncode == 0
+    assert seen(job.directory / "out") == seen(tree)
+    (job.directory / "loop").symlink_to("loop")
+    done = stage(job, "out", "in", "loop/out")
+    assert done.returncode in (1, 123)
+    refused(done, "loop", "symbolic links", "hint: mend the symbolic links")
+
+
+@pytest.mark.parametrize("spelling", ["sub/../x", "./x", "linked/x", "//x"])
+def test_one_place_in_two_spellings_is_given_to_one_source_only(job, tree, spelling):
+    (job.directory / "sub").mkdir()
+    (job.directory / "linked").symlink_to(".")
+    (job.directory / "list").write_text(f"in/large x\n'in/deep/small 0' '{spelling.replace('//', str(job.directory) + '//')}'\n")
+    done = stage(job, "out", "--list", "list")
+    assert done.returncode == 123
+    refused(done, "goes already", "hint: give one of them another destination")
+    assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
+
+
+def test_the_same_line_twice_is_no_error(job, tree):
+    (job.directory / "list").write_text("in/large x\nin/large x\n")
+    assert stage(job, "out", "--list", "list").returncode == 0
+    assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
+
+
+def test_a_path_longer_than_the_system_takes_fails_alone_and_clearly(job, tree):
+    name, here = "d" * 200, os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for _ in range(25):  # 5,000 bytes
+            os.mkdir(name, dir_fd=here)
+            there = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+            os.close(here)
+            here = there
+        os.close(os.open("too deep", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    finally:
+        os.close(here)
+    try:
+        done = stage(job, "out", "in", "out")
+        assert done.returncode == 123
+        refused(done, "File name too long", "hint: give it a shorter name")
+        for path in ("large", "deep/small 0"):
+            assert (job.directory / "out" / path).read_bytes() == (tree / path).read_bytes()
+        assert parts(job) == []
+    finally:
+        subprocess.run(["rm", "-rf", "in", "out"], cwd=job.directory, check=True)

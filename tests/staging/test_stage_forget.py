@@ -1,0 +1,148 @@
+"""What stays known of a staging, for how long, and what `forebay stage cancel` and `forget` take away."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from support.job import DW, finished, until
+from support.strace import killed_at
+from support.trees import CAREFUL, arrived, files_seen, kept, parts, refused, stage, tree  # noqa: F401
+
+DAY_S = 24 * 60 * 60
+
+
+def killed(job):
+    """The id of a staging that was killed with a half file in hand."""
+    assert killed_at(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
+    (one,) = kept(job)
+    assert one["state"] == "interrupted"
+    return one["id"]
+
+
+def failed(job):
+    """The id of a staging in which one file cannot have its place."""
+    (job.directory / "out" / "large").mkdir(parents=True)
+    assert stage(job, "out", "in", "out").returncode == 123
+    (id,) = (one["id"] for one in kept(job) if one["state"] == "failed")
+    return id
+
+
+def running(job):
+    """The id of a staging that takes more than a minute."""
+    (job.directory / "slow").write_bytes(bytes(64 << 20))
+    started = stage(job, "out", "--background", "--rate", "1MiB", "slow", "copy")
+    until(lambda: parts(job))
+    return started.stdout.strip()
+
+
+def test_cancel_of_one_that_was_killed_leaves_no_half_file_and_retry_goes_on(job, tree):
+    id = killed(job)
+    done = stage(job, "cancel", id)
+    assert done.returncode == 0 and parts(job) == [], done.stderr
+    (one,) = kept(job)
+    assert one["state"] == "cancelled" and one["missing_files"] > 0
+    assert stage(job, "retry", id).returncode == 0
+    arrived(job, tree)
+
+
+def test_what_is_forgotten_leaves_nothing_half_done_and_is_no_reason_to_fail(job, tree):
+    id = killed(job)
+    assert stage(job, "wait").returncode == 123
+    done = stage(job, "forget", id)
+    assert done.returncode == 0 and "is forgotten" in done.stderr, done.stderr
+    assert parts(job) == [] and kept(job) == []
+    assert list((job.state / "stagings").iterdir()) == []
+    assert stage(job, "wait").returncode == 0
+    refused(stage(job, "forget", id), f"there is no staging {id}", "hint: ")
+    assert stage(job, "out", "in", "out").returncode == 0
+    assert files_seen(job.directory / "out") == files_seen(tree)
+
+
+def test_what_failed_is_forgotten_and_what_has_arrived_stays(job, tree):
+    id = failed(job)
+    done = stage(job, "forget", "--json", id)
+    assert done.returncode == 0, done.stderr
+    assert (json.loads(done.stdout)["id"], json.loads(done.stdout)["state"]) == (id, "failed")
+    assert kept(job) == []
+    assert (job.directory / "out" / "deep" / "small 1").read_bytes() == (tree / "deep" / "small 1").read_bytes()
+
+
+def test_one_that_runs_is_not_forgotten(job):
+    id = running(job)
+    done = stage(job, "forget", id)
+    assert done.returncode == 1
+    refused(done, f"staging {id} is running", f"hint: cancel it first: forebay stage cancel {id}")
+    assert [one["state"] for one in kept(job)] == ["running"] and parts(job)
+    assert stage(job, "cancel", id).returncode == 0
+    assert stage(job, "forget", id).returncode == 0
+    assert kept(job) == []
+
+
+def test_a_job_is_not_forgotten(job):
+    job.script("touch running; until [ -e go ]; do sleep 0.01; done", DW)
+    process = job.start()
+    until((job.directory / "running").exists)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    done = stage(job, "forget", one["job_id"])
+    assert done.returncode == 1
+    refused(done, "is a job", f"hint: forebay clean {one['job_id']}")
+    (job.directory / "go").touch()
+    assert finished(process).returncode == 0
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("words", [["status"], ["wait"], ["list"], ["list", "--failed"]], ids=" ".join)
+def test_a_journal_that_cannot_be_read_is_no_success_and_the_others_are_told_of(job, tree, words):
+    assert stage(job, "wait", stage(job, "out", "--background", "in", "out").stdout.strip()).returncode == 0
+    (done,) = kept(job)
+    journal = job.state / "stagings" / "17.journal"
+    journal.write_bytes(b"\x5a" * 8192)
+    told = refused(stage(job, *words), f"the journal {journal} is damaged", "hint: ")
+    assert told.returncode == 1
+    told = stage(job, *words, "--json")
+    assert told.returncode == 1
+    first, second = json.loads(told.stdout)
+    assert (first["id"], first["state"]) == (done["id"], "done")
+    assert (second["id"], second["state"], second["journal"]) == ("17", "unreadable", str(journal))
+    assert "is damaged" in second["error"] and str(journal) in second["hint"]
+
+
+def in_background(job, target):
+    id = stage(job, "out", "--background", "one", target).stdout.strip()
+    assert stage(job, "wait", id).returncode == 0
+    return id
+
+
+def test_what_was_done_in_the_background_is_remembered_for_days_and_then_forgotten(job, tree):
+    (job.directory / "one").touch()
+    begun = [in_background(job, f"{number}") for number in range(25)]
+    # The process of the last one looks at those before when it is done.
+    failing = failed(job)
+    assert stage(job, "wait", *begun).returncode == 0, "none of them is forgotten"
+    stagings = job.state / "stagings"
+    for id, days in ((begun[0], 8), (begun[1], 6), (failing, 8)):
+        then = time.time() - days * DAY_S
+        os.utime(stagings / f"{id}.journal", (then, then))
+    last = in_background(job, "last")
+    until(lambda: begun[0] not in [one["id"] for one in kept(job)])
+    known = {one["id"]: one["state"] for one in kept(job)}
+    assert known == {**dict.fromkeys([*begun[1:], last], "done"), failing: "failed"}
+    gone = stage(job, "wait", begun[0])
+    assert gone.returncode == 1
+    refused(gone, f"there is no staging {begun[0]}", "hint: forebay stage list", "7 days")
+
+
+def test_more_may_be_remembered_than_a_process_may_have_open_files(job):
+    (job.directory / "one").touch()
+    done = job.state / "stagings" / f"{in_background(job, 'copy')}.journal"
+    for number in range(60):
+        shutil.copy(done, done.with_name(f"{number}.journal"))
+    for verb in ("status", "list", "wait"):
+        command = ["bash", "-c", 'ulimit -n 60; exec "$@"', "bash", job.forebay, "stage", verb, "--json"]
+        told = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
+        assert told.returncode == 0, told.stderr
+        assert [one["state"] for one in json.loads(told.stdout)] == ["done"] * 61

@@ -1,0 +1,283 @@
+"""`forebay stage` stopped, killed or held at each of its steps, alone and beside another one for the same files."""
+
+import json
+import pathlib
+import random
+import re
+import signal
+import time
+
+import pytest
+
+from support.job import DW, finished, until
+from support.strace import EVERY_POINT, calls_made, held_at, killed_at_each, points, traced
+from support.trees import CALLS, CAREFUL, PIECE, SEED, arrived, files_seen, forget, goes_on, kept, parts, seen, stage, tree  # noqa: F401
+
+LIMIT_S = 60
+
+
+def an_older_version(job):
+    """What an earlier staging has left at the destination: one file is to be replaced."""
+    (job.directory / "out").mkdir()
+    (job.directory / "out" / "large").write_bytes(b"older")
+
+
+def is_old_or_new(job, tree):
+    """Nothing under its final name is half written."""
+    for path in (job.directory / "out").rglob("*"):
+        assert not path.name.endswith(".part"), path
+        source = tree / path.relative_to(job.directory / "out")
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            assert content == source.read_bytes() or (path.name, content) == ("large", b"older"), path
+
+
+def moments(job):
+    """With nothing but a directory, with a half file, with one file in place, with the large one in place."""
+    out, older = job.directory / "out", b"older"
+    large = out / "large"
+    return (
+        (out / "deep").exists,
+        lambda: parts(job),
+        (out / "deep" / "small 0").exists,
+        lambda: large.exists() and large.read_bytes() != older,
+    )
+
+
+# Held at each of their calls, these take longest.
+HELD = [
+    *["mkdir", "pwrite64", "rename"],
+    *(["openat", "ftruncate", "utimensat", "fsync", "renameat2", "link"] if EVERY_POINT else []),
+]
+
+
+# Planning lists and looks; making, copying, syncing, reading again, renaming, linking and attributes are the others.
+@pytest.mark.parametrize("call", [*CALLS, "getdents64", "statx", "pread64", "fadvise64"])
+def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(job, tree, tmp_path, call):
+    before, met = seen(tree), 0
+    an_older_version(job)
+    count = calls_made(job, call, "stage", "out", *CAREFUL, "in", "out", threads=True)
+    forget(job)
+    for number in points(count):
+        an_older_version(job)
+        told = tmp_path / "calls"
+        process = traced(
+            job, call, f"signal=INT:when={number}", "stage", "out", *CAREFUL, "in", "out", threads=True, told=told
+        )
+        status = process.wait(timeout=LIMIT_S)
+        if "SIGINT" not in told.read_text():
+            assert status == 0
+            forget(job)
+            continue
+        met += 1
+        # While it looked for its sources it stops with an error; at its last step it may be done.
+        assert status in (0, 1, 123, -signal.SIGINT), (number, status)
+        is_old_or_new(job, tree)
+        assert parts(job) == [] and seen(tree) == before
+        if status != 0:
+            goes_on(job, tree, was_there=True)
+        forget(job)
+    assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
+
+
+@pytest.mark.parametrize("call", HELD)
+def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retry_goes_on(job, tree, call):
+    before, out, stopped = seen(tree), job.directory / "out", 0
+    for moment in moments(job):
+        an_older_version(job)
+        # Slowly, so that it is not done before it looks whether it is cancelled.
+        with held_at(job, call, moment, "stage", "out", *CAREFUL, "--rate", "256KiB", "in", "out") as held:
+            left = kept(job) if held is not None else []  # at its last step it has forgotten it
+            if left:
+                cancel = job.forebay_starts("stage", "cancel", left[0]["id"])
+                # It has asked, and waits for the answer; or that is known already.
+                waits = pathlib.Path(f"/proc/{cancel.pid}/wchan")
+                until(lambda: cancel.poll() is not None or waits.read_text() == "hrtimer_nanosleep")
+        if left:
+            done = finished(cancel)
+            assert done.returncode == 0 or "there is no staging" in done.stderr, done.stderr
+            # At its last step it may be done.
+            assert held.returncode in (0, 123), (call, held.returncode)
+            stopped += held.returncode == 123
+            is_old_or_new(job, tree)
+            assert parts(job) == [] and seen(tree) == before
+            goes_on(job, tree, was_there=True)
+        assert files_seen(out) == files_seen(tree)
+        forget(job)
+    assert stopped > 0
+
+
+@pytest.mark.parametrize("call", ["mkdir", "openat", "pwrite64", "ftruncate", "utimensat", "fsync", "rename", "renameat2", "linkat"])
+def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job, tree, call):
+    words = ("stage", "out", *CAREFUL, "in", "out")
+    for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
+        (tree / "large").write_bytes(bytes([number % 256]) * (2 * PIECE))  # and the source is a newer one meanwhile
+        left = kept(job)
+        done = stage(job, "out", "in", "out")
+        assert done.returncode == 0, (number, done.stderr)
+        assert files_seen(job.directory / "out") == files_seen(tree), number
+        for one in left:
+            assert stage(job, "retry", one["id"]).returncode == 0
+        assert parts(job) == [], number
+        assert files_seen(job.directory / "out") == files_seen(tree), number
+        forget(job)
+
+
+@pytest.mark.parametrize("call", HELD)
+def test_of_two_stagings_at_once_one_is_held_at_any_step_and_no_file_is_half(job, tree, call):
+    """The one that is held has read an older source; whoever comes last decides what stands there."""
+    out, met = job.directory / "out", 0
+    first, second = (tree / "large").read_bytes(), bytes(2 * PIECE + 1)
+    for moment in moments(job):
+        (tree / "large").write_bytes(first)
+        with held_at(job, call, moment, "stage", "out", *CAREFUL, "in", "out") as held:
+            if held is not None:
+                met += 1
+                (job.directory / "newer").write_bytes(second)
+                (job.directory / "newer").rename(tree / "large")  # whoever reads it sees one version or the other
+                done = stage(job, "out", "in", "out")
+                assert done.returncode == 0, done.stderr
+                assert (out / "large").read_bytes() == second
+        assert held is None or held.returncode in (0, 123)
+        assert (out / "large").read_bytes() in (first, second) and parts(job) == []
+        # In the end there is one state: that of the source.
+        for one in kept(job):
+            assert stage(job, "retry", one["id"]).returncode == 0
+        assert stage(job, "out", "in", "out").returncode == 0
+        assert files_seen(out) == files_seen(tree)
+        forget(job)
+    assert met > 0
+
+
+def test_where_no_locks_are_two_processes_do_not_carry_out_one_journal_either(job, tree):
+    """NFS without its lock daemon, or a parallel file system mounted without flock."""
+    (tree / "slow").write_bytes(random.Random(SEED).randbytes(64 * PIECE))
+    first = traced(job, "flock", "error=ENOLCK", "stage", "out", *CAREFUL, "--rate", "2MiB", "in", "out", threads=True)
+    try:
+        deadline = time.monotonic() + LIMIT_S
+        while not parts(job):
+            assert first.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        (one,) = kept(job)
+        second = traced(job, "flock", "error=ENOLCK", "stage", "retry", one["id"], threads=True)
+        assert second.wait(timeout=LIMIT_S) == 1
+        assert first.wait(timeout=LIMIT_S) == 0
+    finally:
+        first.kill()
+        first.wait()
+    assert seen(job.directory / "out") == seen(tree) and parts(job) == []
+
+
+def test_stopped_after_the_last_file_the_directories_are_finished(job, tmp_path):
+    """Twelve files are one batch: the second sync is that of their names, after which no file is left."""
+    source = job.directory / "in"
+    (source / "deep").mkdir(parents=True)
+    for number in range(12):
+        (source / "deep" / f"{number}").write_text("x")
+    told = tmp_path / "calls"
+    # The signal is known before the call returns.
+    happens = "signal=INT:delay_exit=500000:when=2"
+    process = traced(job, "syncfs", happens, "stage", "out", *CAREFUL, "in", "out", threads=True, told=told)
+    assert process.wait(timeout=LIMIT_S) == 0
+    assert "SIGINT" in told.read_text()
+    arrived(job, source)
+    assert kept(job) == []
+
+
+# A look at each of so many files takes so long: all of them would take half a minute.
+FILES, EACH_US = 600, 50_000
+
+
+@pytest.fixture
+def slow(job):
+    """A directory in which each look takes long, and less than one portion of them."""
+    (job.directory / "in").mkdir()
+    for number in range(FILES):
+        (job.directory / "in" / f"{number}").write_text("x")
+    return job.directory / "in"
+
+
+def slowly(job, told, *words):
+    return traced(job, "newfstatat", f"delay_enter={EACH_US}", *words, threads=True, told=told)
+
+
+def looks(told):
+    """How many of the files were looked at."""
+    return len(re.findall(r'newfstatat\(\d+, "\d+",', told.read_text())) if told.exists() else 0
+
+
+def stopped(job, process, id, how):
+    if how == "cancel":
+        done = stage(job, "cancel", id)
+        assert done.returncode == 0, done.stderr
+    else:
+        process.send_signal(how)
+    return process.wait(timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize("how", ["cancel", signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_looks_for_its_sources_it_stops_in_the_midst_of_a_directory(job, slow, tmp_path, how):
+    told = tmp_path / "calls"
+    process = slowly(job, told, "stage", "out", "in", "out")
+    until(lambda: looks(told) > 20)
+    (one,) = kept(job)
+    assert stopped(job, process, one["id"], how) == 1
+    assert looks(told) < FILES / 2 and not (job.directory / "out").exists()
+    left = kept(job)
+    if how == "cancel":
+        assert [one["state"] for one in left] == ["cancelled"]
+        assert stage(job, "retry", one["id"]).returncode == 0
+        assert seen(job.directory / "out") == seen(slow)
+    else:
+        assert left == [], "it was not begun"
+
+
+@pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
+def test_a_retry_that_looks_again_can_be_stopped(job, slow, tmp_path, how):
+    process = slowly(job, tmp_path / "first", "stage", "out", "in", "out")
+    until(lambda: looks(tmp_path / "first") > 20)
+    (one,) = kept(job)
+    process.kill()
+    process.wait()
+    told = tmp_path / "second"
+    process = slowly(job, told, "stage", "retry", one["id"])
+    until(lambda: looks(told) > 20)
+    assert stopped(job, process, one["id"], how) == 1
+    assert looks(told) < FILES / 2
+    (left,) = kept(job)
+    assert left["state"] == ("cancelled" if how == "cancel" else "interrupted")
+    assert stage(job, "retry", one["id"]).returncode == 0
+    assert seen(job.directory / "out") == seen(slow)
+
+
+@pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
+def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, tmp_path, how):
+    job.script(
+        "mv in $DW_JOB_STRIPED/out",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
+    told = tmp_path / "calls"
+    process = slowly(job, told, "run", *job.where, "job.sh")
+    until(lambda: looks(told) > 20)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    assert stopped(job, process, one["job_id"], how) == 123
+    assert looks(told) < FILES / 2 and not (job.directory / "results").exists()
+    (left,) = json.loads(job.command("status", "--json").stdout)
+    assert (left["state"], left["undrained"]) == ("kept", True)
+    cleaned = job.command("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert len(list((job.directory / "results").iterdir())) == FILES
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
+def test_a_job_stopped_while_it_looks_for_what_it_stages_in_leaves_nothing(job, slow, tmp_path, how):
+    job.script("touch started", DW, "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in")
+    told = tmp_path / "calls"
+    process = slowly(job, told, "run", *job.where, "job.sh")
+    until(lambda: looks(told) > 20)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    assert stopped(job, process, one["job_id"], how) == 125
+    assert looks(told) < FILES / 2 and not (job.directory / "started").exists()
+    job.leaves_nothing()

@@ -1,0 +1,109 @@
+"""What is shown of a staging while it runs: on a terminal, and to whoever asks for its status."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import sqlite3
+import struct
+import subprocess
+import termios
+import time
+
+from support.job import finished, until
+from support.trees import PIECE, kept, stage
+
+LARGE = 64 << 20
+
+
+def large(job):
+    """One file, which takes more than a minute at one MiB a second."""
+    (job.directory / "large").write_bytes(bytes(LARGE))
+    return ("--piece", str(PIECE), "--rate", "1MiB", "large", "copy")
+
+
+def one(job):
+    (found,) = kept(job)
+    return found
+
+
+def test_the_status_of_one_large_file_tells_bytes_rate_and_time_left(job):
+    started = stage(job, "out", "--background", *large(job))
+    id = started.stdout.strip()
+    until(lambda: one(job)["bytes_per_s"] is not None)
+    first = one(job)
+    assert (first["state"], first["placed_files"], first["placed_bytes"]) == ("running", 0, 0)
+    assert 0 < first["copied_bytes"] < LARGE and first["copied_bytes"] % PIECE == 0
+    left = LARGE - first["copied_bytes"]
+    assert first["remaining_s"] == -(-left // first["bytes_per_s"])
+    assert first["bytes_per_s"] <= LARGE, "an average since it began"
+    until(lambda: one(job)["copied_bytes"] > first["copied_bytes"])
+    line = stage(job, "status", id).stdout.splitlines()[1]
+    assert re.search(r"running +0 of 1 +[0-9.]+ [KM]iB of 64.00 MiB +[0-9.]+ [KM]iB/s +[0-9]+ s ", line), line
+    assert stage(job, "cancel", id).returncode == 0
+    stopped = one(job)
+    assert (stopped["bytes_per_s"], stopped["remaining_s"], stopped["copied_bytes"]) == (None, None, 0)
+
+
+def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
+    (job.directory / "in").mkdir()
+    (job.directory / "in" / "large").write_bytes(bytes(LARGE))
+    (job.directory / "in" / "small").write_bytes(b"x")
+    words = ("--background", "--piece", "32MiB", "--rate", "1MiB", "in", "out")
+    assert stage(job, "out", *words).returncode == 0
+    until(lambda: one(job)["placed_files"] == 1)
+    for _ in range(15):
+        time.sleep(0.1)
+        assert (one(job)["copied_bytes"], one(job)["bytes_per_s"]) == (1, None)
+    assert stage(job, "cancel", one(job)["id"]).returncode == 0
+
+
+def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
+    """What was copied before, and the time in which nobody copied, count for nothing."""
+    process = job.forebay_starts("stage", "out", *large(job))
+    until(lambda: kept(job) and one(job)["copied_bytes"] >= 8 * PIECE)
+    process.kill()
+    finished(process)
+    killed = one(job)
+    assert killed["state"] == "interrupted" and killed["copied_bytes"] >= 8 * PIECE
+    assert (killed["bytes_per_s"], killed["remaining_s"]) == (None, None)
+    journal = job.state / "stagings" / f"{killed['id']}.journal"
+    process = job.forebay_starts("stage", "retry", killed["id"])
+    until(lambda: one(job)["bytes_per_s"] is not None)
+    with contextlib.closing(sqlite3.connect(journal)) as opened:
+        ((began,),) = opened.execute("SELECT value FROM meta WHERE name = 'began'")
+    assert int(began.split()[3]) >= killed["copied_bytes"]
+    assert stage(job, "cancel", killed["id"]).returncode == 0
+    assert finished(process).returncode == 123
+
+
+def test_on_a_terminal_there_is_a_bar_with_bytes_rate_and_time_left(job):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    words = [job.forebay, "stage", "out", *large(job)]
+    process = subprocess.Popen(words, cwd=job.directory, env=job.environment(TERM="xterm"), stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        bar = rb"forebay: stage out 1 file \[[^\]]+\] +[1-9][0-9.]* [KM]iB/64.00 MiB +[1-9][0-9.]* [KM]iB/s +[0-9]+[ms]"
+        while not re.search(bar, seen):
+            assert len(seen) < 1 << 20, seen[-1000:]
+            seen += os.read(ours, 4096)
+        assert process.poll() is None
+        process.terminate()
+        with contextlib.suppress(OSError):  # the other end is closed
+            while more := os.read(ours, 4096):
+                seen += more
+        assert process.wait(timeout=60) == 123
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert b"staging was stopped" in seen
+
+
+def test_without_a_terminal_there_is_no_bar(job):
+    (job.directory / "small").write_text("x")
+    done = stage(job, "out", "small", "copy")
+    assert done.returncode == 0 and "[" not in done.stderr and "\r" not in done.stderr, done.stderr

@@ -1,0 +1,152 @@
+"""`forebay stage retry` where the target was purged meanwhile, or takes nothing for its mode; and stagings without threads,
+or of a file to itself."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from support.strace import held_at
+from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
+from support.users import reachable
+
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def in_the_way(job, tree):
+    """A staging of which one file has not arrived; its directory was there before."""
+    os.chmod(tree / "deep" / "empty", 0o700)
+    (tree / "there").mkdir()
+    (tree / "there" / "file").write_text("x")
+    (job.directory / "out" / "there" / "file").mkdir(parents=True)
+    assert stage(job, "out", "in", "out").returncode == 123
+    (one,) = kept(job)
+    return one["id"]
+
+
+def test_directories_that_were_purged_are_made_again_and_finished(job, tree, in_the_way):
+    shutil.rmtree(job.directory / "out")
+    done = stage(job, "retry", in_the_way)
+    assert done.returncode == 0, done.stderr
+    assert seen(job.directory / "out") == seen(tree) and kept(job) == []
+
+
+def test_a_directory_in_which_something_is_made_again_gets_its_time_again(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "deep" / "empty").rmdir()
+    (out / "there" / "file").rmdir()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    found, wanted = seen(out), seen(tree)
+    assert all(found[name] == wanted[name] for name in ("deep", "deep/empty", "there/file"))
+    assert files_seen(out) == files_seen(tree)
+
+
+def test_a_directory_whose_file_was_purged_gets_its_time_again(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "deep" / "small 1").unlink()
+    (out / "there" / "file").rmdir()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    assert seen(out)["deep"] == seen(tree)["deep"] and files_seen(out) == files_seen(tree)
+
+
+def test_a_file_in_the_place_of_a_directory_that_had_arrived_is_no_success(job, tree, in_the_way):
+    out = job.directory / "out"
+    (out / "there" / "file").rmdir()
+    shutil.rmtree(out / "deep")
+    (out / "deep").write_text("in the way")
+    done = stage(job, "retry", in_the_way)
+    assert done.returncode == 123 and "not a directory" in done.stderr.lower(), done.stderr
+    (one,) = kept(job)
+    assert one["missing_files"] >= 1
+    (out / "deep").unlink()
+    assert stage(job, "retry", in_the_way).returncode == 0
+    assert files_seen(out) == files_seen(tree)
+
+
+@pytest.fixture
+def user(build):
+    """A job of an ordinary user."""
+    with reachable(build) as job:
+        job.as_nobody()
+        yield job
+
+
+def owned(job):
+    subprocess.run(["chown", "-R", "65534:65534", job.directory], check=True)
+
+
+@ONLY_ROOT
+def test_retry_goes_on_below_a_directory_that_may_not_be_written(user):
+    source, out = user.directory / "in", user.directory / "out"
+    (source / "closed" / "below").mkdir(parents=True)
+    for name in ("a", "b", "below/c"):
+        (source / "closed" / name).write_text(name)
+    owned(user)
+    os.chmod(source / "closed" / "b", 0)
+    for directory in ("closed/below", "closed"):
+        os.chmod(source / directory, 0o555)
+    assert stage(user, "out", "in", "out").returncode == 123
+    assert (out / "closed").stat().st_mode & 0o777 == 0o555
+    os.chmod(source / "closed" / "b", 0o644)
+    shutil.rmtree(out / "closed" / "below")
+    (one,) = kept(user)
+    done = stage(user, "retry", one["id"])
+    assert done.returncode == 0, done.stderr
+    found, wanted = seen(out), seen(source)
+    assert {name: found[name] for name in found if name != "."} == {name: wanted[name] for name in wanted if name != "."}
+
+
+@ONLY_ROOT
+def test_a_directory_that_we_did_not_make_is_not_opened(user):
+    (user.directory / "in" / "closed").mkdir(parents=True)
+    (user.directory / "in" / "closed" / "a").write_text("a")
+    (user.directory / "out" / "closed").mkdir(parents=True)
+    owned(user)
+    os.chmod(user.directory / "out" / "closed", 0o555)
+    assert stage(user, "out", "in", "out").returncode == 123
+    (one,) = kept(user)
+    assert stage(user, "retry", one["id"]).returncode == 123
+    assert (user.directory / "out" / "closed").stat().st_mode & 0o777 == 0o555
+    assert list((user.directory / "out" / "closed").iterdir()) == []
+
+
+# The first thread is that of the command itself; then one looks through the source, one compares, and one hears `cancel`.
+@pytest.mark.parametrize("more, needed", [("", [2, 4]), ("+", [2, 3, 4])])
+def test_without_threads_a_staging_does_with_fewer_or_says_so(job, tree, more, needed):
+    told, number = [], 2
+    while True:
+        strace = ("-e", f"inject=clone,clone3:error=EAGAIN:when={number}{more}")
+        calls, done = traced_calls(job, "clone,clone3", "stage", "out", "in", "out", strace=strace)
+        if done.returncode != 0:
+            assert done.returncode == 1, done.stderr
+            refused(done, "no thread can be started to stage", "hint: end some of your processes")
+            told.append(number)
+        else:
+            assert seen(job.directory / "out") == seen(tree)
+        for one in kept(job):
+            assert stage(job, "retry", one["id"]).returncode == 0
+        assert parts(job) == []
+        shutil.rmtree(job.directory / "out", ignore_errors=True)
+        if not any("INJECTED" in call for call in calls):
+            break
+        number += 1
+    assert told == needed and number > 6
+
+
+def test_where_the_target_has_vanished_no_note_is_made_of_each_file(job, tree):
+    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+        shutil.rmtree(job.directory / "out")
+    assert process.returncode == 123
+    (one,) = kept(job)
+    assert one["notes"] == []
+    gone = [failure["remedy"] for failure in one["failures"] if "No such file" in failure["reason"]]
+    assert gone and all(remedy.startswith(str(job.directory / "out")) and "has vanished" in remedy for remedy in gone)
+
+
+def test_a_file_is_not_staged_to_itself(job, tree):
+    done = stage(job, "out", "in/large", "in/large")
+    assert done.returncode == 123
+    refused(done, "source and target are the same file", "hint: choose another target")
+    assert "link" not in done.stderr

@@ -1,0 +1,91 @@
+"""Jobs of the superuser and of an ordinary user, in directories that both can reach."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from support.job import Job
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = PROJECT / "examples" / "scripts"
+PFS = "pfs dir"
+
+
+@contextlib.contextmanager
+def reachable(build):
+    """A job whose directories, program included, every user can reach; it leaves nothing."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+    try:
+        top.chmod(0o755)
+        yield Job(reachable_program(build, top), top)
+    finally:
+        shutil.rmtree(top)
+
+
+def reachable_program(build, top):
+    """The build itself if an ordinary user can reach it, else a copy."""
+    program = (build / "bin" / "forebay").resolve()
+    if all(parent.stat().st_mode & 0o001 for parent in program.parents):
+        return program
+    return pathlib.Path(shutil.copy(program, top / "forebay"))
+
+
+@pytest.fixture(params=["root", "nobody"])
+def anyone(build, request):
+    """The same job as whoever runs the tests, and as an ordinary user."""
+    with reachable(build) as job:
+        if request.param == "nobody":
+            if os.getuid() != 0:
+                pytest.skip("only root can become another user")
+            job.as_nobody()
+        job.top = job.directory.parent
+        job.pfs = make(job, job.top / PFS)
+        before = names_outside()
+        yield job
+        assert names_outside() == before
+
+
+FOREIGN = """
+#include <unistd.h>
+int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "120", (char *)0); }
+"""
+
+
+def another_users_program(top):
+    """It sleeps as root, whoever starts it, so an ordinary user cannot end it; only root can make it."""
+    program = top / "foreign"
+    subprocess.run(["cc", "-x", "c", "-o", program, "-"], input=FOREIGN, text=True, check=True)
+    program.chmod(0o4755)
+    return program
+
+
+def names_outside():
+    """What a view must never change: names in / and in /mnt."""
+    return [sorted(os.listdir(path)) for path in ("/", "/mnt") if os.path.isdir(path)]
+
+
+def make(job, path, **files):
+    """A directory of the job's user with these files."""
+    missing = [parent for parent in [path, *path.parents] if not parent.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (path / name.replace("__", ".")).write_text(text)
+    if job.user is not None:
+        for made in [*missing, *path.iterdir()]:
+            os.chown(made, job.user, job.user)
+    return path
+
+
+def started(job, process):
+    """Waits until the job's script has made the file `running`."""
+    deadline = time.monotonic() + 60
+    while not (job.directory / "running").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "the job never ran"
+        time.sleep(0.005)

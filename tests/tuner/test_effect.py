@@ -1,0 +1,260 @@
+"""Did a setting do anything? Real runs with and without it; made-up profiles for machines that are not here."""
+
+import pytest
+from support.advice_data import GOOD, GOOD_SYSTEM, profile_of, shared
+from support.mpi import Mpi
+from support.mpi_run import TARGETS, Ran
+
+from forebay.profiles.model import Collective, Hints, Job, WithoutEffect
+from forebay.tune import effect, script, space
+from forebay.tune.model import Machine, Parameter, Plan
+
+MIB = 1 << 20
+FILE = "effect-replib.bbp"
+
+
+@pytest.fixture(scope="module")
+def ran(build, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
+        yield Ran(build, tmp_path_factory.mktemp("effect"))
+
+
+def plan_of(parameters):
+    return Plan(
+        parameters=tuple(parameters),
+        refusals=(),
+        guesses=(),
+        machine=Machine(ranks=16, nodes=1),
+        strategy="tpe",
+        seed=1,
+        runs_max=20,
+    )
+
+
+def parameter(name, *values):
+    pattern, colon, setting = name.rpartition(":")
+    return Parameter(
+        name=name,
+        setting=setting,
+        pattern=pattern if colon else None,
+        values=values,
+        ordered=False,
+        default=None,
+        reason="",
+        source="",
+    )
+
+
+def judged(configuration, default, trial):
+    plan = plan_of(parameter(name, value) for name, value in configuration.items())
+    return effect.without_effect(configuration, plan, default, trial)
+
+
+# Real runs: Open MPI.
+
+
+@pytest.fixture(scope="module")
+def replib(ran):
+    """The default run, and a function that runs it with hints and a stripe count."""
+    kernel = f"mpiexec -n 4 {ran.kernel('replib')} -w file1b -r 3 -t 0 -o {FILE}"
+
+    def run(hints="", stripes=None):
+        lines = [f"rm -f {FILE}", f"lfs setstripe -c {stripes or 1} .", kernel]
+        return ran.profile("replib", *lines, hints=hints)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def untouched(replib):
+    return replib()
+
+
+def test_aggregators_and_stripes_are_seen(replib, untouched):
+    trial = replib(
+        f"{FILE}:romio_cb_write=enable:cb_nodes=4:cb_config_list=#*:*#", stripes=4
+    )
+    given = {
+        f"{FILE}:cb_nodes": "4",
+        f"{FILE}:romio_cb_write": "enable",
+        "lfs_stripe_count": "4",
+    }
+    assert judged(given, untouched, trial) == []
+    (file,) = [
+        file
+        for program in trial.programs
+        for file in program.files
+        if "MPI-IO" in file.layers
+    ]
+    assert (file.collective.aggregators_write, file.stripe_count) == (4, 4)
+
+
+def test_one_run_is_like_another_without_settings(replib, untouched):
+    """What was never set shows nowhere: the counters do not depend on the load of the machine."""
+    given = {
+        f"{FILE}:cb_nodes": "4",
+        f"{FILE}:cb_buffer_size": str(MIB),
+        "lfs_stripe_count": "4",
+    }
+    assert judged(given, untouched, replib()) == list(given)
+
+
+def test_bringing_romio_is_seen_even_if_it_makes_the_same_calls(replib, untouched):
+    trial = replib(f"{FILE}:romio_cb_write=automatic")
+    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, trial) == []
+    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, replib()) == [
+        f"{FILE}:romio_cb_write"
+    ]
+
+
+def test_a_buffer_size_is_seen_in_the_system_calls(replib, untouched):
+    hints = f"{FILE}:romio_cb_write=enable:cb_buffer_size={MIB}"
+    assert judged({f"{FILE}:cb_buffer_size": str(MIB)}, untouched, replib(hints)) == []
+
+
+# Real runs: MPICH, which tells its hints.
+
+
+@pytest.fixture(scope="module")
+def mpich(build, ran):
+    btio = Mpi("mpich", build).btio()
+
+    def run(hints=""):
+        lines = [
+            "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data",
+            f"mpiexec.mpich -n 4 {btio} deck.data",
+        ]
+        return ran.profile("mpich", *lines, hints=hints)
+
+    return run, script.read(ran.script("empty", "srun ./app"))
+
+
+def test_a_space_from_mpich_and_what_its_guess_does(mpich):
+    run, job_script = mpich
+    default = run()
+    made = space.build(
+        default,
+        job_script,
+        "file-system",
+        layout_may_change=False,
+        stripe_targets=TARGETS,
+    )
+    names = {one.name: one for one in made.parameters}
+    # it tells what is in force, and `automatic` is seen to buffer
+    assert names["btio.full.out:romio_cb_write"].default == "automatic"
+    assert names["btio.full.out:romio_cb_write"].values == ("disable",)
+    assert names["btio.full.out:cb_nodes"].default == "1"
+    plan = plan_of(made.parameters)
+    given = {"btio.full.out:cb_nodes": "4"}
+    seen = run("btio.full.out:cb_nodes=4:cb_config_list=#*:*#")
+    assert judged(given, default, seen) == [] == effect.remarks(given, plan, seen)
+    # without cb_config_list there is still one aggregator on the node
+    capped = run("btio.full.out:cb_nodes=4")
+    assert judged(given, default, capped) == list(given)
+    assert "1 rank(s) wrote" in effect.remarks(given, plan, capped)[0]
+
+
+# Made-up profiles.
+
+
+def written(*, hints=None, **members):
+    known = {
+        "write": GOOD,
+        "system": GOOD_SYSTEM,
+        "collective": Collective(aggregators_write=1, aggregators_read=0, rmw_calls=0),
+        "stripe_count": 1,
+        "stripe_bytes": MIB,
+    }
+    return profile_of(
+        shared("/scratch/out.nc", hints=hints, **known | members), job=Job(emulated="m")
+    )
+
+
+def denied(**asked):
+    return Hints(
+        environment=asked,
+        without_effect=[
+            WithoutEffect(key=key, asked=value, seen="this MPI does not know it")
+            for key, value in asked.items()
+        ],
+    )
+
+
+def test_a_hint_that_the_library_says_was_not_obeyed():
+    """Open MPI 5.0.11 hands no hint on to its ROMIO."""
+    moved = {"calls": 300, "bytes": 4 << 30}
+    trial = written(hints=denied(romio_ds_write="disable"), system=moved)
+    given = {"out.nc:romio_ds_write": "disable"}
+    assert judged(given, written(), trial) == ["out.nc:romio_ds_write"]
+    assert effect.remarks(
+        given, plan_of([parameter("out.nc:romio_ds_write", "disable")]), trial
+    ) == ["out.nc: romio_ds_write=disable: this MPI does not know it"]
+
+
+def test_one_of_two_files_that_did_not_obey_is_not_enough():
+    trial = written(
+        hints=denied(romio_ds_write="disable"), system={"calls": 300, "bytes": 4 << 30}
+    )
+    trial.programs[0].files.append(
+        shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, hints=Hints())
+    )
+    assert judged({"out.nc:romio_ds_write": "disable"}, written(), trial) == []
+
+
+def test_fewer_aggregators_than_asked_for_are_an_effect():
+    trial = written(
+        collective=Collective(aggregators_write=4), hints=denied(cb_nodes="8")
+    )
+    assert judged({"out.nc:cb_nodes": "8"}, written(), trial) == []
+
+
+def test_what_is_not_known_is_not_called_without_effect():
+    unknown = written(
+        collective=None,
+        system={"calls": None, "bytes": None},
+        stripe_count=None,
+        stripe_bytes=None,
+    )
+    given = {
+        "out.nc:cb_nodes": "8",
+        "out.nc:romio_cb_write": "enable",
+        "lfs_stripe_count": "4",
+    }
+    assert judged(given, unknown, unknown) == []
+
+
+def test_a_file_that_the_trial_lacks_tells_nothing():
+    assert judged({"out.nc:cb_nodes": "8"}, written(), profile_of()) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "lost"), [(1, ["lfs_stripe_count"]), (8, []), (4, [])]
+)
+def test_a_count_beyond_the_targets_is_cut_by_lustre_and_still_an_effect(count, lost):
+    assert (
+        judged({"lfs_stripe_count": "8"}, written(), written(stripe_count=count))
+        == lost
+    )
+
+
+def test_a_larger_alignment_moves_the_end():
+    longer = written(system=GOOD_SYSTEM | {"end_bytes": 5 << 30})
+    assert judged({"nc_var_align_size": str(MIB)}, written(), longer) == []
+    assert judged({"nc_var_align_size": str(MIB)}, written(), written()) == [
+        "nc_var_align_size"
+    ]
+
+
+def test_what_romio_may_do_by_itself_is_not_called_without_effect():
+    """Of a job that has hints already its `automatic` may be buffering; ompio's calls are its own."""
+    for by, lost in (("mca_io_romio321.so", []), ("mca_fs_ufs.so", ["out.nc:romio_cb_write"])):
+        run = profile_of(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, opened_by=by))
+        assert judged({"out.nc:romio_cb_write": "enable"}, run, run) == lost
+        assert judged({"out.nc:romio_cb_write": "disable"}, run, run) == ["out.nc:romio_cb_write"]
+
+
+def test_a_layout_that_nobody_tells_is_not_called_without_effect():
+    unknown = written(stripe_count=None, stripe_bytes=None)
+    given = {"lfs_stripe_count": "8", "lfs_stripe_size": str(MIB)}
+    assert judged(given, unknown, unknown) == []

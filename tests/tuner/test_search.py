@@ -1,0 +1,289 @@
+"""The next step of a search, phase by phase, and how it ends."""
+
+import math
+import random
+
+import pytest
+from support import synthetic_machine
+
+from forebay.tune.model import Plan, Run, Step, Verdict, key
+from forebay.tune.search import next_step
+
+BEST = {synthetic_machine.NODES: "8", synthetic_machine.COUNT: "8"}
+RULES = {"canonical": lambda one, _: synthetic_machine.acting(one), "forbidden": lambda one, _: None}
+
+
+def plan(runs_max=20, **changed):
+    given = {
+        "parameters": synthetic_machine.PARAMETERS,
+        "refusals": (),
+        "guesses": synthetic_machine.guesses(),
+        "machine": synthetic_machine.MACHINE,
+        "strategy": "tpe",
+        "seed": 5,
+        "runs_max": runs_max,
+    }
+    return Plan(**given | changed)
+
+
+def after(runs, step, seconds, status="ok", **more):
+    """The runs with the one that the step asks for."""
+    return [
+        *runs,
+        Run(
+            number=len(runs) + 1,
+            place="file-system",
+            phase=step.phase,
+            configuration=step.configuration,
+            status="failed" if seconds is None else status,
+            seconds=seconds,
+            replay=step.replay,
+            **more,
+        ),
+    ]
+
+
+def searched(plan, seconds, runs=(), status=lambda one, number: "ok", **options):
+    """A whole search; `seconds(configuration, number)`."""
+    runs = list(runs)
+    while isinstance(step := next_step(plan, runs, **RULES | options), Step):
+        number = len(runs)
+        one = step.configuration
+        runs = after(runs, step, seconds(one, number), status(one, number))
+        assert len(runs) <= plan.runs_max
+    return runs, step
+
+
+def machine(seed=3, noise=0.03):
+    """Times of a made-up machine; the same run has the same time, whenever it is asked for."""
+    made = synthetic_machine.Surface(seed)
+    return lambda one, number: made.seconds(one) * math.exp(random.Random(number).gauss(0, noise))
+
+
+def phases(runs):
+    return [run.phase for run in runs]
+
+
+@pytest.mark.parametrize("strategy", ["tpe", "greedy", "random"])
+@pytest.mark.parametrize("runs_max", [12, 20, 40])
+def test_every_strategy_finds_and_proves_something_within_its_runs(strategy, runs_max):
+    runs, verdict = searched(plan(runs_max, strategy=strategy), machine())
+    assert verdict.recommended and verdict.pairing.low > 1 and verdict.pairing.pairs >= 2
+    assert phases(runs)[:2] == ["default", "probe"] and phases(runs)[-1] == "final"
+    last = [run.configuration for run in runs if run.phase == "final"]
+    assert {} in last and verdict.recommended in last
+
+
+@pytest.mark.parametrize("runs_max", [4, 5, 6, 8])
+def test_a_few_runs_are_enough_for_a_probe_and_two_pairs(runs_max):
+    runs, verdict = searched(plan(runs_max), machine())
+    assert len(runs) <= runs_max and "final" in phases(runs)
+    assert isinstance(verdict, Verdict)
+
+
+@pytest.mark.parametrize("runs_max", [1, 2, 3])
+def test_hardly_any_runs_end_in_the_default(runs_max):
+    runs, verdict = searched(plan(runs_max), machine())
+    assert len(runs) <= runs_max and verdict.recommended == {}
+    assert verdict.is_cut_short and "the budget left no room for " in verdict.reason
+
+
+def test_what_a_small_budget_has_seen_is_told_as_it_was():
+    """Never that nothing was faster, where there was only no run left to show it."""
+    fast = lambda one, number: 0.4 if one else 1.0  # noqa: E731
+    told = {runs_max: searched(plan(runs_max), fast)[1] for runs_max in (1, 2, 3, 6)}
+    assert told[1].reason.endswith("the search: no setting was timed")
+    for runs_max in (2, 3):
+        assert told[runs_max].reason.endswith("the best of 1 tried looked 2.50 times as fast as the default")
+    assert [told[runs_max].is_cut_short for runs_max in told] == [True, True, True, False]
+    assert told[6].recommended
+
+
+@pytest.mark.parametrize("runs_max", [1, 2, 5, 10])
+def test_a_replay_without_room_for_a_setting_says_so(runs_max):
+    runs, verdict = searched(plan(runs_max, confirm_pairs=2), machine())
+    assert verdict.recommended == {} and verdict.is_cut_short
+    assert "the budget left no room for " in verdict.reason and not any(run.configuration for run in runs)
+
+
+def test_a_slower_setting_is_none_for_which_runs_were_missing():
+    _, verdict = searched(plan(2), lambda one, number: 1.5 if one else 1.0)
+    assert not verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
+
+
+def test_the_anchor_comes_every_few_runs_and_nothing_is_tried_twice():
+    runs, _ = searched(plan(40), machine())
+    search = [run for run in runs if run.phase != "final"]
+    tried = [key(run.configuration) for run in search if run.configuration]
+    assert len(tried) == len(set(tried))
+    since = 0
+    for run in search:
+        since = 0 if not run.configuration else since + 1
+        assert since <= 4
+
+
+def test_the_final_runs_go_forth_and_back():
+    runs, _ = searched(plan(20), machine())
+    last = [key(run.configuration) for run in runs if run.phase == "final"]
+    width = last.index(last[-1] if last[-1] else (), 1) if () not in last[1:] else last.index((), 1)
+    assert last[0] == () and last[1 : width + 1][::-1][1:] == last[1:width][::-1]
+    half = (width + 1) // 2
+    assert last[:half] == last[half : width + 1][::-1]
+
+
+def test_a_step_follows_from_plan_and_runs_alone():
+    """So that a killed tuner goes on as if nothing had been."""
+    times = machine()
+    runs, verdict = searched(plan(20), times)
+    for stop in range(len(runs)):
+        assert next_step(plan(20), runs[:stop], **RULES).configuration == runs[stop].configuration
+    assert next_step(plan(20), runs, **RULES) == verdict
+
+
+def test_more_runs_extend_a_search_that_has_ended():
+    runs, _ = searched(plan(12), machine())
+    longer, verdict = searched(plan(len(runs) + 10), machine(), runs)
+    assert longer[: len(runs)] == runs and len(longer) > len(runs)
+    assert "search" in phases(longer[len(runs) :]) and verdict.recommended
+
+
+def test_a_budget_that_ends_leads_to_the_final_round_with_what_there_is():
+    times = machine()
+    runs = []
+    for _ in range(6):
+        step = next_step(plan(40), runs, **RULES)
+        runs = after(runs, step, times(step.configuration, len(runs)))
+    left = 4
+    while isinstance(step := next_step(plan(40), runs, runs_left=left, **RULES), Step):
+        assert step.phase == "final"
+        runs, left = after(runs, step, times(step.configuration, len(runs))), left - 1
+    assert left >= 0 and step.pairing is not None
+
+
+def test_an_application_that_ignores_hints_is_told_after_two_runs():
+    runs, verdict = searched(
+        plan(20), lambda one, number: 1.0 + number / 100, status=lambda one, _: "ineffective" if one else "ok"
+    )
+    assert len(runs) == 2 and verdict.recommended == {} and "ignores hints" in verdict.reason
+
+
+def test_without_a_faster_setting_the_default_is_kept():
+    noise = lambda number: math.exp(random.Random(number).gauss(0, 0.03))  # noqa: E731
+    runs, verdict = searched(plan(20), lambda one, number: (1.5 if one else 1.0) * noise(number))
+    assert verdict.recommended == {} and "nothing was found to be faster" in verdict.reason
+    assert "final" not in phases(runs)
+
+
+def test_a_lucky_run_does_not_survive_the_final_round():
+    lucky = {}
+
+    def seconds(one, number):
+        first = one and key(one) not in lucky
+        lucky.setdefault(key(one), number)
+        return 0.8 if first and number == 3 else 1.0 + 0.01 * (number % 3)
+
+    _, verdict = searched(plan(20), seconds)
+    assert verdict.recommended == {}
+
+
+def test_equal_settings_are_not_recommended():
+    """Noise alone: over many searches hardly any recommendation, as the confidence says."""
+    wrong = 0
+    for seed in range(6):
+        noise = lambda one, number, seed=seed: math.exp(random.Random(100 * seed + number).gauss(0, 0.15))
+        _, verdict = searched(plan(12, seed=seed, strategy="random"), noise)
+        wrong += bool(verdict.recommended)
+    assert wrong <= 1
+
+
+def test_failed_settings_are_neither_repeated_nor_chosen():
+    fast_but_wrong = lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))  # noqa: E731
+    runs, verdict = searched(plan(20), fast_but_wrong)
+    failed = [key(run.configuration) for run in runs if run.status == "failed"]
+    assert failed and len(failed) == len(set(failed))
+    assert verdict.recommended and verdict.recommended.get(synthetic_machine.NODES) != "8"
+
+
+def test_a_setting_that_fails_in_the_final_round_is_not_chosen():
+    made, seen = synthetic_machine.Surface(3), {}
+
+    def seconds(one, number):
+        seen[key(one)] = seen.get(key(one), 0) + 1
+        return None if one == BEST and seen[key(one)] > 1 else made.seconds(one)
+
+    _, verdict = searched(plan(20), seconds)
+    assert verdict.recommended != BEST
+
+
+def test_if_all_settings_fail_the_search_ends_and_says_so():
+    runs, verdict = searched(plan(40), lambda one, number: None if one else 1.0)
+    assert len(runs) < 12 and verdict.recommended == {} and "failed" in verdict.reason
+
+
+def test_a_default_that_fails_twice_ends_the_search():
+    runs, verdict = searched(plan(20), lambda one, number: None)
+    assert len(runs) == 2 and "the default fails" in verdict.reason
+
+
+def test_without_parameters_there_is_nothing_to_try():
+    runs, verdict = searched(plan(20, parameters=(), guesses=()), machine())
+    assert len(runs) == 1 and "no setting" in verdict.reason
+
+
+def test_a_contaminated_run_is_made_again_and_does_not_count():
+    made = synthetic_machine.Surface(3)
+    status = lambda one, number: "contaminated" if number == 2 else "ok"  # noqa: E731
+    runs, verdict = searched(
+        plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status
+    )
+    assert runs[2].configuration == runs[3].configuration and runs[3].phase == "repeat"
+    assert verdict.recommended
+
+
+def test_a_machine_that_is_always_disturbed_is_searched_nevertheless():
+    runs, verdict = searched(plan(20), machine(), status=lambda one, number: "contaminated")
+    assert len(runs) <= 20 and verdict.recommended
+
+
+def test_a_disturbed_run_of_the_final_round_hides_no_large_gain():
+    made, late = synthetic_machine.Surface(3), []
+
+    def seconds(one, number):
+        noise = math.exp(random.Random(number).gauss(0, 0.02))
+        return made.seconds(one) * noise * (3 if number in late else 1)
+
+    quiet, expected = searched(plan(20), seconds)
+    first = phases(quiet).index("final")
+    for number in (first, first + 1):
+        late[:] = [number]
+        _, verdict = searched(plan(20), seconds)
+        assert verdict.recommended and verdict.pairing.low > 1
+        assert made.seconds(verdict.recommended) <= 1.1 * made.seconds(expected.recommended)
+
+
+def test_what_is_forbidden_is_not_run():
+    forbidden = lambda one, _: "it hangs" if one.get(synthetic_machine.COUNT) == "8" else None  # noqa: E731
+    runs, _ = searched(plan(20), machine(), forbidden=forbidden)
+    assert not any(run.configuration.get(synthetic_machine.COUNT) == "8" for run in runs)
+
+
+def test_a_replay_is_searched_and_the_real_job_confirms_in_two_pairs():
+    io = synthetic_machine.Surface(3)
+    runs = []
+    chosen = plan(30, confirm_pairs=2)
+    while isinstance(step := next_step(chosen, runs, **RULES), Step):
+        seconds = io.seconds(step.configuration) * math.exp(random.Random(len(runs)).gauss(0, 0.01))
+        runs = after(runs, step, seconds if step.replay else seconds + 0.2)
+    real = [run.configuration for run in runs if not run.replay]
+    assert real == [{}, {}, step.recommended, step.recommended, {}]
+    assert step.pairing.pairs == 2 and step.pairing.low > 1
+    assert all(run.replay for run in runs[1:-4])
+
+
+def test_what_fails_on_the_real_job_is_not_recommended():
+    io = synthetic_machine.Surface(3)
+    runs = []
+    while isinstance(step := next_step(plan(30, confirm_pairs=2), runs, **RULES), Step):
+        seconds = io.seconds(step.configuration)
+        runs = after(runs, step, seconds if step.replay or not step.configuration else None)
+    assert step.recommended == {} and "failed" in step.reason
