@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, memory, mounts, on};
+use crate::{Result, files, mounts, on, sharing};
 
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,14 +55,6 @@ pub fn file_system_here() -> Result<String> {
         || "unknown".to_owned(),
         |mount| format!("{} on {}", mount.fs_type, mount.mount_point.display()),
     ))
-}
-
-/// Memory that could be taken without swapping, in bytes (`MemAvailable` of /proc/meminfo).
-///
-/// # Errors
-/// If /proc is not mounted.
-pub fn available_memory_bytes() -> Result<u64> {
-    Ok(memory::memory()?.available_bytes)
 }
 
 /// Number of processors this process may use, at least 1.
@@ -122,26 +114,11 @@ pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Name of the user: `$USER`, else `$LOGNAME`, else that in /etc/passwd, else the number.
+/// Name of the user: `$USER`, else `$LOGNAME`, else what the name services know, else the number.
 #[must_use]
 pub fn user_name() -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    name.ok()
-        .or_else(listed_name)
-        .unwrap_or_else(|| user_id().to_string())
-}
-
-/// The name that /etc/passwd has, where the environment of a container has none.
-fn listed_name() -> Option<String> {
-    let (list, number) = (
-        files::read_lossy(Path::new("/etc/passwd")).ok()?,
-        user_id().to_string(),
-    );
-    let mut users = list.lines().map(|line| line.split(':'));
-    users.find_map(|mut fields| {
-        let name = fields.next().filter(|name| !name.is_empty())?;
-        (fields.nth(1)? == number).then(|| name.to_owned())
-    })
+    name.unwrap_or_else(|_| sharing::user_named(user_id()))
 }
 
 /// The current directory as the shell shows it: `$PWD` if that is right, else the real path.
