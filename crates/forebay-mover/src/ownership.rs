@@ -18,15 +18,15 @@ impl Owner {
     }
 
     /// Has what stands there the owner and group that we would set?
-    pub(crate) fn is_kept(&self, status: &Status, standing: &Status) -> bool {
-        self.given(status).is_none_or(|(owner, group)| {
+    pub(crate) fn matches(&self, status: &Status, standing: &Status) -> bool {
+        self.owner_to_set(status).is_none_or(|(owner, group)| {
             owner.is_none_or(|owner| owner == standing.owner)
                 && group.is_none_or(|group| group == standing.group)
         })
     }
 
     /// Owner and group to be set; none if we may set neither.
-    pub(crate) fn given(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
+    pub(crate) fn owner_to_set(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
         if self.is_root {
             return Some((Some(status.owner), Some(status.group)));
         }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
 
-use crate::copy::directories::{make_one, open_again};
+use crate::copy::directories::{create_one, restore_write_access};
 use crate::error::Error;
 use crate::journal::columns::path_at;
 use crate::journal::database::Journal;
 use crate::journal::leaf_directories::UNFINISHED;
-use crate::model::partial_names::{PREFIX, aside, is_part, not_removed, temporary};
+use crate::model::partial_names::{PREFIX, is_part, not_removed, staging_dir_name, temporary};
 
 /// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
 /// or the begin of one. With `is_deep`, also in the directories below it. Returns false if `directory` cannot be listed.
@@ -66,7 +66,7 @@ impl Journal {
         directories: &str,
     ) -> Result<(usize, Vec<forebay_host::Error>), Error> {
         let (mut removed, mut failed) = (0, Vec::new());
-        for (id, target) in self.targets_in_hand()? {
+        for (id, target) in self.targets_in_progress()? {
             match files::remove_file(&temporary(&target, tag, id)) {
                 Ok(()) => removed += 1,
                 Err(error) if error.is_absent() => {}
@@ -90,10 +90,10 @@ impl Journal {
     /// [`Error::InHand`] if another process carries it out; if the journal cannot be written.
     pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
         let _running = self.take_in_hand()?;
-        self.put_down_without_parts(tag, UNFINISHED)
+        self.reset_and_discard(tag, UNFINISHED)
     }
 
-    pub(crate) fn put_down_without_parts(&self, tag: &str, directories: &str) -> Result<(), Error> {
+    pub(crate) fn reset_and_discard(&self, tag: &str, directories: &str) -> Result<(), Error> {
         let mut notes = BTreeMap::new();
         for error in self.remove_all_parts(tag, directories)?.1 {
             let text = not_removed(&error);
@@ -102,18 +102,18 @@ impl Journal {
         for (text, (count, example)) in notes {
             self.add_note(&text, count, &example)?;
         }
-        self.put_down()
+        self.reset_in_progress()
     }
 }
 
 impl Journal {
     /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
     /// with it, or is copied again.
-    pub(crate) fn take_leaves_apart(&self, tag: &str) -> Result<(), Error> {
+    pub(crate) fn salvage_staged(&self, tag: &str) -> Result<(), Error> {
         for (directory, target, filled) in self.filled(tag, UNFINISHED)? {
-            let made = make_one(&target).and_then(|_| open_again(&target));
+            let made = create_one(&target).and_then(|_| restore_write_access(&target));
             if made.is_ok() {
-                for (id, name) in self.names_in_hand(directory)? {
+                for (id, name) in self.names_in_progress(directory)? {
                     let part = temporary(&target.join(&name), tag, id);
                     files::rename(&filled.join(&name), &part).ok(); // if it does not go, it is copied again
                 }
@@ -138,7 +138,7 @@ impl Journal {
             rows.collect()
         })?;
         let aside = |(id, target): (i64, PathBuf)| {
-            let aside = aside(&target, tag, id);
+            let aside = staging_dir_name(&target, tag, id);
             let is_there = files::status_of_name(&aside).is_ok_and(|it| it.kind == Kind::Directory);
             is_there.then_some((id, target, aside))
         };

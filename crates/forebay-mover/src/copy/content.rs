@@ -10,12 +10,12 @@ use forebay_host::files;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::copy::blocks::Ends;
-use crate::copy::context::{Did, Run};
+use crate::copy::context::{CopyContext, Did};
 use crate::model::item::Item;
 use crate::model::options::Verify;
 use crate::model::reason::Reason;
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Copies a range, but for its holes. Returns its checksum: that of its bytes, and of where they stand.
     pub(crate) fn copy_range(
         &self,

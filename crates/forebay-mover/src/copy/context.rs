@@ -35,7 +35,7 @@ pub enum Did {
 
 pub(crate) type On<'a> = &'a (dyn Fn(Did) + Sync);
 
-pub(crate) struct Run<'a> {
+pub(crate) struct CopyContext<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) options: &'a Options,
     pub(crate) on: On<'a>,
@@ -62,7 +62,7 @@ pub(crate) struct Run<'a> {
     pub(crate) copied_bytes: AtomicU64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> CopyContext<'a> {
     pub(crate) fn new(
         journal: &'a Journal,
         options: &'a Options,
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Run<'_> {
+impl CopyContext<'_> {
     pub(crate) fn queue(&self) -> parking_lot::MutexGuard<'_, Queue> {
         self.queue.lock()
     }
@@ -122,7 +122,7 @@ impl Run<'_> {
         (self.on)(Did::Bytes(bytes));
     }
 
-    pub(crate) fn has_arrived(&self, bytes: u64, was_there: bool) {
+    pub(crate) fn record_delivered(&self, bytes: u64, was_there: bool) {
         self.files.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.unchanged_files
@@ -132,23 +132,23 @@ impl Run<'_> {
 
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn has_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
+    pub(crate) fn record_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
         if reason.is_stop {
             return Ok(()); // it is as it was
         }
-        self.journal.has_failed(item.id, &reason)
+        self.journal.record_failed(item.id, &reason)
     }
 
     /// Removes a file that did not become whole.
-    pub(crate) fn take_away(&self, path: &Path) {
+    pub(crate) fn remove_best_effort(&self, path: &Path) {
         match files::remove_file(path) {
-            Err(error) if !error.is_absent() => self.note(&not_removed(&error), path),
+            Err(error) if !error.is_absent() => self.warn_once(&not_removed(&error), path),
             _ => {}
         }
     }
 
     /// Something arrived, but not with all that belongs to it.
-    pub(crate) fn note(&self, text: &str, example: &Path) {
+    pub(crate) fn warn_once(&self, text: &str, example: &Path) {
         let mut notes = self.notes.lock();
         let first = || (0, example.to_owned());
         notes.entry(text.to_owned()).or_insert_with(first).0 += 1;

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
-use crate::copy::context::Run;
+use crate::copy::context::CopyContext;
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::item::Directory;
@@ -42,21 +42,21 @@ pub(crate) fn make(
             if stop.is_asked() {
                 break;
             }
-            match stands(&directory.target) {
+            match directory_exists(&directory.target) {
                 Ok(false) => missing.push(directory),
                 Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
                 Ok(true) => there.push(directory.id),
-                Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
+                Err(reason) => journal.record_directory_failed(directory.id, &reason)?,
             }
         }
         // Before they are made: whoever goes on after a kill must know that they are ours to finish.
         let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
-        journal.directories_are(&ids, State::Copying)?;
-        journal.directories_are(&there, State::Placed)?;
+        journal.set_directory_state(&ids, State::Copying)?;
+        journal.set_directory_state(&there, State::Placed)?;
         ours.extend(journal.reopen_parents(&missing)?);
         for (id, target) in ours {
-            if let Err(reason) = open_again(&target) {
-                journal.directory_has_failed(id, &reason)?;
+            if let Err(reason) = restore_write_access(&target) {
+                journal.record_directory_failed(id, &reason)?;
             }
         }
         for directory in missing {
@@ -64,17 +64,17 @@ pub(crate) fn make(
                 fresh.insert(directory.id);
                 continue;
             }
-            match make_one(&directory.target) {
+            match create_one(&directory.target) {
                 Ok(true) => drop(fresh.insert(directory.id)),
                 Ok(false) => {}
-                Err(reason) => journal.directory_has_failed(directory.id, &reason)?,
+                Err(reason) => journal.record_directory_failed(directory.id, &reason)?,
             }
         }
     }
 }
 
 /// Is it there? If something else is, that is a failure.
-pub(crate) fn stands(target: &Path) -> Result<bool, Reason> {
+pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
     match files::status(target) {
         Ok(status) if status.kind == Kind::Directory => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
@@ -90,7 +90,7 @@ pub(crate) fn stands(target: &Path) -> Result<bool, Reason> {
 }
 
 /// One that we have made may have a mode by now under which we can put nothing into it.
-pub(crate) fn open_again(target: &Path) -> Result<(), Reason> {
+pub(crate) fn restore_write_access(target: &Path) -> Result<(), Reason> {
     let Status { kind, mode, .. } = files::status_of_name(target)?; // what a link leads to is not ours
     if kind == Kind::Directory && mode & FILLED != FILLED {
         files::set_mode(target, mode | FILLED)?;
@@ -99,7 +99,7 @@ pub(crate) fn open_again(target: &Path) -> Result<(), Reason> {
 }
 
 /// Was it made now, and by us?
-pub(crate) fn make_one(target: &Path) -> Result<bool, Reason> {
+pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
     let made = match files::make_directory(target, FILLED) {
         Err(error) if error.is_not_found() => {
             if let Some(parent) = target.parent() {
@@ -110,12 +110,12 @@ pub(crate) fn make_one(target: &Path) -> Result<bool, Reason> {
         made => made,
     };
     match made {
-        Err(error) if error.already_exists() => stands(target).map(|_| false),
+        Err(error) if error.already_exists() => directory_exists(target).map(|_| false),
         made => Ok(made.map(|()| true)?),
     }
 }
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
     /// waits for one portion of them.
     ///
@@ -137,7 +137,9 @@ impl Run<'_> {
                         finished.push(directory.id);
                         synced = Some((target, directory.target));
                     }
-                    Err(reason) => self.journal.directory_has_failed(directory.id, &reason)?,
+                    Err(reason) => self
+                        .journal
+                        .record_directory_failed(directory.id, &reason)?,
                 }
             }
             // One for all: trees seldom cross file systems, and names were synced as they were made.
@@ -146,10 +148,10 @@ impl Run<'_> {
             {
                 let reason = Reason::from(error);
                 for id in finished.drain(..) {
-                    self.journal.directory_has_failed(id, &reason)?;
+                    self.journal.record_directory_failed(id, &reason)?;
                 }
             }
-            self.journal.directories_are(&finished, State::Placed)?;
+            self.journal.set_directory_state(&finished, State::Placed)?;
             if self.is_stopped() {
                 return Ok(());
             }
@@ -161,7 +163,7 @@ impl Run<'_> {
         let source = files::open_to_read(&directory.source)?;
         let status = files::status_of(&source, &directory.source)?;
         let paths = (directory.source.as_path(), directory.target.as_path());
-        self.give_attributes(&source, &target, paths, &status)?;
+        self.copy_metadata(&source, &target, paths, &status)?;
         Ok(target)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::files;
 
 use crate::model::item::{Item, LINK};
-use crate::model::leaf_size::TOGETHER;
+use crate::model::leaf_size::GROUP_SYNC_MIN;
 use crate::model::reason::Reason;
 
 /// A file that is whole, but may not stand under its name yet.
@@ -30,7 +30,7 @@ pub(crate) enum Syncing {
 
 impl Syncing {
     pub(crate) fn of(is_durable: bool, files: usize) -> Self {
-        match (is_durable, files < TOGETHER) {
+        match (is_durable, files < GROUP_SYNC_MIN) {
             (false, _) => Self::Not,
             (true, true) => Self::Each,
             (true, false) => Self::Together(BTreeMap::new(), BTreeSet::new()),

@@ -2,9 +2,9 @@
 
 use forebay_host::files;
 
-use crate::copy::context::Run;
+use crate::copy::context::CopyContext;
 use crate::copy::durability::Syncing;
-use crate::copy::target::standing;
+use crate::copy::target::target_status;
 use crate::error::Error;
 use crate::model::item::{HardLink, Item, Step};
 use crate::model::partial_names::temporary;
@@ -13,7 +13,7 @@ use crate::model::state::State;
 
 const ROWS: usize = 2048;
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Makes all names that are still missing, after the files themselves.
     ///
     /// # Errors
@@ -34,25 +34,25 @@ impl Run<'_> {
                 match self.make_hard_link(&link) {
                     Ok(true) => made.push(link.item),
                     Ok(false) => self.make_file_of_its_own(link.item, block)?,
-                    Err(reason) => self.has_failed(&link.item, reason)?,
+                    Err(reason) => self.record_failed(&link.item, reason)?,
                 }
             }
             let syncing = Syncing::of(self.options.syncs(), 1);
             if let Err(reason) = syncing.finish(made.iter().map(|item| item.target.as_path())) {
                 for item in &made {
-                    self.has_failed(item, reason.clone())?;
+                    self.record_failed(item, reason.clone())?;
                 }
                 continue;
             }
             let steps: Vec<_> = made.iter().map(|item| step(item, State::Placed)).collect();
-            self.journal.done(&steps)?;
-            made.iter().for_each(|_| self.has_arrived(0, false));
+            self.journal.apply_updates(&steps)?;
+            made.iter().for_each(|_| self.record_delivered(0, false));
         }
     }
 
     fn make_file_of_its_own(&self, item: Item, block: &mut [u8]) -> Result<(), Error> {
-        self.journal.done(&[step(&item, State::Copying)])?;
-        self.move_together(vec![item], &mut [], block)
+        self.journal.apply_updates(&[step(&item, State::Copying)])?;
+        self.copy_batch(vec![item], &mut [], block)
     }
 
     /// Was it made? Where the target's file system makes none, the answer is no.
@@ -69,7 +69,7 @@ impl Run<'_> {
         }
         let identity = |status: files::Status| (status.device, status.inode);
         let first = identity(files::status_of_name(&link.first)?);
-        if standing(&item.target)?.map(identity) == Some(first) {
+        if target_status(&item.target)?.map(identity) == Some(first) {
             self.drop_part(item);
             return Ok(true);
         }
@@ -84,7 +84,7 @@ impl Run<'_> {
         }
         if let Err(error) = made {
             let why = error.source.kind();
-            self.note(
+            self.warn_once(
                 &format!("a hard link became a file of its own: {why}"),
                 &item.source,
             );

@@ -17,7 +17,7 @@ use crate::model::reason::Reason;
 use crate::model::state::State;
 
 /// A file between its first and its last byte.
-pub(crate) struct Copying {
+pub(crate) struct LargeCopy {
     pub(crate) item: Item,
     pub(crate) tries: u32,
     pub(crate) source: File,
@@ -33,7 +33,7 @@ pub(crate) struct Copying {
     pub(crate) failure: Mutex<Option<Reason>>,
 }
 
-impl Copying {
+impl LargeCopy {
     pub(crate) fn ends(&self) -> Ends<'_> {
         Ends {
             source: &self.source,
@@ -57,14 +57,14 @@ impl Copying {
     }
 
     /// What became of a piece. Was it the last one?
-    pub(crate) fn was_last(&self, done: Result<(), Reason>) -> bool {
+    pub(crate) fn finish_piece(&self, done: Result<(), Reason>) -> bool {
         if let Err(reason) = done {
             self.failure().get_or_insert(reason);
         }
         self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    pub(crate) fn is_in(&self, state: State, checksum: Option<u64>) -> Step {
+    pub(crate) fn state_update(&self, state: State, checksum: Option<u64>) -> Step {
         Step {
             id: self.item.id,
             state,
@@ -73,7 +73,7 @@ impl Copying {
     }
 
     /// All its pieces are done, or one has failed.
-    pub(crate) fn all_done(&self) -> Result<(), Refused> {
+    pub(crate) fn all_done(&self) -> Result<(), LargeCopyError> {
         self.failure()
             .take()
             .map_or(Ok(()), |reason| Err(reason.into()))
@@ -81,24 +81,24 @@ impl Copying {
 }
 
 /// Why a file does not go on.
-pub(crate) enum Refused {
+pub(crate) enum LargeCopyError {
     Reason(Reason),
     Journal(Error),
 }
 
-impl From<Reason> for Refused {
+impl From<Reason> for LargeCopyError {
     fn from(reason: Reason) -> Self {
         Self::Reason(reason)
     }
 }
 
-impl From<forebay_host::Error> for Refused {
+impl From<forebay_host::Error> for LargeCopyError {
     fn from(error: forebay_host::Error) -> Self {
         Self::Reason(error.into())
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for LargeCopyError {
     fn from(error: Error) -> Self {
         Self::Journal(error)
     }

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::copy::blocks::{RETRIES, differs};
-use crate::copy::context::{Did, Run};
+use crate::copy::context::{CopyContext, Did};
 use crate::copy::durability::Syncing;
-use crate::copy::large_copy::{Copying, Refused};
+use crate::copy::large_copy::{LargeCopy, LargeCopyError};
 use crate::copy::target::OURS_ALONE;
 use crate::copy::task_queue::Task;
 use crate::error::Error;
@@ -27,30 +27,30 @@ use crate::model::reason::Reason;
 use crate::model::state::State;
 use crate::model::version::is_untouched;
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Begins a large file: its pieces go to whoever is free.
     ///
     /// # Errors
     /// If the journal cannot be used.
     pub(crate) fn begin(&self, item: &Item, tries: u32, block: &mut [u8]) -> Result<(), Error> {
         match self.open(item, tries, block) {
-            Ok(Some(copying)) => self.hand_out(copying, block),
+            Ok(Some(copying)) => self.queue_pieces(copying, block),
             Ok(None) => {
                 let placed = Step {
                     id: item.id,
                     state: State::Placed,
                     checksum: None,
                 };
-                self.journal.done(&[placed])?;
-                self.has_arrived(item.size_bytes, true);
+                self.journal.apply_updates(&[placed])?;
+                self.record_delivered(item.size_bytes, true);
                 Ok(())
             }
-            Err(Refused::Reason(reason)) => self.has_failed(item, reason),
-            Err(Refused::Journal(error)) => Err(error),
+            Err(LargeCopyError::Reason(reason)) => self.record_failed(item, reason),
+            Err(LargeCopyError::Journal(error)) => Err(error),
         }
     }
 
-    fn hand_out(&self, mut copying: Copying, block: &mut [u8]) -> Result<(), Error> {
+    fn queue_pieces(&self, mut copying: LargeCopy, block: &mut [u8]) -> Result<(), Error> {
         let there: BTreeSet<u64> = copying.checksums().keys().copied().collect();
         let missing: Vec<_> = (0..copying.pieces)
             .filter(|piece| !there.contains(piece))
@@ -77,12 +77,14 @@ impl Run<'_> {
         item: &Item,
         tries: u32,
         block: &mut [u8],
-    ) -> Result<Option<Copying>, Refused> {
+    ) -> Result<Option<LargeCopy>, LargeCopyError> {
         self.check_stopped()?;
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
-        if !self.fresh.contains(&item.directory) && self.is_there(item, &source, &status, block)? {
+        if !self.fresh.contains(&item.directory)
+            && self.accept_unchanged(item, &source, &status, block)?
+        {
             if self.options.syncs() {
                 files::named(
                     files::open_source(&item.target, false)?.sync_all(),
@@ -115,13 +117,13 @@ impl Run<'_> {
                     &item.target,
                 );
                 if let Err(error) = sized {
-                    self.take_away(&temporary);
+                    self.remove_best_effort(&temporary);
                     return Err(error.into());
                 }
                 target
             }
         };
-        Ok(Some(Copying {
+        Ok(Some(LargeCopy {
             item: item.clone(),
             tries,
             source,
@@ -140,7 +142,7 @@ impl Run<'_> {
         }))
     }
 
-    pub(crate) fn range(&self, copying: &Copying, piece: u64) -> std::ops::Range<u64> {
+    pub(crate) fn range(&self, copying: &LargeCopy, piece: u64) -> std::ops::Range<u64> {
         let from = piece * self.options.piece_bytes;
         from..copying
             .status
@@ -154,7 +156,7 @@ impl Run<'_> {
     /// If the journal cannot be written.
     pub(crate) fn piece(
         &self,
-        copying: &Arc<Copying>,
+        copying: &Arc<LargeCopy>,
         piece: u64,
         block: &mut [u8],
     ) -> Result<(), Error> {
@@ -173,14 +175,14 @@ impl Run<'_> {
             }
             copied => copied.map(drop),
         };
-        if copying.was_last(copied) {
+        if copying.finish_piece(copied) {
             return self.is_copied(copying, block);
         }
         Ok(())
     }
 
     /// After the last piece was copied: the file is made whole, and read again if that is asked for.
-    fn is_copied(&self, copying: &Arc<Copying>, block: &mut [u8]) -> Result<(), Error> {
+    fn is_copied(&self, copying: &Arc<LargeCopy>, block: &mut [u8]) -> Result<(), Error> {
         let whole = copying.all_done().and_then(|()| self.make_whole(copying));
         let back = match (whole, self.options.verify) {
             (Ok(()), Verify::End) => self.open_back(copying),
@@ -200,7 +202,7 @@ impl Run<'_> {
     /// If the journal cannot be written.
     pub(crate) fn check(
         &self,
-        copying: &Copying,
+        copying: &LargeCopy,
         piece: u64,
         block: &mut [u8],
     ) -> Result<(), Error> {
@@ -208,7 +210,7 @@ impl Run<'_> {
             true => Ok(()),
             false => self.reads_back_piece(copying, piece, block),
         };
-        if copying.was_last(checked) {
+        if copying.finish_piece(checked) {
             return self.finish(copying, copying.all_done());
         }
         Ok(())
@@ -217,30 +219,32 @@ impl Run<'_> {
     /// Puts a whole file in its place, or takes the half of one away.
     pub(crate) fn finish(
         &self,
-        copying: &Copying,
-        whole: Result<(), Refused>,
+        copying: &LargeCopy,
+        whole: Result<(), LargeCopyError>,
     ) -> Result<(), Error> {
         let item = &copying.item;
         let placed = whole.and_then(|()| {
             if self.options.verify == Verify::End {
-                self.journal.done(&[copying.is_in(State::Verified, None)])?;
+                self.journal
+                    .apply_updates(&[copying.state_update(State::Verified, None)])?;
             }
             self.put_in_place(&copying.temporary, &item.target)?;
             Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
-            self.journal.done(&[copying.is_in(State::Placed, None)])?;
+            self.journal
+                .apply_updates(&[copying.state_update(State::Placed, None)])?;
             self.journal.forget_pieces(item.id)?;
             Ok(())
         });
         match placed {
             Ok(()) => {
-                self.has_arrived(copying.status.size_bytes, false);
+                self.record_delivered(copying.status.size_bytes, false);
                 Ok(())
             }
-            Err(Refused::Journal(error)) => Err(error),
+            Err(LargeCopyError::Journal(error)) => Err(error),
             // Its pieces are worth to be kept, unless we are told to leave nothing: that is done at the end.
-            Err(Refused::Reason(reason)) if reason.is_stop => Ok(()),
-            Err(Refused::Reason(reason)) => {
-                self.take_away(&copying.temporary);
+            Err(LargeCopyError::Reason(reason)) if reason.is_stop => Ok(()),
+            Err(LargeCopyError::Reason(reason)) => {
+                self.remove_best_effort(&copying.temporary);
                 self.journal.forget_pieces(item.id)?;
                 if reason.is_change && copying.tries < RETRIES {
                     self.add_tasks(std::iter::once(Task::Begin(
@@ -249,13 +253,13 @@ impl Run<'_> {
                     )));
                     return Ok(());
                 }
-                self.has_failed(item, reason)
+                self.record_failed(item, reason)
             }
         }
     }
 
     /// Attributes and sync.
-    fn make_whole(&self, copying: &Copying) -> Result<(), Refused> {
+    fn make_whole(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let item = &copying.item;
         let now = files::status_of(&copying.source, &item.source)?;
         if !is_untouched(&now, &copying.status) {
@@ -263,7 +267,7 @@ impl Run<'_> {
         }
         let paths = (item.source.as_path(), item.target.as_path());
         let target = copying.target.plain();
-        self.give_attributes(&copying.source, target, paths, &copying.status)?;
+        self.copy_metadata(&copying.source, target, paths, &copying.status)?;
         if self.options.syncs() {
             files::named(target.sync_all(), "sync", &item.target)?;
         }
@@ -273,12 +277,12 @@ impl Run<'_> {
         }
         let checksum = (self.options.verify != Verify::Off).then(|| whole.digest());
         self.journal
-            .done(&[copying.is_in(State::Copied, checksum)])?;
+            .apply_updates(&[copying.state_update(State::Copied, checksum)])?;
         Ok(())
     }
 
     /// What was synced is to come from the device.
-    fn open_back(&self, copying: &Copying) -> Result<(), Refused> {
+    fn open_back(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::forget(&plain, &copying.temporary)?;
         let back = match self.options.past_page_cache {
@@ -291,7 +295,7 @@ impl Run<'_> {
 
     fn reads_back_piece(
         &self,
-        copying: &Copying,
+        copying: &LargeCopy,
         piece: u64,
         block: &mut [u8],
     ) -> Result<(), Reason> {

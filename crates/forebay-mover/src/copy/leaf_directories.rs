@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 
 use forebay_host::files;
 
-use crate::copy::context::Run;
-use crate::copy::directories::{FILLED, make_one, open_again};
+use crate::copy::context::CopyContext;
+use crate::copy::directories::{FILLED, create_one, restore_write_access};
 use crate::copy::durability::Written;
 use crate::error::Error;
 use crate::model::item::Item;
-use crate::model::partial_names::{aside, not_removed};
+use crate::model::partial_names::{not_removed, staging_dir_name};
 
 /// As in `limits.h`, with the zero at the end; and the longest name.
 const PATH_MAX: usize = 4096;
@@ -21,7 +21,7 @@ const PATH_MAX: usize = 4096;
 const NAME_MAX: usize = 255;
 
 /// One of that name is our own, from a staging that was killed.
-fn make_aside(aside: &Path) -> forebay_host::Result<()> {
+fn create_staging_dir(aside: &Path) -> forebay_host::Result<()> {
     match files::make_directory(aside, FILLED) {
         Err(error) if error.already_exists() => {
             files::remove_tree(aside)?;
@@ -32,35 +32,35 @@ fn make_aside(aside: &Path) -> forebay_host::Result<()> {
 }
 
 /// One that is being filled.
-pub(crate) struct Filled {
+pub(crate) struct StagedDirectory {
     directory: i64,
     aside: Arc<Path>,
     target: PathBuf,
     has_arrived: bool,
 }
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Makes those of the directories of these that are filled under another name, or, where that does not go, under
     /// their own.
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn begin_leaves(&self, items: &mut [Item]) -> Result<Vec<Filled>, Error> {
-        let mut filled: Vec<Filled> = Vec::new();
+    pub(crate) fn create_staged(&self, items: &mut [Item]) -> Result<Vec<StagedDirectory>, Error> {
+        let mut filled: Vec<StagedDirectory> = Vec::new();
         let is_leaf = |item: &&mut Item| self.leaves.contains_key(&item.directory);
         for of_one in items.chunk_by_mut(|a, b| a.directory == b.directory) {
             let Some(first) = of_one.first_mut().filter(is_leaf) else {
                 continue;
             };
             let target = first.target.parent().unwrap_or(Path::new("/")).to_owned();
-            let aside = aside(&target, &self.options.tag, first.directory);
+            let aside = staging_dir_name(&target, &self.options.tag, first.directory);
             let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
-            if !is_short || !may_rename || make_aside(&aside).is_err() {
-                self.make_leaf(first.directory, &target)?;
+            if !is_short || !may_rename || create_staging_dir(&aside).is_err() {
+                self.create_directly(first.directory, &target)?;
                 continue;
             }
-            let one = Filled {
+            let one = StagedDirectory {
                 directory: first.directory,
                 aside: Arc::from(aside),
                 target,
@@ -80,9 +80,9 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn place_leaves(
+    pub(crate) fn rename_staged(
         &self,
-        filled: &mut [Filled],
+        filled: &mut [StagedDirectory],
         written: &[Written],
     ) -> Result<(), Error> {
         let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -94,16 +94,16 @@ impl Run<'_> {
             let written = names.remove(&one.directory).unwrap_or_default();
             let found = files::names_in(&one.aside);
             if found.is_ok_and(|found| found.iter().map(OsString::as_os_str).eq(written)) {
-                self.place_leaf(one);
+                self.rename_one_staged(one);
             }
             if !one.has_arrived {
-                self.make_leaf(one.directory, &one.target)?;
+                self.create_directly(one.directory, &one.target)?;
             }
         }
         Ok(())
     }
 
-    fn place_leaf(&self, one: &mut Filled) {
+    fn rename_one_staged(&self, one: &mut StagedDirectory) {
         match files::rename_directory_anew(&one.aside, &one.target) {
             Ok(()) => one.has_arrived = true,
             Err(error) if error.is_denied() => {
@@ -114,10 +114,10 @@ impl Run<'_> {
     }
 
     /// Under its own name. Another staging may have made and closed it.
-    fn make_leaf(&self, directory: i64, target: &Path) -> Result<(), Error> {
-        match make_one(target).and_then(|_| open_again(target)) {
+    fn create_directly(&self, directory: i64, target: &Path) -> Result<(), Error> {
+        match create_one(target).and_then(|_| restore_write_access(target)) {
             Ok(()) => Ok(()),
-            Err(reason) => self.journal.directory_has_failed(directory, &reason),
+            Err(reason) => self.journal.record_directory_failed(directory, &reason),
         }
     }
 
@@ -125,21 +125,23 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub(crate) fn end_leaves(&self, filled: &mut [Filled]) -> Result<(), Error> {
+    pub(crate) fn discard_staged(&self, filled: &mut [StagedDirectory]) -> Result<(), Error> {
         for one in filled.iter_mut().filter(|one| !one.has_arrived) {
             let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
             if self.is_stopped() && !is_empty {
                 continue;
             }
             if is_empty {
-                self.place_leaf(one);
+                self.rename_one_staged(one);
             }
             if one.has_arrived {
                 continue;
             }
-            self.make_leaf(one.directory, &one.target)?;
+            self.create_directly(one.directory, &one.target)?;
             match files::remove_tree(&one.aside) {
-                Err(error) if !error.is_absent() => self.note(&not_removed(&error), &one.aside),
+                Err(error) if !error.is_absent() => {
+                    self.warn_once(&not_removed(&error), &one.aside)
+                }
                 _ => {}
             }
         }
@@ -167,7 +169,7 @@ impl Run<'_> {
 }
 
 /// Numbers of those that have their names: all that was written in them is at its place.
-pub(crate) fn arrived(filled: &[Filled]) -> BTreeSet<i64> {
+pub(crate) fn arrived(filled: &[StagedDirectory]) -> BTreeSet<i64> {
     let arrived = filled.iter().filter(|one| one.has_arrived);
     arrived.map(|one| one.directory).collect()
 }

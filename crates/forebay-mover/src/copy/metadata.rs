@@ -7,13 +7,13 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_host::files::{ExtendedAttribute, Status};
 
-use crate::copy::context::Run;
+use crate::copy::context::CopyContext;
 
 use crate::model::item::Item;
 use crate::model::reason::Reason;
 
 /// Extended attributes that belong to the file system or to the machine, not to the file.
-const NOT_THE_FILES: [&[u8]; 8] = [
+const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
     b"lustre.",
     b"trusted.lov",
     b"trusted.overlay.",
@@ -26,7 +26,7 @@ const NOT_THE_FILES: [&[u8]; 8] = [
 
 /// Those that go from a file that is there already if its source has them not: the user's own, and the list that
 /// says who may open it.
-const TAKEN_AWAY: [&[u8]; 2] = [b"user.", b"system.posix_acl_access"];
+const REMOVED_XATTRS: [&[u8]; 2] = [b"user.", b"system.posix_acl_access"];
 
 fn begins_as(name: &CStr, begins: &[&[u8]]) -> bool {
     begins
@@ -37,15 +37,15 @@ fn begins_as(name: &CStr, begins: &[&[u8]]) -> bool {
 /// Those that belong to the file.
 fn own(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>, Reason> {
     let mut found = files::extended_attributes(file, path)?;
-    found.retain(|(name, _)| !begins_as(name, &NOT_THE_FILES));
+    found.retain(|(name, _)| !begins_as(name, &FILESYSTEM_OWNED_XATTRS));
     Ok(found)
 }
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Gives a file or directory what its source has beside its content. Owner before mode, since giving it
     /// away clears bits of that; mode after the extended attributes, which a file closed to us does not
     /// take; times last.
-    pub(crate) fn give_attributes(
+    pub(crate) fn copy_metadata(
         &self,
         source: &File,
         target: &File,
@@ -54,19 +54,19 @@ impl Run<'_> {
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
         let standing = files::status_of(target, target_path)?;
-        let mut is_dressed = standing.mode == status.mode;
-        if let Some((owner, group)) = self.owner.given(status)
-            && !self.owner.is_kept(status, &standing)
+        let mut has_final_mode = standing.mode == status.mode;
+        if let Some((owner, group)) = self.owner.owner_to_set(status)
+            && !self.owner.matches(status, &standing)
         {
-            is_dressed = false; // that may clear bits of the mode
+            has_final_mode = false; // that may clear bits of the mode
             if files::set_owner_of(target, target_path, owner, group).is_err() {
-                self.note("the owner could not be kept", source_path);
+                self.warn_once("the owner could not be kept", source_path);
             }
         }
-        if self.give_extended_attributes(source, target, paths)? {
-            is_dressed = false; // an access control list has a mode in it
+        if self.copy_extended_attributes(source, target, paths)? {
+            has_final_mode = false; // an access control list has a mode in it
         }
-        if !is_dressed {
+        if !has_final_mode {
             files::set_mode_of(target, target_path, status.mode)?;
         }
         files::set_times_of(target, target_path, status)?;
@@ -74,26 +74,26 @@ impl Run<'_> {
     }
 
     /// Mode and owner of a file that is there already, if they are not those of its source.
-    pub(crate) fn mend(
+    pub(crate) fn repair_metadata(
         &self,
         item: &Item,
         status: &Status,
         standing: &Status,
     ) -> Result<(), Reason> {
-        let gives = !self.owner.is_kept(status, standing);
+        let gives = !self.owner.matches(status, standing);
         if !gives && standing.mode == status.mode {
             return Ok(());
         }
-        if let Some((owner, group)) = self.owner.given(status).filter(|_| gives)
+        if let Some((owner, group)) = self.owner.owner_to_set(status).filter(|_| gives)
             && files::set_owner_of_name(&item.target, owner, group).is_err()
         {
-            self.note("the owner could not be kept", &item.source);
+            self.warn_once("the owner could not be kept", &item.source);
         }
         Ok(files::set_mode(&item.target, status.mode)?)
     }
 
     /// Gives a file or directory those of its source; what its file system does not hold is noted.
-    pub(crate) fn give_extended_attributes(
+    pub(crate) fn copy_extended_attributes(
         &self,
         source: &File,
         target: &File,
@@ -115,7 +115,7 @@ impl Run<'_> {
         let (source_path, target_path) = paths;
         if let Err(error) = files::set_extended_attribute(target, target_path, name, value) {
             let (name, why) = (name.to_string_lossy(), error.source.kind());
-            self.note(
+            self.warn_once(
                 &format!("the extended attribute {name} could not be kept: {why}"),
                 source_path,
             );
@@ -123,7 +123,7 @@ impl Run<'_> {
     }
 
     /// Makes those of a file that is there already what its source has.
-    pub(crate) fn mend_extended_attributes(
+    pub(crate) fn repair_extended_attributes(
         &self,
         source: &File,
         item: &Item,
@@ -136,7 +136,7 @@ impl Run<'_> {
         }
         for (name, _) in &standing {
             let is_wanted = wanted.iter().any(|(wanted, _)| wanted == name);
-            if !is_wanted && begins_as(name, &TAKEN_AWAY) {
+            if !is_wanted && begins_as(name, &REMOVED_XATTRS) {
                 files::remove_extended_attribute(&target, &item.target, name)?;
             }
         }

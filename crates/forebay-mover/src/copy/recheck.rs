@@ -2,7 +2,7 @@
 
 use forebay_host::files;
 
-use crate::copy::directories::stands;
+use crate::copy::directories::directory_exists;
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::item::Item;
@@ -14,14 +14,15 @@ impl Journal {
     /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
     /// Directories in which something is to arrive are to be finished once more. False if it was stopped before all
     /// was looked at.
-    pub(crate) fn forget_what_is_gone(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool, Error> {
+    pub(crate) fn requeue_missing_targets(
+        &self,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
         let mut last = 0;
         loop {
             let items = self.all_after(last, ROWS)?;
             let Some(item) = items.last() else {
-                return Ok(
-                    self.forget_directories_that_are_gone(is_stopped)? && self.reopen_filled()?
-                );
+                return Ok(self.requeue_missing_directories(is_stopped)? && self.reopen_filled()?);
             };
             last = item.id;
             let looked_at = items.iter().take_while(|_| !is_stopped());
@@ -46,7 +47,7 @@ impl Journal {
 
     /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if
     /// it was stopped before all were looked at.
-    pub(crate) fn forget_directories_that_are_gone(
+    pub(crate) fn requeue_missing_directories(
         &self,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
@@ -58,9 +59,9 @@ impl Journal {
             };
             last = end.id;
             let looked_at = found.iter().take_while(|_| !is_stopped());
-            let gone = looked_at.filter(|one| !matches!(stands(&one.target), Ok(true)));
+            let gone = looked_at.filter(|one| !matches!(directory_exists(&one.target), Ok(true)));
             let gone: Vec<_> = gone.map(|one| one.id).collect();
-            self.directories_are(&gone, State::Planned)?;
+            self.set_directory_state(&gone, State::Planned)?;
             if is_stopped() {
                 return Ok(false);
             }

@@ -9,18 +9,18 @@ use forebay_host::files::DIRECT_BYTES;
 use forebay_host::{files, machine};
 
 use crate::copy::blocks::BLOCK_BYTES;
-use crate::copy::context::{Did, On, Run};
+use crate::copy::context::{CopyContext, Did, On};
 use crate::copy::directories::make;
 
 use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN, Queue, Task};
 use crate::error::Error;
 use crate::journal::database::Journal;
-use crate::journal::leaf_directories::IN_HAND;
-use crate::model::already_present::Compared;
+use crate::journal::leaf_directories::IN_PROGRESS;
+use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::{Counts, Number};
 use crate::model::failure::Failure;
 use crate::model::item::{Item, Step};
-use crate::model::leaf_size::Leaf;
+use crate::model::leaf_size::LeafSize;
 use crate::model::options::{Options, Placing, Verify};
 use crate::model::state::State;
 use crate::model::version::Stamp;
@@ -52,12 +52,12 @@ pub struct Moved {
 }
 
 /// A task that a worker has; whatever becomes of him, the others do not wait for more of it than he did.
-pub(crate) struct InHand<'a, 'b> {
-    run: &'a Run<'b>,
+pub(crate) struct TaskGuard<'a, 'b> {
+    run: &'a CopyContext<'b>,
     is_large: bool,
 }
 
-impl Drop for InHand<'_, '_> {
+impl Drop for TaskGuard<'_, '_> {
     fn drop(&mut self) {
         let mut queue = self.run.queue();
         queue.busy -= 1;
@@ -87,10 +87,10 @@ pub fn carry_out(
         machine::boot_id()?,
         options.piece_bytes
     );
-    journal.keep_pieces_of(&cut)?;
+    journal.drop_stale_pieces(&cut)?;
     let compared = journal.take_compared();
     if compared.is_none() {
-        journal.take_leaves_apart(&options.tag)?;
+        journal.salvage_staged(&options.tag)?;
     }
     let stop = Stop::of(cancelled, journal.is_cancelled()?);
     let (until, ended) = channel::<()>();
@@ -105,7 +105,8 @@ pub fn carry_out(
             }
         };
         started(Builder::new().spawn_scoped(scope, look), journal.path())?;
-        let is_known = compared.is_some() || journal.forget_what_is_gone(&|| stop.is_asked())?;
+        let is_known =
+            compared.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
         // With files left to move it is plain to see that it was stopped. Directories would be finished.
         if !is_known && journal.counts()?.open().files == 0 {
             return Err(Error::LookInterrupted(journal.path().to_owned()));
@@ -119,21 +120,21 @@ fn move_all(
     options: &Options,
     on: On,
     stop: &Stop,
-    compared: Option<Compared>,
+    compared: Option<AlreadyPresent>,
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
-    let mut run = Run::new(journal, options, on, stop);
+    let mut run = CopyContext::new(journal, options, on, stop);
     // Before directories are made in those that were looked into, or anew for those that are gone.
-    run.place_what_is_there(compared)?;
+    run.commit_unchanged(compared)?;
     // Before anything else changes, so that it need not be counted again.
     let counts = journal.counts()?;
     if counts.is_open() {
-        journal.begin_pace(&counts)?;
+        journal.mark_start(&counts)?;
     }
     let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     if options.placing == Placing::Renamed && counts.open().files > 0 {
-        let most = Leaf::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
+        let most = LeafSize::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
         run.leaves = journal.leaves(&most)?;
     }
     run.fresh = make(journal, stop, &run.leaves)?;
@@ -151,10 +152,10 @@ fn move_all(
     run.end()
 }
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// What was found at its place while it was planned needs no more than a sync, if nobody has taken it away
     /// since: whoever put it there may not have synced it.
-    fn place_what_is_there(&self, compared: Option<Compared>) -> Result<(), Error> {
+    fn commit_unchanged(&self, compared: Option<AlreadyPresent>) -> Result<(), Error> {
         let Some(compared) = compared else {
             return Ok(());
         };
@@ -171,7 +172,7 @@ impl Run<'_> {
         for (directory, stamp) in &compared.directories {
             if !is_wanted || self.is_stopped() {
                 // Nothing was begun yet: it is looked at once more, like all others, or it is not.
-                return self.journal.put_down();
+                return self.journal.reset_in_progress();
             }
             let Some(target) = self.journal.target_of_directory(*directory)? else {
                 continue;
@@ -204,7 +205,7 @@ impl Run<'_> {
         let is_cut = self.is_stopped()
             && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
         if is_cut {
-            journal.put_down_without_parts(&self.options.tag, IN_HAND)?;
+            journal.reset_and_discard(&self.options.tag, IN_PROGRESS)?;
         } else {
             // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
             self.finish_directories()?;
@@ -245,7 +246,7 @@ impl Run<'_> {
                 Ok(None) => return,
                 Ok(Some(task)) => {
                     let is_large = task.is_large();
-                    let _in_hand = InHand {
+                    let _guard = TaskGuard {
                         run: self,
                         is_large,
                     };
@@ -329,7 +330,7 @@ impl Run<'_> {
             }
             small.push(item);
         }
-        self.journal.done(&begun)?;
+        self.journal.apply_updates(&begun)?;
         if !small.is_empty() {
             queue.tasks.push_back(Task::Batch(small));
         }

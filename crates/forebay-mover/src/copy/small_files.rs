@@ -9,11 +9,11 @@ use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
 use crate::copy::blocks::{Ends, RETRIES, differs, is_sparse};
-use crate::copy::context::{Did, Run};
+use crate::copy::context::{CopyContext, Did};
 use crate::copy::durability::{Syncing, Written, sync};
 
-use crate::copy::leaf_directories::{Filled, arrived};
-use crate::copy::target::{OURS_ALONE, standing};
+use crate::copy::leaf_directories::{StagedDirectory, arrived};
+use crate::copy::target::{OURS_ALONE, target_status};
 use crate::error::Error;
 use crate::model::item::{Item, LINK, Step};
 use crate::model::options::{Placing, Verify};
@@ -22,22 +22,22 @@ use crate::model::reason::Reason;
 use crate::model::state::State;
 use crate::model::version::{is_same, is_untouched};
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// Moves these files and links. What fails is in the journal.
     ///
     /// # Errors
     /// If the journal cannot be written.
     pub(crate) fn batch(&self, mut items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
-        let mut filled = self.begin_leaves(&mut items)?;
-        self.move_together(items, &mut filled, block)?;
-        self.end_leaves(&mut filled)
+        let mut filled = self.create_staged(&mut items)?;
+        self.copy_batch(items, &mut filled, block)?;
+        self.discard_staged(&mut filled)
     }
 
     /// Moves these, those of them that are to be filled so into directories that are.
-    pub(crate) fn move_together(
+    pub(crate) fn copy_batch(
         &self,
         items: Vec<Item>,
-        filled: &mut [Filled],
+        filled: &mut [StagedDirectory],
         block: &mut [u8],
     ) -> Result<(), Error> {
         let mut syncing = Syncing::of(self.options.syncs(), items.len());
@@ -51,7 +51,7 @@ impl Run<'_> {
                     checksum,
                     size_bytes,
                 }),
-                Err(reason) => self.has_failed(&item, reason)?,
+                Err(reason) => self.record_failed(&item, reason)?,
             }
         }
         if let Syncing::Together(file_systems, _) = &syncing
@@ -64,13 +64,14 @@ impl Run<'_> {
             return Ok(()); // whoever stops us takes the temporary files away
         }
         let keeps = self.options.verify != Verify::Off;
-        self.journal.done(&steps(&written, State::Copied, keeps))?;
+        self.journal
+            .apply_updates(&steps(&written, State::Copied, keeps))?;
         if self.options.verify == Verify::End {
             written = self.verify(written, block)?;
             self.journal
-                .done(&steps(&written, State::Verified, false))?;
+                .apply_updates(&steps(&written, State::Verified, false))?;
         }
-        self.place_leaves(filled, &written)?;
+        self.rename_staged(filled, &written)?;
         self.place(written, &arrived(filled), &syncing)
     }
 
@@ -89,7 +90,7 @@ impl Run<'_> {
             };
             match renamed {
                 Ok(()) => placed.push(one),
-                Err(reason) => self.has_failed(&one.item, reason)?,
+                Err(reason) => self.record_failed(&one.item, reason)?,
             }
         }
         // Names that were there before the first sync need no second one.
@@ -102,9 +103,10 @@ impl Run<'_> {
         if let Err(reason) = syncing.finish(targets) {
             return self.all_failed(&placed, &reason);
         }
-        self.journal.done(&steps(&placed, State::Placed, false))?;
+        self.journal
+            .apply_updates(&steps(&placed, State::Placed, false))?;
         for one in &placed {
-            self.has_arrived(one.size_bytes, one.was_there);
+            self.record_delivered(one.size_bytes, one.was_there);
         }
         Ok(())
     }
@@ -112,9 +114,9 @@ impl Run<'_> {
     fn all_failed(&self, written: &[Written], reason: &Reason) -> Result<(), Error> {
         for one in written {
             if let Some(temporary) = &one.temporary {
-                self.take_away(temporary);
+                self.remove_best_effort(temporary);
             }
-            self.has_failed(&one.item, reason.clone())?;
+            self.record_failed(&one.item, reason.clone())?;
         }
         Ok(())
     }
@@ -130,7 +132,7 @@ impl Run<'_> {
             let path = one.temporary.as_deref().unwrap_or(&one.item.target);
             let verified = match one.checksum {
                 Some(checksum) if one.item.kind != LINK => {
-                    self.holds(&one.item, path, one.size_bytes, checksum, block)
+                    self.matches_checksum(&one.item, path, one.size_bytes, checksum, block)
                 }
                 _ => Ok(true),
             };
@@ -138,8 +140,8 @@ impl Run<'_> {
                 Ok(()) => good.push(one),
                 Err(reason) if reason.is_stop => {}
                 Err(reason) => {
-                    self.take_away(path);
-                    self.has_failed(&one.item, reason)?;
+                    self.remove_best_effort(path);
+                    self.record_failed(&one.item, reason)?;
                 }
             }
         }
@@ -156,14 +158,14 @@ impl Run<'_> {
     ) -> Result<bool, Reason> {
         match item.checksum {
             Some(checksum) if self.options.verify != Verify::Off => {
-                self.holds(item, part, size_bytes, checksum, block)
+                self.matches_checksum(item, part, size_bytes, checksum, block)
             }
             _ => Ok(true),
         }
     }
 
     /// Is that the checksum of what is read from the disk, as far as the kernel lets us?
-    pub(crate) fn holds(
+    pub(crate) fn matches_checksum(
         &self,
         item: &Item,
         path: &Path,
@@ -199,7 +201,7 @@ impl Run<'_> {
             let checksum = placed.as_ref().map(|_| 0);
             return Ok((placed, checksum, 0));
         }
-        if let Some(size_bytes) = self.is_there_unopened(item, syncing)? {
+        if let Some(size_bytes) = self.accept_unchanged_by_stat(item, syncing)? {
             self.drop_part(item);
             return Ok((None, None, size_bytes));
         }
@@ -207,7 +209,7 @@ impl Run<'_> {
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
         let is_fresh = self.is_fresh(item);
-        if !is_fresh && self.is_there(item, &source, &status, block)? {
+        if !is_fresh && self.accept_unchanged(item, &source, &status, block)? {
             syncing.there(item)?;
             self.drop_part(item);
             (self.on)(Did::Passed(status.size_bytes));
@@ -249,7 +251,7 @@ impl Run<'_> {
                     Ok((checksum, status.size_bytes))
                 });
         if written.is_err() {
-            self.take_away(path);
+            self.remove_best_effort(path);
         }
         let (checksum, size_bytes) = written?;
         Ok((
@@ -289,7 +291,7 @@ impl Run<'_> {
             match copied {
                 Ok(checksum) if is_untouched(&now, &status) => {
                     let paths = (item.source.as_path(), item.target.as_path());
-                    self.give_attributes(source, target, paths, &status)?;
+                    self.copy_metadata(source, target, paths, &status)?;
                     return Ok((checksum, status));
                 }
                 Err(reason) if !reason.is_change => return Err(reason),
@@ -310,7 +312,7 @@ impl Run<'_> {
     /// Returns its temporary name; none if it is there already.
     fn write_link(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<PathBuf>, Reason> {
         let leads_to = files::read_link(&item.source)?;
-        let standing = standing(&item.target)?.filter(|standing| standing.kind == Kind::Link);
+        let standing = target_status(&item.target)?.filter(|standing| standing.kind == Kind::Link);
         if standing.is_some() && files::read_link(&item.target)? == leads_to {
             syncing.there(item)?;
             self.drop_part(item);
@@ -329,13 +331,13 @@ impl Run<'_> {
             }
             made => made?,
         }
-        if let Some((owner, group)) = self.owner.given(&status)
+        if let Some((owner, group)) = self.owner.owner_to_set(&status)
             && files::set_owner_of_name(&temporary, owner, group).is_err()
             && !self
                 .owner
-                .is_kept(&status, &files::status_of_name(&temporary)?)
+                .matches(&status, &files::status_of_name(&temporary)?)
         {
-            self.note("the owner could not be kept", &item.source);
+            self.warn_once("the owner could not be kept", &item.source);
         }
         let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
         let dressed = dressed.and_then(|()| match syncing {
@@ -347,7 +349,7 @@ impl Run<'_> {
             Syncing::Not | Syncing::Each => Ok(()),
         });
         if dressed.is_err() {
-            self.take_away(&temporary);
+            self.remove_best_effort(&temporary);
         }
         dressed.map(|()| Some(temporary))
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_host::{files, lustre};
 
 use crate::copy::blocks::BLOCK_BYTES;
-use crate::copy::context::Run;
+use crate::copy::context::CopyContext;
 use crate::copy::striping_cache::{Says, stripes};
 use crate::copy::target::OURS_ALONE;
 
@@ -16,7 +16,7 @@ use crate::model::reason::Reason;
 
 const FAILED: &str = "its stripes could not be set, so it has those of its directory";
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// A new file under a temporary name, on Lustre with as many stripes as its size wants, unless somebody
     /// has said how its directory is striped. Without stripes it arrives all the same.
     pub(crate) fn make_striped_part(
@@ -36,7 +36,7 @@ impl Run<'_> {
             Says::We => {}
             Says::Others => return self.make_part(temporary, OURS_ALONE),
             Says::Unknown(why) => {
-                self.note(&format!("{FAILED}: {why}"), &item.source);
+                self.warn_once(&format!("{FAILED}: {why}"), &item.source);
                 return self.make_part(temporary, OURS_ALONE);
             }
         }
@@ -57,7 +57,7 @@ impl Run<'_> {
                 |error| error.to_string(),
                 |_| "lfs setstripe refuses".to_owned(),
             );
-            self.note(&format!("{FAILED}: {why}"), &item.source);
+            self.warn_once(&format!("{FAILED}: {why}"), &item.source);
             self.make_part(temporary, OURS_ALONE)
         })
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
-use crate::copy::context::{Did, Run};
+use crate::copy::context::{CopyContext, Did};
 use crate::copy::durability::Syncing;
 
 use crate::model::item::Item;
@@ -15,18 +15,18 @@ use crate::model::partial_names::part_of;
 use crate::model::reason::Reason;
 use crate::model::state::State;
 use crate::model::version::{is_same, modified_ns};
-use crate::status::undelivered::leads_back;
+use crate::status::undelivered::is_same_file;
 
 /// Mode of a file that nobody else may look into while it is written.
 pub(crate) const OURS_ALONE: u32 = 0o600;
 
-impl Run<'_> {
+impl CopyContext<'_> {
     /// What stands at its place is replaced in one step; what we wrote is taken away if that fails.
     pub(crate) fn put_in_place(&self, temporary: &Path, target: &Path) -> Result<(), Reason> {
         let renamed = files::rename(temporary, target);
         renamed.map_err(|error| {
-            self.take_away(temporary);
-            standing(target).err().unwrap_or_else(|| error.into())
+            self.remove_best_effort(temporary);
+            target_status(target).err().unwrap_or_else(|| error.into())
         })
     }
 
@@ -61,7 +61,7 @@ impl Run<'_> {
 
     /// Its size, if names alone tell that it is at its place already: a tree that is staged again is mostly
     /// such files.
-    pub(crate) fn is_there_unopened(
+    pub(crate) fn accept_unchanged_by_stat(
         &self,
         item: &Item,
         syncing: &mut Syncing,
@@ -69,7 +69,7 @@ impl Run<'_> {
         if self.options.checksum || self.is_fresh(item) {
             return Ok(None);
         }
-        let Some(standing) = standing(&item.target)? else {
+        let Some(standing) = target_status(&item.target)? else {
             return Ok(None);
         };
         let status = if item.is_named {
@@ -81,21 +81,21 @@ impl Run<'_> {
             return Ok(None);
         }
         check_not_itself(item, &standing, &status)?;
-        self.mend(item, &status, &standing)?;
+        self.repair_metadata(item, &status, &standing)?;
         syncing.there(item)?;
         (self.on)(Did::Passed(status.size_bytes));
         Ok(Some(status.size_bytes))
     }
 
     /// Is it at its place already, as the source is? Then at most mode and owner are to be mended.
-    pub(crate) fn is_there(
+    pub(crate) fn accept_unchanged(
         &self,
         item: &Item,
         source: &File,
         status: &Status,
         block: &mut [u8],
     ) -> Result<bool, Reason> {
-        let Some(standing) = standing(&item.target)? else {
+        let Some(standing) = target_status(&item.target)? else {
             return Ok(false);
         };
         if !is_same(&standing, status)
@@ -105,9 +105,9 @@ impl Run<'_> {
         }
         check_not_itself(item, &standing, status)?;
         if self.options.checksum {
-            self.mend_extended_attributes(source, item)?;
+            self.repair_extended_attributes(source, item)?;
         }
-        self.mend(item, status, &standing)?;
+        self.repair_metadata(item, status, &standing)?;
         Ok(true)
     }
 
@@ -130,13 +130,13 @@ impl Run<'_> {
         }
         let part = part_of(item, &self.options.tag);
         if files::status_of_name(&part).is_ok() {
-            self.take_away(&part);
+            self.remove_best_effort(&part);
         }
     }
 }
 
 fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(), Reason> {
-    if !leads_back(&item.source, &item.target, standing, status) {
+    if !is_same_file(&item.source, &item.target, standing, status) {
         return Ok(());
     }
     if item.source == item.target {
@@ -152,7 +152,7 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
 }
 
 /// Checks what stands where a file or link is to go; none if nothing does.
-pub(crate) fn standing(target: &Path) -> Result<Option<Status>, Reason> {
+pub(crate) fn target_status(target: &Path) -> Result<Option<Status>, Reason> {
     match files::status_of_name(target) {
         Err(error) if error.is_not_found() => Ok(None),
         Ok(status) if status.kind == Kind::Directory => Err(Reason {

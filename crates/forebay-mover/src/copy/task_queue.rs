@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::copy::large_copy::Copying;
+use crate::copy::large_copy::LargeCopy;
 use crate::model::item::Item;
 
 /// Limits of a batch of small files, which are synced together.
@@ -19,9 +19,9 @@ pub(crate) enum Task {
     /// A large file, and how often it was tried.
     Begin(Item, u32),
     /// A piece of an open file.
-    Piece(Arc<Copying>, u64),
+    Piece(Arc<LargeCopy>, u64),
     /// A piece of one that is whole and is to be read again.
-    Check(Arc<Copying>, u64),
+    Check(Arc<LargeCopy>, u64),
 }
 
 impl Task {

@@ -1,4 +1,4 @@
-//! Values of columns. Paths are stored as bytes, unsigned numbers as signed ones.
+//! Values of columns. Paths are stored as bytes, unsigned numbers as write_owner ones.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 use crate::error::Error;
 
 use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
-use crate::model::already_present::Compared;
+use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::Counts;
 use crate::model::version::Stamp;
 
@@ -45,7 +45,7 @@ pub struct Journal {
     pub(crate) counted: Mutex<Counted>,
     /// This process plans it from its begin and compares what it finds with what is there: what is the same is
     /// written down as copied.
-    compared: Mutex<Option<Compared>>,
+    compared: Mutex<Option<AlreadyPresent>>,
 }
 
 impl Journal {
@@ -222,7 +222,7 @@ impl Journal {
 
     /// From now on what is found is compared with what is there, if nothing was planned yet.
     pub(crate) fn begin_comparing(&self, is_empty: bool) {
-        *self.comparing() = is_empty.then(Compared::default);
+        *self.comparing() = is_empty.then(AlreadyPresent::default);
     }
 
     pub(crate) fn compares(&self) -> bool {
@@ -239,11 +239,11 @@ impl Journal {
     }
 
     /// Where things were compared, once: later they may be others.
-    pub(crate) fn take_compared(&self) -> Option<Compared> {
+    pub(crate) fn take_compared(&self) -> Option<AlreadyPresent> {
         self.comparing().take()
     }
 
-    fn comparing(&self) -> MutexGuard<'_, Option<Compared>> {
+    fn comparing(&self) -> MutexGuard<'_, Option<AlreadyPresent>> {
         self.compared.lock()
     }
 

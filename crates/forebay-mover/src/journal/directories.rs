@@ -112,7 +112,7 @@ impl Journal {
     }
 
     /// What is planned was made by nobody yet, what is being copied is ours.
-    pub(crate) fn directories_are(&self, ids: &[i64], state: State) -> Result<(), Error> {
+    pub(crate) fn set_directory_state(&self, ids: &[i64], state: State) -> Result<(), Error> {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {

@@ -76,7 +76,7 @@ impl Journal {
     }
 
     /// Files that may have a temporary name: number and target.
-    pub(crate) fn targets_in_hand(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+    pub(crate) fn targets_in_progress(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare(
                 "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
@@ -90,7 +90,7 @@ impl Journal {
     }
 
     /// Files of one directory that may have a temporary name: number and name.
-    pub(crate) fn names_in_hand(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
+    pub(crate) fn names_in_progress(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, name FROM entry WHERE place = (SELECT place FROM directory WHERE id = ?1) \
@@ -102,7 +102,7 @@ impl Journal {
     }
 
     /// Nothing is in hand any more: what was begun is as if it were not.
-    pub(crate) fn put_down(&self) -> Result<(), Error> {
+    pub(crate) fn reset_in_progress(&self) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute_batch(
                 "BEGIN IMMEDIATE; UPDATE entry SET state = 0 WHERE state BETWEEN 1 AND 3; DELETE FROM piece; COMMIT;",
@@ -111,7 +111,7 @@ impl Journal {
     }
 
     /// All steps at once.
-    pub(crate) fn done(&self, steps: &[Step]) -> Result<(), Error> {
+    pub(crate) fn apply_updates(&self, steps: &[Step]) -> Result<(), Error> {
         if steps.is_empty() {
             return Ok(());
         }

@@ -77,11 +77,11 @@ impl Journal {
         })
     }
 
-    pub(crate) fn has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+    pub(crate) fn record_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
         self.fail_in("entry", id, reason)
     }
 
-    pub(crate) fn directory_has_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
+    pub(crate) fn record_directory_failed(&self, id: i64, reason: &Reason) -> Result<(), Error> {
         self.fail_in("directory", id, reason)
     }
 

@@ -8,12 +8,12 @@ use rusqlite::Connection;
 use crate::error::Error;
 use crate::journal::columns::{bytes, path_at};
 use crate::journal::database::Journal;
-use crate::model::leaf_size::Leaf;
+use crate::model::leaf_size::LeafSize;
 
 impl Journal {
     /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
     /// place or one below it, and none is the one that was named itself, beside which nothing is to appear.
-    pub(crate) fn leaves(&self, most: &Leaf) -> Result<BTreeMap<i64, u64>, Error> {
+    pub(crate) fn leaves(&self, most: &LeafSize) -> Result<BTreeMap<i64, u64>, Error> {
         let named: BTreeSet<PathBuf> = self
             .transfers("")?
             .iter()
@@ -53,12 +53,12 @@ impl Journal {
 /// one that is stopped has left it, which is asked while somebody waits.
 pub(crate) const UNFINISHED: &str = "state <> 4";
 
-pub(crate) const IN_HAND: &str =
+pub(crate) const IN_PROGRESS: &str =
     "state IN (1, 5) AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))";
 
 /// What is to be moved, by the numbers of the directories that it is in.
-fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Leaf>> {
-    let mut found: BTreeMap<i64, Leaf> = BTreeMap::new();
+fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, LeafSize>> {
+    let mut found: BTreeMap<i64, LeafSize> = BTreeMap::new();
     let mut last = None;
     let mut select = connection.prepare(
         "SELECT directory, size_bytes FROM entry WHERE state < 4 AND link_of IS NULL ORDER BY id",

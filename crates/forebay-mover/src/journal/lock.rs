@@ -36,9 +36,9 @@ impl Journal {
         }
         let path = named_beside(self.path(), LOCK_END);
         let locked = files::lock_made(&path)?;
-        let taken = locked.filter(|_| !is_anothers(&path));
+        let taken = locked.filter(|_| !is_held_by_other_process(&path));
         let file = taken.ok_or_else(|| Error::InHand(self.path().to_owned()))?;
-        signed(file, &path)
+        write_owner(file, &path)
     }
 
     /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
@@ -52,7 +52,7 @@ impl Journal {
             Err(error) if error.already_exists() => Ok(None),
             Err(error) => Err(error.into()),
             Ok(_) => files::lock(&lock)?
-                .map(|file| signed(file, &lock))
+                .map(|file| write_owner(file, &lock))
                 .transpose(),
         }
     }
@@ -65,13 +65,13 @@ impl Journal {
         let path = named_beside(self.path(), LOCK_END);
         match files::lock(&path) {
             Err(error) if error.is_not_found() => Ok(false),
-            locked => Ok(locked?.is_none() || is_anothers(&path)),
+            locked => Ok(locked?.is_none() || is_held_by_other_process(&path)),
         }
     }
 }
 
 /// Numbers of processes count in their namespace, and until the machine is started anew.
-pub(crate) fn our_space() -> Result<String, Error> {
+pub(crate) fn pid_namespace_key() -> Result<String, Error> {
     Ok(format!(
         "{} {}",
         machine::boot_id()?,
@@ -79,9 +79,9 @@ pub(crate) fn our_space() -> Result<String, Error> {
     ))
 }
 
-fn signed(mut file: File, path: &Path) -> Result<Running, Error> {
+fn write_owner(mut file: File, path: &Path) -> Result<Running, Error> {
     let Identity { pid, started_ticks } = Identity::ours()?;
-    let name = format!("{pid} {started_ticks} {}\n", our_space()?);
+    let name = format!("{pid} {started_ticks} {}\n", pid_namespace_key()?);
     let written = file
         .set_len(0)
         .and_then(|()| file.write_all(name.as_bytes()));
@@ -91,7 +91,7 @@ fn signed(mut file: File, path: &Path) -> Result<Running, Error> {
 
 /// Does another living process have its name in this file? Of one in another container, or on another machine,
 /// we cannot tell.
-fn is_anothers(path: &Path) -> bool {
+fn is_held_by_other_process(path: &Path) -> bool {
     let Ok(text) = files::read_to_string(path) else {
         return false;
     };
@@ -103,7 +103,7 @@ fn is_anothers(path: &Path) -> bool {
         return false; // nobody's, or half written by one that was killed
     };
     let other = Identity { pid, started_ticks };
-    space == our_space().ok().as_deref()
+    space == pid_namespace_key().ok().as_deref()
         && other.is_alive()
         && Identity::ours().is_ok_and(|ours| ours != other)
 }

@@ -12,7 +12,7 @@ use crate::model::version::modified_ns;
 impl Journal {
     /// Forgets what another start of the machine left half done, since it may not have reached its disk, and
     /// pieces of another size: `cut` names both.
-    pub(crate) fn keep_pieces_of(&self, cut: &str) -> Result<(), Error> {
+    pub(crate) fn drop_stale_pieces(&self, cut: &str) -> Result<(), Error> {
         let before = self.meta::<String>("pieces")?;
         if before.as_deref() == Some(cut) {
             return Ok(());

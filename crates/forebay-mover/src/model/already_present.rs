@@ -7,7 +7,7 @@ use crate::model::version::Stamp;
 
 /// Where what is there was compared.
 #[derive(Debug, Default)]
-pub(crate) struct Compared {
+pub(crate) struct AlreadyPresent {
     /// A directory on each file system, by the number of that.
     pub(crate) file_systems: BTreeMap<u64, PathBuf>,
     /// How each directory was before it was looked into, by its number.

@@ -2,7 +2,7 @@
 
 /// What of a directory is to be moved.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Leaf {
+pub(crate) struct LeafSize {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) largest_bytes: u64,
@@ -10,7 +10,7 @@ pub(crate) struct Leaf {
     pub(crate) times: u64,
 }
 
-impl Leaf {
+impl LeafSize {
     pub(crate) fn most(files: u64, bytes: u64, largest_bytes: u64) -> Self {
         Self {
             files,
@@ -22,7 +22,7 @@ impl Leaf {
 
     /// Does it all go in one batch, and is it worth it?
     pub(crate) fn fits(&self, most: &Self) -> bool {
-        (TOGETHER as u64..=most.files).contains(&self.files)
+        (GROUP_SYNC_MIN as u64..=most.files).contains(&self.files)
             && self.bytes <= most.bytes
             && self.largest_bytes <= most.largest_bytes
             && self.times == most.times
@@ -31,4 +31,4 @@ impl Leaf {
 
 /// Fewer files than this are synced one by one: what others have written on that file system need not be
 /// waited for.
-pub(crate) const TOGETHER: usize = 9;
+pub(crate) const GROUP_SYNC_MIN: usize = 9;

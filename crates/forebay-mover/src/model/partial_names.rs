@@ -26,7 +26,7 @@ pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
 }
 
 /// The name under which the directory with this number is filled on its way to `target`.
-pub(crate) fn aside(target: &Path, tag: &str, directory: i64) -> PathBuf {
+pub(crate) fn staging_dir_name(target: &Path, tag: &str, directory: i64) -> PathBuf {
     let parent = target.parent().unwrap_or(Path::new("/"));
     parent.join(format!(".forebay-{tag}-{directory}.dir.part"))
 }

@@ -34,7 +34,7 @@ pub(crate) fn compare(
                     ..
                 } => {
                     let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
-                    standing = (!is_new).then(|| Standing::open(target)).flatten();
+                    standing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
                     if standing.is_none() && !is_new {
                         new = Some(target.clone());
                     }
@@ -47,7 +47,7 @@ pub(crate) fn compare(
                     ..
                 } => {
                     let there = standing.as_ref();
-                    *is_there = there.is_some_and(|there| there.holds(name, status, owner));
+                    *is_there = there.is_some_and(|there| there.has_identical(name, status, owner));
                 }
                 Found::Refusal(_) => {}
             }
@@ -59,13 +59,13 @@ pub(crate) fn compare(
 }
 
 /// A directory that stands at its target.
-struct Standing {
+struct TargetDirectory {
     opened: Directory,
     /// From before it was looked into.
     stamp: Stamp,
 }
 
-impl Standing {
+impl TargetDirectory {
     /// None: it is not there, or cannot be looked into.
     pub(crate) fn open(target: &Path) -> Option<Self> {
         let opened = Directory::open(target).ok()?;
@@ -75,7 +75,7 @@ impl Standing {
 
     /// Does a file stand in it as it is at its source, so that nothing is to be done but to sync it? Where that is not
     /// plain to see, whoever moves it looks closer.
-    pub(crate) fn holds(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
+    pub(crate) fn has_identical(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
         if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
             return false;
         }
@@ -84,7 +84,7 @@ impl Standing {
         };
         let is_source = (found.device, found.inode) == (status.device, status.inode);
         is_same(&found, status)
-            && owner.is_kept(status, &found)
+            && owner.matches(status, &found)
             && found.mode == status.mode
             && found.device == self.stamp.device
             && !is_source

@@ -26,7 +26,7 @@ impl Journal {
             rows.collect()
         })?;
         for (place, path) in places {
-            self.goes_on(on_planned, 0)?;
+            self.check_cancelled(on_planned, 0)?;
             if !is_refused(&path) {
                 continue;
             }

@@ -24,12 +24,12 @@ pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
 type Sent = Result<(), SendError<Vec<Found>>>;
 
 /// A directory that is still to be looked into.
-struct Ahead {
+struct PendingDirectory {
     source: PathBuf,
     target: PathBuf,
 }
 
-struct Looking<'a> {
+struct TreeScan<'a> {
     is_wanted: IsWanted<'a>,
     /// Sources that are not to be staged, with all below them.
     left_out: BTreeSet<PathBuf>,
@@ -42,14 +42,14 @@ struct Looking<'a> {
 
 /// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it or it is
 /// over.
-pub(crate) fn look_through(
+pub(crate) fn walk_tree(
     transfer: &Transfer,
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
     is_over: &AtomicBool,
     give: SyncSender<Vec<Found>>,
 ) {
-    let mut looking = Looking {
+    let mut scan = TreeScan {
         is_wanted,
         left_out,
         rows: Vec::new(),
@@ -57,27 +57,31 @@ pub(crate) fn look_through(
         is_over,
         give,
     };
-    let looked = looking.look_through(Ahead {
+    let looked = scan.walk_tree(PendingDirectory {
         source: transfer.source.clone(),
         target: transfer.target.clone(),
     });
     // Whoever does not take it knows why.
-    looked.and_then(|()| looking.hand_over()).ok();
+    looked.and_then(|()| scan.hand_over()).ok();
 }
 
-impl Looking<'_> {
-    fn look_through(&mut self, top: Ahead) -> Sent {
+impl TreeScan<'_> {
+    fn walk_tree(&mut self, top: PendingDirectory) -> Sent {
         let mut ahead = vec![top];
         while let Some(one) = ahead.pop() {
             self.go_on()?;
             self.push(Found::directory(&one.source, &one.target, true))?;
             self.directories += 1;
-            self.look_into(&one, &mut ahead)?;
+            self.scan_directory(&one, &mut ahead)?;
         }
         Ok(())
     }
 
-    pub(crate) fn look_into(&mut self, one: &Ahead, ahead: &mut Vec<Ahead>) -> Sent {
+    pub(crate) fn scan_directory(
+        &mut self,
+        one: &PendingDirectory,
+        ahead: &mut Vec<PendingDirectory>,
+    ) -> Sent {
         let opened = Directory::open(&one.source).and_then(|opened| {
             let names = opened.names()?;
             Ok((opened, names))
@@ -90,7 +94,7 @@ impl Looking<'_> {
             self.go_on()?;
             match opened.status_of_name(&name) {
                 _ if self.is_left_out(one, &name) => {}
-                Ok(status) if status.kind == Kind::Directory => ahead.push(Ahead {
+                Ok(status) if status.kind == Kind::Directory => ahead.push(PendingDirectory {
                     source: one.source.join(&name),
                     target: one.target.join(&name),
                 }),
@@ -116,7 +120,7 @@ impl Looking<'_> {
         Ok(())
     }
 
-    fn is_left_out(&self, one: &Ahead, name: &OsStr) -> bool {
+    fn is_left_out(&self, one: &PendingDirectory, name: &OsStr) -> bool {
         !self.left_out.is_empty() && self.left_out.contains(&one.source.join(name))
     }
 

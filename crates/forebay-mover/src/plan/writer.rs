@@ -19,7 +19,7 @@ use crate::model::transfer::{Transfer, What};
 use crate::ownership::Owner;
 use crate::plan::compare::compare;
 use crate::plan::rows::{write_directory, write_entry};
-use crate::plan::scan::{IsWanted, look_through};
+use crate::plan::scan::{IsWanted, walk_tree};
 use crate::stop::{LOOK, started};
 
 /// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
@@ -30,7 +30,7 @@ pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 const AHEAD: usize = 4;
 
 /// One transfer that is being written down.
-struct Writing<'a> {
+struct PlanWriter<'a> {
     journal: &'a Journal,
     /// Number in the journal, and number of its place, of each directory.
     written: Vec<(i64, i64)>,
@@ -118,7 +118,7 @@ impl Journal {
     /// # Errors
     /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if told to stop.
     pub fn add_watched(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
-        self.look_into(transfer, on_planned, &|_| true)
+        self.plan_wanted(transfer, on_planned, &|_| true)
     }
 
     /// As [`Journal::add_watched`], but for files and links with other targets than these.
@@ -131,10 +131,10 @@ impl Journal {
         on_planned: Planned,
         is_wanted: IsWanted,
     ) -> Result<(), Error> {
-        self.look_into(transfer, on_planned, is_wanted)
+        self.plan_wanted(transfer, on_planned, is_wanted)
     }
 
-    pub(crate) fn look_into(
+    pub(crate) fn plan_wanted(
         &self,
         transfer: &Transfer,
         on_planned: Planned,
@@ -142,13 +142,13 @@ impl Journal {
     ) -> Result<(), Error> {
         let generation = self.generation()?;
         self.keep_transfer(transfer, generation, None)?;
-        let mut writing = Writing {
+        let mut writer = PlanWriter {
             journal: self,
             written: Vec::new(),
             generation,
             on_planned,
         };
-        writing.plan(transfer, is_wanted)
+        writer.plan(transfer, is_wanted)
     }
 
     /// As [`Journal::add_watched`]; if the source itself is at fault, that is kept as a failure.
@@ -172,7 +172,7 @@ impl Journal {
     }
 
     /// So much was planned: is nobody against more of it?
-    pub(crate) fn goes_on(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
+    pub(crate) fn check_cancelled(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
         if on_planned(planned) && !self.is_cancelled()? {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Journal {
     }
 }
 
-impl Writing<'_> {
+impl PlanWriter<'_> {
     pub(crate) fn plan(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         let status = match files::status(&transfer.source) {
             Err(error) if error.is_not_found() => {
@@ -246,7 +246,7 @@ impl Writing<'_> {
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (give, mut found) = sync_channel(AHEAD);
-            let look = move || look_through(transfer, is_wanted, left_out, is_over, give);
+            let look = move || walk_tree(transfer, is_wanted, left_out, is_over, give);
             started(Builder::new().spawn_scoped(scope, look), &transfer.source)?;
             if let Some(owner) = owner {
                 let (give, compared) = sync_channel(AHEAD);
@@ -271,7 +271,9 @@ impl Writing<'_> {
         loop {
             match found.recv_timeout(LOOK) {
                 Ok(rows) => self.write(&rows)?,
-                Err(RecvTimeoutError::Timeout) => self.journal.goes_on(self.on_planned, 0)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.journal.check_cancelled(self.on_planned, 0)?
+                }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -279,7 +281,7 @@ impl Writing<'_> {
 
     pub(crate) fn write(&mut self, rows: &[Found]) -> Result<(), Error> {
         if rows.is_empty() {
-            return self.journal.goes_on(self.on_planned, 0);
+            return self.journal.check_cancelled(self.on_planned, 0);
         }
         let (generation, written) = (self.generation, &mut self.written);
         let mut there = Vec::new();
@@ -305,6 +307,7 @@ impl Writing<'_> {
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }
-        self.journal.goes_on(self.on_planned, rows.len() as u64)
+        self.journal
+            .check_cancelled(self.on_planned, rows.len() as u64)
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 use crate::journal::database::Journal;
 use crate::journal::file_names::IN_MEMORY;
-use crate::journal::lock::our_space;
+use crate::journal::lock::pid_namespace_key;
 use crate::model::counts::Counts;
 use crate::model::state::State;
 use crate::status::account::Account;
@@ -55,8 +55,8 @@ impl Journal {
             return Ok(pace);
         };
         // Whoever goes on with what another one has left has not begun to copy yet.
-        let is_theirs =
-            words.next() == Some(&our_space()?) && Identity { pid, started_ticks }.is_alive();
+        let is_theirs = words.next() == Some(&pid_namespace_key()?)
+            && Identity { pid, started_ticks }.is_alive();
         let time = clock::since_boot().checked_sub(Duration::from_millis(began_ms));
         let moved = copied_bytes.saturating_sub(before);
         let Some(time) = time.filter(|time| *time >= TIME_MIN && moved > 0) else {
@@ -76,13 +76,13 @@ impl Journal {
     }
 
     /// From now on it is measured.
-    pub(crate) fn begin_pace(&self, counts: &Counts) -> Result<(), Error> {
+    pub(crate) fn mark_start(&self, counts: &Counts) -> Result<(), Error> {
         if self.path() == Path::new(IN_MEMORY) {
             return Ok(()); // nobody else asks
         }
         let Identity { pid, started_ticks } = Identity::ours()?;
         let (now, copied_bytes) = (clock::since_boot().as_millis(), self.copied_bytes(counts)?);
-        let space = our_space()?;
+        let space = pid_namespace_key()?;
         let began = format!("{pid} {started_ticks} {now} {copied_bytes} {space}");
         self.set_meta("began", began)
     }

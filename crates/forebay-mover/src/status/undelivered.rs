@@ -73,7 +73,7 @@ impl Journal {
                 let (bytes, reason) = match looked {
                     Err(error) if error.is_not_found() => continue,
                     Err(error) => (item.size_bytes, Some(error.to_string())),
-                    Ok(found) if is_there(&item, &found) => continue,
+                    Ok(found) if is_delivered(&item, &found) => continue,
                     Ok(found) if item.state == State::Failed => {
                         (found.size_bytes, self.reason(item.id)?)
                     }
@@ -131,14 +131,14 @@ impl Journal {
     }
 }
 
-pub(crate) fn is_there(item: &Item, wanted: &Status) -> bool {
+pub(crate) fn is_delivered(item: &Item, wanted: &Status) -> bool {
     let (source, target) = (&item.source, &item.target);
     match files::status_of_name(target) {
         Ok(found) if found.kind != wanted.kind => false,
         Ok(found) if found.kind == Kind::Link => {
             files::read_link(target).ok() == files::read_link(source).ok()
         }
-        Ok(found) => is_copy(item, &found, wanted) && !leads_back(source, target, &found, wanted),
+        Ok(found) => is_copy(item, &found, wanted) && !is_same_file(source, target, &found, wanted),
         Err(_) => false,
     }
 }
@@ -154,7 +154,7 @@ fn is_copy(item: &Item, found: &Status, wanted: &Status) -> bool {
 
 /// A link on the way to a target may lead back to the source, which is no copy of itself. Another name of the same
 /// file is one.
-pub(crate) fn leads_back(source: &Path, target: &Path, found: &Status, wanted: &Status) -> bool {
+pub(crate) fn is_same_file(source: &Path, target: &Path, found: &Status, wanted: &Status) -> bool {
     (found.device, found.inode) == (wanted.device, wanted.inode)
         && matches!((files::real_path(source), files::real_path(target)), (Ok(a), Ok(b)) if a == b)
 }
