@@ -13,7 +13,7 @@ use comfy_table::{Table, presets};
 use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
-use forebay_mover::{Did, Error, Transfer, carry_out};
+use forebay_mover::{CopyEvent, Error, Transfer, carry_out};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
     print_stdout,
@@ -91,7 +91,7 @@ fn plan(
     let journal = &staging.journal;
     journal.begin_plan()?;
     for transfer in transfers {
-        journal.add_watched(transfer, &|number| {
+        journal.plan_transfer(transfer, &|number| {
             progress.found(number);
             !is_stopped()
         })?;
@@ -110,9 +110,9 @@ fn finish(
     let open = staging.journal.counts()?.open();
     progress.staging(direction, open.files, open.bytes);
     let on = |did| match did {
-        Did::Bytes(bytes) | Did::Passed(bytes) => progress.moved(bytes),
-        Did::Again(_) => {}
-        Did::File => progress.arrived(direction),
+        CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => progress.moved(bytes),
+        CopyEvent::Reread(_) => {}
+        CopyEvent::File => progress.arrived(direction),
     };
     let options = staging.order.options(&id);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
@@ -367,8 +367,8 @@ fn wait_until_stopped(staging: &StagingRecord) -> Result<(), CliError> {
             if journal_vanished(journal.path()) {
                 return Ok(()); // it was done before it heard of it
             }
-            match journal.take_away_half_done(id) {
-                Err(Error::InHand(_)) => {} // somebody began just now, and will hear of it
+            match journal.discard_partial(id) {
+                Err(Error::Locked(_)) => {} // somebody began just now, and will hear of it
                 taken => return Ok(taken?),
             }
         }
@@ -390,13 +390,13 @@ fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
     }
     let staging = open_by_id(id)?;
     let refused = |error| match error {
-        Error::InHand(_) => CliError::new(format!("staging {id} is running"))
+        Error::Locked(_) => CliError::new(format!("staging {id} is running"))
             .with_hint(format!("cancel it first: forebay stage cancel {id}")),
         error => error.into(),
     };
-    staging.journal.take_away_half_done(id).map_err(refused)?;
+    staging.journal.discard_partial(id).map_err(refused)?;
     let shown = staging.shown(FAILURES_SHOWN)?;
-    let _not_in_hand = staging.journal.take_in_hand().map_err(refused)?;
+    let _lock = staging.journal.lock().map_err(refused)?;
     staging.forget()?;
     if as_json {
         return Ok(print_json(&shown, 0));
@@ -427,7 +427,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
     let events = Caught::listen()?.watch(None);
     let stops = events.stops();
     {
-        let _not_in_hand = staging.journal.take_in_hand()?;
+        let _lock = staging.journal.lock()?;
         staging.journal.retry(&|_| stops.count() == 0)?;
     }
     if retry.background {

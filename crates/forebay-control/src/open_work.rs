@@ -38,7 +38,7 @@ impl OpenWork for OpenStageOut<'_> {
                 drain.mark_arrived(&journal);
             }
             journal.missing(go_on, |missing| {
-                if !missing.is_hopeless {
+                if !missing.is_unrecoverable {
                     files += 1;
                     bytes += missing.bytes;
                 }

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// Another process is at it.
     #[error("the journal {} is in hand: another process carries it out", .0.display())]
-    InHand(PathBuf),
+    Locked(PathBuf),
     /// The machine, or a limit of the user, allows no more threads.
     #[error("no thread can be started to stage {}: {error}", path.display())]
     NoThread {
@@ -93,7 +93,7 @@ impl Error {
             Self::NoSource(_) => Some(libc::ENOENT),
             Self::NotAFile(_) | Self::IntoItself { .. } => Some(libc::EINVAL),
             Self::NotADirectory(_) => Some(libc::ENOTDIR),
-            Self::InHand(_) => Some(libc::EBUSY),
+            Self::Locked(_) => Some(libc::EBUSY),
             Self::Journal { .. } if self.is_journal_full() => Some(libc::ENOSPC),
             Self::PlanInterrupted(_) | Self::LookInterrupted(_) => Some(libc::ECANCELED),
             Self::Journal { .. } | Self::Damaged { .. } => None,
@@ -109,7 +109,7 @@ impl Error {
                  already is not copied again",
                 path.display()
             ),
-            Self::InHand(_) => "wait for it, or cancel it".to_owned(),
+            Self::Locked(_) => "wait for it, or cancel it".to_owned(),
             Self::Journal { .. } if self.is_journal_full() => {
                 "make room where the journal lies, then run the same again".to_owned()
             }
@@ -152,7 +152,7 @@ impl From<Error> for Failure {
             Error::NoSource(path)
             | Error::NotAFile(path)
             | Error::NotADirectory(path)
-            | Error::InHand(path)
+            | Error::Locked(path)
             | Error::PlanInterrupted(path)
             | Error::LookInterrupted(path)
             | Error::IntoItself { target: path, .. }

@@ -15,14 +15,14 @@ mod stop;
 
 pub use bandwidth_limit::BandwidthLimit;
 pub use copy::cleanup::remove_parts_in;
-pub use copy::context::Did;
+pub use copy::context::CopyEvent;
 pub use copy::scheduler::{Moved, carry_out};
 pub use error::Error;
 pub use journal::database::Journal;
-pub use journal::lock::Running;
+pub use journal::lock::JournalLock;
 pub use model::counts::{Counts, Number};
 pub use model::failure::Failure;
-pub use model::options::{Options, PIECE_BYTES, Placing, Verify};
+pub use model::options::{Options, PIECE_BYTES, Verify, WriteMode};
 pub use model::state::State;
 pub use model::transfer::{Transfer, What};
 pub use plan::writer::Planned;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_mover::{
-    Did, Error, Journal, Moved, Options, Placing, State, Transfer, Verify, What, carry_out,
+    CopyEvent, Error, Journal, Moved, Options, State, Transfer, Verify, What, WriteMode, carry_out,
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -93,7 +93,7 @@ fn moved(journal: &Journal, options: &Options) -> Moved {
 fn copied_bytes(journal: &Journal, options: &Options) -> u64 {
     let copied = AtomicU64::new(0);
     let count = |did| {
-        if let Did::Bytes(bytes) = did {
+        if let CopyEvent::Bytes(bytes) = did {
             copied.fetch_add(bytes, Ordering::Relaxed);
         }
     };
@@ -193,7 +193,7 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
     let journal = place.planned();
     let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let count = |did| {
-            if let Did::Bytes(bytes) = did {
+            if let CopyEvent::Bytes(bytes) = did {
                 assert!(
                     copied.fetch_add(bytes, Ordering::Relaxed) < 3 * PIECE_BYTES,
                     "killed"
@@ -238,7 +238,7 @@ fn pieces_are_kept_though_the_part_has_its_sources_mode_already() {
     let journal = place.planned();
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let count = |did| {
-            if let Did::Bytes(bytes) = did {
+            if let CopyEvent::Bytes(bytes) = did {
                 let before = copied.fetch_add(bytes, Ordering::Relaxed);
                 assert!(before < 2 * PIECE_BYTES, "killed");
             }
@@ -270,7 +270,7 @@ fn pieces_of_a_source_that_changed_meanwhile_are_copied_again() {
     let copied = AtomicU64::new(0);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let count = |did| {
-            if let Did::Bytes(bytes) = did {
+            if let CopyEvent::Bytes(bytes) = did {
                 assert!(
                     copied.fetch_add(bytes, Ordering::Relaxed) < PIECE_BYTES,
                     "killed"
@@ -337,7 +337,7 @@ fn a_source_that_comes_later_is_found_by_retry() {
     let journal = place.journal();
     journal.begin_plan().expect("begun");
     journal
-        .add_or_note(&place.file("late"), &|_| true)
+        .plan_or_record_failure(&place.file("late"), &|_| true)
         .expect("noted");
     journal.end_plan().expect("planned");
     let first = moved(&journal, &options());
@@ -354,7 +354,7 @@ fn a_plan_that_was_interrupted_is_not_carried_out_but_made_again() {
     place.write("x", "x");
     let journal = place.journal();
     journal.begin_plan().expect("begun");
-    let interrupted = journal.add_watched(&place.tree(), &|_| false);
+    let interrupted = journal.plan_transfer(&place.tree(), &|_| false);
     assert!(matches!(interrupted, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
     assert!(matches!(refused, Err(Error::PlanInterrupted(_))));
@@ -400,12 +400,12 @@ fn two_processes_do_not_carry_out_one_journal() {
     let place = Place::new();
     place.write("x", "x");
     let journal = place.planned();
-    let in_hand = journal.take_in_hand().expect("ours");
+    let in_hand = journal.lock().expect("ours");
     let second = place.journal();
     assert!(second.is_running().expect("looked"));
     assert!(matches!(
         carry_out(&second, &options(), &|_| {}, &|| false),
-        Err(Error::InHand(_))
+        Err(Error::Locked(_))
     ));
     drop(in_hand);
     assert_eq!(moved(&second, &options()).files, 1);
@@ -429,7 +429,7 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
         .expect("open")
         .set_modified(time)
         .expect("aged");
-    for placing in [Placing::Renamed, Placing::Direct] {
+    for placing in [WriteMode::AtomicRename, WriteMode::InPlace] {
         fs::remove_dir_all(place.path("out")).ok();
         Journal::remove(&place.path("journal")).expect("removed");
         let options = Options {

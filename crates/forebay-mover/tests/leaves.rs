@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, What, carry_out};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 const FILES: usize = 20;
@@ -54,7 +54,7 @@ impl Place {
         out.join(aside.expect("one is filled"))
     }
 
-    fn moved(&self, on: &(dyn Fn(Did) + Sync)) -> Moved {
+    fn moved(&self, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
         carry_out(
             &self.planned(&[("in", "out")]),
             &Options::of("7"),
@@ -91,7 +91,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
     fs::set_permissions(place.path("in/a"), fs::Permissions::from_mode(0o1715)).expect("chmod");
     let asides = AtomicU64::new(0);
     let on = |did| {
-        if !matches!(did, Did::Bytes(_)) {
+        if !matches!(did, CopyEvent::Bytes(_)) {
             return;
         }
         for name in names(&place.path("out")) {
@@ -131,7 +131,7 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
     }
     fs::hard_link(place.path("in/linked/0"), place.path("in/linked/again")).expect("linked");
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             let names = names(&place.path("out"));
             let names: Vec<_> = names.iter().filter(|name| !is_aside(name)).collect();
             assert_eq!(names, ["deep", "few", "many"]);
@@ -145,7 +145,7 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
 fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
     let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| {
                 fs::create_dir(place.path("out/a")).expect("made");
                 fs::write(place.path("out/a/other"), "precious").expect("written");
@@ -168,7 +168,7 @@ fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
 fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
     let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| fs::write(place.path("out/a"), "precious").expect("written"));
         }
     };
@@ -189,7 +189,7 @@ fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
 fn one_whose_files_have_all_failed_arrives_empty() {
     let (place, once) = (Place::new(&[("a", FILES), ("b", FILES)]), Once::new());
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| {
                 for name in names(&place.path("in/b")) {
                     fs::remove_file(place.path("in/b").join(name)).expect("removed");
@@ -229,7 +229,7 @@ fn killed(place: &Place) -> Journal {
     let journal = place.planned(&[("in", "out")]);
     let copied = AtomicU64::new(0);
     let on = |did| {
-        let is_copied = matches!(did, Did::Bytes(_));
+        let is_copied = matches!(did, CopyEvent::Bytes(_));
         assert!(
             !is_copied || copied.fetch_add(1, Ordering::Relaxed) < 10,
             "killed"
@@ -260,7 +260,7 @@ fn what_a_killed_staging_has_left_of_it_is_taken_away() {
     let place = Place::new(&[("a", FILES)]);
     let journal = killed(&place);
     assert_eq!(journal.remove_parts("another").expect("looked"), 0);
-    journal.take_away_half_done("7").expect("taken away");
+    journal.discard_partial("7").expect("taken away");
     assert!(names(&place.path("out")).is_empty());
     let counts = journal.counts().expect("counts");
     assert_eq!(counts.of(State::Planned).files, FILES as u64);
@@ -275,7 +275,7 @@ fn what_vanishes_while_it_is_filled_has_not_arrived() {
     for whole in [true, false] {
         let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
         let on = |did| {
-            if matches!(did, Did::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
+            if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
                 let aside = place.aside();
                 let first = names(&aside).remove(0);
                 match whole {
@@ -308,13 +308,13 @@ fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_
     };
     let transfers = [
         transfer(What::Directory, "in/in", "out"),
-        transfer(What::FileAs, "in/in/a/1", "out/a/one more"),
+        transfer(What::FileToName, "in/in/a/1", "out/a/one more"),
         transfer(What::Directory, "in/other", "out/b/other"),
     ];
     let journal = Journal::open(&place.path("journal")).expect("journal");
     journal.plan(&transfers).expect("planned");
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             assert_eq!(mode(&place.path("out/b")), 0o700);
         }
     };
@@ -331,7 +331,7 @@ fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
     let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
     let set = "UPDATE directory SET state = 5 WHERE target LIKE '%/a'";
     assert_eq!(sqlite.execute(set, []).expect("set"), 1);
-    journal.take_away_half_done("7").expect("taken away");
+    journal.discard_partial("7").expect("taken away");
     assert!(names(&place.path("out")).is_empty());
 }
 
@@ -340,7 +340,7 @@ fn whoever_carries_it_out_need_not_have_planned_it() {
     let place = Place::new(&[("a", FILES)]);
     drop(place.planned(&[("in", "out")]));
     let journal = Journal::open(&place.path("journal")).expect("journal");
-    let on = |did| assert!(!matches!(did, Did::Bytes(_)) || !place.path("out/a").exists());
+    let on = |did| assert!(!matches!(did, CopyEvent::Bytes(_)) || !place.path("out/a").exists());
     let moved = carry_out(&journal, &Options::of("7"), &on, &|| false).expect("carried out");
     assert!(moved.counts.is_complete());
     assert_eq!(names(&place.path("out")), ["a"]);
@@ -381,7 +381,7 @@ fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
     let closed = fs::Permissions::from_mode(0o555);
     fs::set_permissions(place.path("in/a"), closed.clone()).expect("chmod");
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| {
                 fs::create_dir(place.path("out/a")).expect("made");
                 fs::write(place.path("out/a/0"), "content").expect("written");
@@ -421,7 +421,7 @@ fn beside_a_directory_that_was_named_nothing_appears() {
     let place = Place::new(&[("a", FILES), ("one", 1)]);
     let journal = place.planned(&[("in/one", "out/one"), ("in/a", "out/a")]);
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             assert_eq!(names(&place.path("out")), ["a", "one"]);
         }
     };
@@ -434,7 +434,7 @@ fn beside_a_directory_that_was_named_nothing_appears() {
 fn as_many_names_as_were_written_are_not_enough() {
     let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
     let on = |did| {
-        if matches!(did, Did::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
+        if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
             let aside = place.aside();
             fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, Verify, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, Verify, What, carry_out};
 
 fn options() -> Options {
     Options {
@@ -248,7 +248,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
         let plan = plan_of(&[(What::File, &source, &target)]);
         let changes = AtomicU64::new(0);
         let meddle = |did| {
-            if !matches!(did, Did::Bytes(_)) {
+            if !matches!(did, CopyEvent::Bytes(_)) {
                 return;
             }
             // Each time another size or time, or the second copy would be the good one.
@@ -275,7 +275,7 @@ fn progress_adds_up_to_the_bytes() {
     let plan = plan_of(&[(What::File, &source, &scratch.path().join("out"))]);
     let seen = AtomicU64::new(0);
     let count = |did| {
-        if let Did::Bytes(bytes) = did {
+        if let CopyEvent::Bytes(bytes) = did {
             seen.fetch_add(bytes, Ordering::Relaxed);
         }
     };
@@ -407,7 +407,7 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
 }
 
 /// Carries it out as a process would that is killed when this happens.
-fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(Did) -> bool + Sync)) {
+fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
     let on = |did| assert!(!is_then(did), "killed");
     let run = || carry_out(journal, options, &on, &|| false);
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
@@ -422,7 +422,7 @@ fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
     fs::write(source.join("x"), "right").expect("written");
     let kept = plan_of(&[(What::Directory, &source, &target)]);
     killed(&kept.journal, &options(), &|did| {
-        matches!(did, Did::Again(_))
+        matches!(did, CopyEvent::Reread(_))
     });
     let part = target.join(&names(&target)[0]);
     let times = fs::metadata(&part).and_then(|found| found.modified());
@@ -447,7 +447,7 @@ fn pieces_without_checksums_are_of_no_use_to_a_staging_with_them() {
     };
     let copied = AtomicU64::new(0);
     killed(&kept.journal, &without, &|did| match did {
-        Did::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= 3 << 20,
+        CopyEvent::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= 3 << 20,
         _ => false,
     });
     assert_eq!(done(&kept).failures, []);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use forebay_mover::{Did, Error, Journal, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Error, Journal, Options, State, Transfer, What, carry_out};
 
 const FILES: u64 = 40;
 
@@ -48,7 +48,7 @@ fn options() -> Options {
 }
 
 /// Carries it out by one thread, as a process would that is killed when this happens.
-fn killed(journal: &Journal, is_then: &(dyn Fn(Did) -> bool + Sync)) {
+fn killed(journal: &Journal, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
     let on = |did| assert!(!is_then(did), "killed");
     let one = Options {
         workers: 1,
@@ -130,7 +130,7 @@ fn a_look_at_the_places_of_a_plan_can_be_stopped() {
     let journal = place.journal();
     journal.begin_plan().expect("begun");
     journal.add(&place.tree()).expect("added");
-    let stopped = journal.refuse_places("odd", &|_| false, &|_| true);
+    let stopped = journal.reject_destinations("odd", &|_| false, &|_| true);
     assert!(
         matches!(stopped, Err(Error::PlanInterrupted(_))),
         "{stopped:?}"
@@ -146,7 +146,7 @@ fn a_retry_that_was_stopped_is_begun_again() {
     let journal = place.journal();
     journal.begin_plan().expect("begun");
     journal
-        .add_or_note(&place.tree(), &|_| true)
+        .plan_or_record_failure(&place.tree(), &|_| true)
         .expect("noted");
     journal.end_plan().expect("planned");
     fs::rename(place.path("away"), place.path("in")).expect("moved");
@@ -189,19 +189,19 @@ fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
     fs::write(place.path("in/large"), &large).expect("written");
     let (journal, other) = (place.journal(), place.journal());
     journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| did == Did::Bytes(1 << 20));
+    killed(&journal, &|did| did == CopyEvent::Bytes(1 << 20));
     let parts = || {
         let names = fs::read_dir(place.path("out")).expect("listed");
         let mut names = names.map(|name| name.expect("entry").file_name().into_encoded_bytes());
         names.any(|name| name.ends_with(b".part"))
     };
     assert!(parts());
-    let running = other.take_in_hand().expect("taken");
-    let refused = journal.take_away_half_done("7");
-    assert!(matches!(refused, Err(Error::InHand(_))), "{refused:?}");
+    let running = other.lock().expect("taken");
+    let refused = journal.discard_partial("7");
+    assert!(matches!(refused, Err(Error::Locked(_))), "{refused:?}");
     assert!(parts());
     drop(running);
-    journal.take_away_half_done("7").expect("taken away");
+    journal.discard_partial("7").expect("taken away");
     let counts = journal.counts().expect("counts");
     assert!(!parts() && counts.of(State::Planned).files > 0);
     assert_eq!(counts.of(State::Planned), counts.missing());
@@ -215,11 +215,11 @@ fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
     let place = Place::new(&["a"], 1);
     let journal = place.journal();
     journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| did == Did::File);
+    killed(&journal, &|did| did == CopyEvent::File);
     assert_eq!(mode(&place.path("out/a")), 0o700);
     // Who takes away may not see the source, if it is in a job's view.
     fs::rename(place.path("in"), place.path("away")).expect("renamed");
-    journal.take_away_half_done("7").expect("taken away");
+    journal.discard_partial("7").expect("taken away");
     let counts = journal.counts().expect("counts");
     assert!(journal.failures(9).expect("asked").is_empty() && !counts.is_complete());
     fs::rename(place.path("away"), place.path("in")).expect("renamed");
@@ -233,12 +233,12 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
     let place = Place::new(&["a"], 2);
     let journal = place.journal();
     journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| matches!(did, Did::Bytes(_)));
+    killed(&journal, &|did| matches!(did, CopyEvent::Bytes(_)));
     let part = |id| place.path(&format!("out/a/.forebay-7-{id}.part"));
     fs::remove_file(part(1)).ok();
     fs::create_dir(part(1)).expect("made"); // which nobody removes as a file
     fs::write(part(2), "half").expect("written");
-    journal.take_away_half_done("7").expect("taken away");
+    journal.discard_partial("7").expect("taken away");
     assert!(part(1).is_dir() && !part(2).exists());
     let notes = journal.notes().expect("asked");
     assert_eq!((notes.len(), notes[0].1), (1, 1), "{notes:?}");

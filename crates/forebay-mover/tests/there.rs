@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::machine;
-use forebay_mover::{Did, Journal, Moved, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, What, carry_out};
 
 fn options() -> Options {
     Options {
@@ -68,9 +68,9 @@ impl Place {
 fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
     let (copied, passed) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |did| match did {
-        Did::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),
-        Did::Passed(bytes) => drop(passed.fetch_add(bytes, Ordering::Relaxed)),
-        Did::Again(_) | Did::File => {}
+        CopyEvent::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),
+        CopyEvent::Skipped(bytes) => drop(passed.fetch_add(bytes, Ordering::Relaxed)),
+        CopyEvent::Reread(_) | CopyEvent::File => {}
     };
     let moved = carry_out(journal, options, &count, &|| false).expect("carried out");
     let copied = copied.into_inner();
@@ -139,7 +139,7 @@ fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
     let place = Place::new();
     moved(&place.planned(), &options());
     let journal = place.planned();
-    let refused = journal.refuse_places("no", &|_| true, &|path| path.ends_with("c"));
+    let refused = journal.reject_destinations("no", &|_| true, &|path| path.ends_with("c"));
     refused.expect("refused");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
     assert_eq!(

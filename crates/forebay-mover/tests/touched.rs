@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use forebay_mover::{Did, Journal, Options, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Options, Transfer, What, carry_out};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -50,7 +50,7 @@ fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
                 .expect("time");
             let seen = AtomicU64::new(0);
             let change = |did| {
-                if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                if matches!(did, CopyEvent::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
                     fs::write(&source, vec![2; size]).expect("write");
                     age(&source, began - back);
                 }
@@ -83,7 +83,7 @@ fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted(
         let planned = journal(&source, &target);
         let seen = AtomicU64::new(0);
         let change = |did| {
-            if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+            if matches!(did, CopyEvent::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
                 write(vec![3; size + 2]);
             }
         };
@@ -108,7 +108,7 @@ fn the_planned_version_is_copied_though_its_mode_or_names_are_changed_meanwhile(
         let journal = journal(&source, &target);
         let seen = AtomicU64::new(0);
         let change = |did| {
-            if matches!(did, Did::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+            if matches!(did, CopyEvent::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
                 let closed = fs::Permissions::from_mode(0o400);
                 fs::set_permissions(&source, closed).expect("closed");
                 fs::hard_link(&source, scratch.path().join("z")).expect("linked");
@@ -129,7 +129,7 @@ fn a_source_that_is_touched_each_time_is_reported_and_nothing_of_it_stays() {
     fs::write(&source, "x").expect("write");
     let seconds = AtomicU64::new(0);
     let touch = |did| {
-        if matches!(did, Did::Bytes(_)) {
+        if matches!(did, CopyEvent::Bytes(_)) {
             let later = Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed));
             age(&source, SystemTime::UNIX_EPOCH + later);
         }

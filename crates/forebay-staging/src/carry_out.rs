@@ -4,7 +4,7 @@ use forebay_directive::Direction;
 use forebay_host::clock;
 use forebay_host::messages::Messages;
 use forebay_host::process::Stops;
-use forebay_mover::{Did, Failure, Journal, Options, Placing, carry_out};
+use forebay_mover::{CopyEvent, Failure, Journal, Options, WriteMode, carry_out};
 use forebay_record::StagingWish;
 
 use crate::Staged;
@@ -46,9 +46,9 @@ impl Staging<'_> {
             durable: !self.into_new_allocation,
             past_page_cache: is_out,
             placing: if self.into_new_allocation {
-                Placing::Direct
+                WriteMode::InPlace
             } else {
-                Placing::Renamed
+                WriteMode::AtomicRename
             },
             verify: self.how.verify,
             bytes_per_s_max: self.how.bytes_per_s_max,
@@ -58,8 +58,8 @@ impl Staging<'_> {
             let open = counts.open();
             self.watcher.staging(self.direction, open.files, open.bytes);
             let on = |did| match did {
-                Did::Bytes(bytes) | Did::Passed(bytes) => self.watcher.moved(bytes),
-                Did::Again(_) | Did::File => {}
+                CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => self.watcher.moved(bytes),
+                CopyEvent::Reread(_) | CopyEvent::File => {}
             };
             carry_out(journal, &options, &on, &|| self.stops.count() > before)
         });

@@ -79,13 +79,13 @@ pub(crate) fn plan_extra_targets(
             if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
                 continue; // a stage_out line brings it to the same place
             }
-            let what = What::FileAs;
+            let what = What::FileToName;
             let transfer = Transfer {
                 what,
                 source,
                 target,
             };
-            journal.add_or_note(&transfer, on_planned)?;
+            journal.plan_or_record_failure(&transfer, on_planned)?;
         }
     }
     Ok(())

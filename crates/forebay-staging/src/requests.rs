@@ -50,8 +50,8 @@ pub(crate) fn plan_requests(
             source: request.inner.clone(),
             target: request.outer.clone(),
         };
-        journal.leave_out(&transfer, &request.left_out)?;
-        journal.add_or_note(&transfer, on_planned)?;
+        journal.exclude(&transfer, &request.left_out)?;
+        journal.plan_or_record_failure(&transfer, on_planned)?;
     }
     Ok(())
 }

@@ -73,8 +73,8 @@ impl StageOut<'_> {
     ) -> Result<Journal, forebay_mover::Error> {
         journal.begin_plan()?;
         // What programs revoked is left out of their requests, not of a stage_out line with the same two ends.
-        journal.leave_nothing_out()?;
-        journal.go_on()?; // whoever cancelled the last try did not mean this one
+        journal.clear_exclusions()?;
+        journal.clear_cancel()?; // whoever cancelled the last try did not mean this one
         for asked in self.stages {
             let stages = match expanded(asked, Direction::Out, &Path::to_owned) {
                 Ok(stages) => stages,
@@ -90,9 +90,14 @@ impl StageOut<'_> {
                     .is_some_and(|own| is_inside_allocation(own, &target));
                 match self.roots.path(&stage) {
                     Ok(source) if !inside => {
-                        journal.add_or_note(&transfer(&stage, source, target), on_planned)?;
+                        journal.plan_or_record_failure(
+                            &transfer(&stage, source, target),
+                            on_planned,
+                        )?;
                     }
-                    Ok(_) => journal.refuse_for_good(&Failure::new(target, INSIDE.to_owned()))?,
+                    Ok(_) => {
+                        journal.reject_permanently(&Failure::new(target, INSIDE.to_owned()))?
+                    }
                     Err(reason) => journal.refuse(&Failure::new(target, reason))?,
                 }
             }
@@ -108,7 +113,7 @@ impl StageOut<'_> {
             plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {
-            journal.refuse_places(INSIDE, on_planned, &|place| {
+            journal.reject_destinations(INSIDE, on_planned, &|place| {
                 is_inside_allocation(allocation, place)
             })?;
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
-use forebay_mover::{Error, Failure, Journal, Options, Running, Shortage, State, Transfer};
+use forebay_mover::{Error, Failure, Journal, JournalLock, Options, Shortage, State, Transfer};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::How;
@@ -114,7 +114,10 @@ impl From<Failure> for ShownFailure {
 
 impl StagingRecord {
     /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
-    pub fn begin(order: StagingRequest, transfers: &[Transfer]) -> Result<(Self, Running), Error> {
+    pub fn begin(
+        order: StagingRequest,
+        transfers: &[Transfer],
+    ) -> Result<(Self, JournalLock), Error> {
         let began = clock::now();
         let directory = made_directory()?;
         let mut number = clock::unix_milliseconds();
@@ -224,7 +227,7 @@ fn create_journal(
 ) -> Result<Journal, Error> {
     let journal = Journal::open(path)?;
     journal.begin_plan()?;
-    journal.ask_for(transfers)?;
+    journal.record_request(transfers)?;
     // Last: a journal without an order is none that was begun.
     let text = serde_json::to_string(order).map_err(std::io::Error::other);
     journal.set_meta("order", files::named(text, "write down", path)?)?;

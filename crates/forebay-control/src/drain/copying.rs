@@ -7,7 +7,7 @@ use forebay_host::clock;
 use forebay_host::closes::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
 use forebay_host::messages::Messages;
-use forebay_mover::{Did, Failure, Journal, Options, Transfer, Verify, What, carry_out};
+use forebay_mover::{CopyEvent, Failure, Journal, Options, Transfer, Verify, What, carry_out};
 use parking_lot::Mutex;
 
 use super::queue::{Copied, Made};
@@ -43,7 +43,7 @@ impl ImpreciseCopy {
         if !is_as(&source.path, &source.status) || !is_as(target, &self.target_status) {
             return Ok(false);
         }
-        journal.stands(target, &source.status)
+        journal.mark_delivered(target, &source.status)
     }
 }
 
@@ -100,7 +100,7 @@ impl Copying<'_> {
         }
         let journal = Journal::in_memory().map_err(told)?;
         let transfer = Transfer {
-            what: What::FileAs,
+            what: What::FileToName,
             source: source.clone(),
             target: way.target.clone(),
         };
@@ -119,11 +119,11 @@ impl Copying<'_> {
         };
         let is_sample = |_: &_| closed.status.size_bytes >= MIN_SAMPLE_BYTES;
         let speed = self.speed.filter(is_sample);
-        let on = |did: Did| {
-            if let (Did::Bytes(bytes), Some(speed)) = (did, speed) {
+        let on = |did: CopyEvent| {
+            if let (CopyEvent::Bytes(bytes), Some(speed)) = (did, speed) {
                 speed.lock().add(bytes);
             }
-            if let Did::Bytes(bytes) | Did::Again(bytes) = did {
+            if let CopyEvent::Bytes(bytes) | CopyEvent::Reread(bytes) = did {
                 (self.on_bytes)(bytes);
             }
         };

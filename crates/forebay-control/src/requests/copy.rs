@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::priority;
-use forebay_mover::{Did, Error, Failure, Journal, Options, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Error, Failure, Journal, Options, Transfer, What, carry_out};
 
 use super::book::{Copy, Errno, Failed, Task};
 use super::state::{CopyResult, Shared};
@@ -63,7 +63,7 @@ fn work(shared: &Shared) {
 fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
-    journal.leave_out(&transfer(copy), &copy.left_out_of_source())?;
+    journal.exclude(&transfer(copy), &copy.left_out_of_source())?;
     journal.plan(&[transfer(copy)])?;
     let is_out = copy.direction == Direction::Out;
     let mut persistent = shared.persistent.iter();
@@ -76,9 +76,9 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     };
     let is_cancelled = || task.cancelled.load(Ordering::SeqCst);
     let on = |did| match did {
-        Did::File => drop(task.arrived.fetch_add(1, Ordering::Relaxed)),
-        Did::Bytes(bytes) => shared.pause(bytes, is_cancelled),
-        Did::Again(_) | Did::Passed(_) => {}
+        CopyEvent::File => drop(task.arrived.fetch_add(1, Ordering::Relaxed)),
+        CopyEvent::Bytes(bytes) => shared.pause(bytes, is_cancelled),
+        CopyEvent::Reread(_) | CopyEvent::Skipped(_) => {}
     };
     let moved = carry_out(&journal, &options, &on, &is_cancelled)?;
     let mut failures = journal.failures(FAILURES_MAX)?;

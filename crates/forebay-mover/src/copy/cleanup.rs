@@ -87,9 +87,9 @@ impl Journal {
     /// as they are: whoever goes on finishes them. What cannot be removed is in [`Journal::notes`].
     ///
     /// # Errors
-    /// [`Error::InHand`] if another process carries it out; if the journal cannot be written.
-    pub fn take_away_half_done(&self, tag: &str) -> Result<(), Error> {
-        let _running = self.take_in_hand()?;
+    /// [`Error::Locked`] if another process carries it out; if the journal cannot be written.
+    pub fn discard_partial(&self, tag: &str) -> Result<(), Error> {
+        let _running = self.lock()?;
         self.reset_and_discard(tag, UNFINISHED)
     }
 

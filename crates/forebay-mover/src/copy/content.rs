@@ -10,7 +10,7 @@ use forebay_host::files;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::copy::blocks::Ends;
-use crate::copy::context::{CopyContext, Did};
+use crate::copy::context::{CopyContext, CopyEvent};
 use crate::model::item::Item;
 use crate::model::options::Verify;
 use crate::model::reason::Reason;
@@ -31,11 +31,11 @@ impl CopyContext<'_> {
             ends.is_sparse,
             done_to..range.end,
         )? {
-            (self.on)(Did::Passed(data.start - done_to));
+            (self.on)(CopyEvent::Skipped(data.start - done_to));
             self.copy_data(ends, data.clone(), block, &mut checksum)?;
             done_to = data.end;
         }
-        (self.on)(Did::Passed(range.end.saturating_sub(done_to)));
+        (self.on)(CopyEvent::Skipped(range.end.saturating_sub(done_to)));
         Ok(checksum.digest())
     }
 
@@ -104,7 +104,7 @@ impl CopyContext<'_> {
                 }
                 checksum.update(&block[..read]);
                 at += read as u64;
-                (self.on)(Did::Again(read as u64));
+                (self.on)(CopyEvent::Reread(read as u64));
             }
         }
         Ok(Some(checksum.digest()))

@@ -22,18 +22,18 @@ use crate::stop::Stop;
 
 /// What just happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
+pub enum CopyEvent {
     /// So many bytes were copied.
     Bytes(u64),
     /// So many bytes of what was written were read again.
-    Again(u64),
+    Reread(u64),
     /// So many bytes need not be copied: holes, and what was there already.
-    Passed(u64),
+    Skipped(u64),
     /// A file arrived.
     File,
 }
 
-pub(crate) type On<'a> = &'a (dyn Fn(Did) + Sync);
+pub(crate) type On<'a> = &'a (dyn Fn(CopyEvent) + Sync);
 
 pub(crate) struct CopyContext<'a> {
     pub(crate) journal: &'a Journal,
@@ -119,7 +119,7 @@ impl CopyContext<'_> {
 
     pub(crate) fn has_copied(&self, bytes: u64) {
         self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (self.on)(Did::Bytes(bytes));
+        (self.on)(CopyEvent::Bytes(bytes));
     }
 
     pub(crate) fn record_delivered(&self, bytes: u64, was_there: bool) {
@@ -127,7 +127,7 @@ impl CopyContext<'_> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.unchanged_files
             .fetch_add(u64::from(was_there), Ordering::Relaxed);
-        (self.on)(Did::File);
+        (self.on)(CopyEvent::File);
     }
 
     /// # Errors

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::copy::blocks::{RETRIES, differs};
-use crate::copy::context::{CopyContext, Did};
+use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::Syncing;
 use crate::copy::large_copy::{LargeCopy, LargeCopyError};
 use crate::copy::target::OURS_ALONE;
@@ -57,7 +57,7 @@ impl CopyContext<'_> {
             .collect();
         for piece in &there {
             let range = self.range(&copying, *piece);
-            (self.on)(Did::Passed(range.end - range.start));
+            (self.on)(CopyEvent::Skipped(range.end - range.start));
         }
         copying.pieces_left = AtomicU64::new(missing.len() as u64);
         let copying = Arc::new(copying);
@@ -94,7 +94,7 @@ impl CopyContext<'_> {
                 Syncing::of(true, 1).finish(std::iter::once(item.target.as_path()))?;
             }
             self.drop_part(item);
-            (self.on)(Did::Passed(status.size_bytes));
+            (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok(None);
         }
         let temporary = temporary(&item.target, &self.options.tag, item.id);

@@ -9,7 +9,7 @@ use forebay_host::files::DIRECT_BYTES;
 use forebay_host::{files, machine};
 
 use crate::copy::blocks::BLOCK_BYTES;
-use crate::copy::context::{CopyContext, Did, On};
+use crate::copy::context::{CopyContext, CopyEvent, On};
 use crate::copy::directories::make;
 
 use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN, Queue, Task};
@@ -21,7 +21,7 @@ use crate::model::counts::{Counts, Number};
 use crate::model::failure::Failure;
 use crate::model::item::{Item, Step};
 use crate::model::leaf_size::LeafSize;
-use crate::model::options::{Options, Placing, Verify};
+use crate::model::options::{Options, Verify, WriteMode};
 use crate::model::state::State;
 use crate::model::version::Stamp;
 use crate::status::shortages::Shortage;
@@ -74,10 +74,10 @@ impl Drop for TaskGuard<'_, '_> {
 pub fn carry_out(
     journal: &Journal,
     options: &Options,
-    on: &(dyn Fn(Did) + Sync),
+    on: &(dyn Fn(CopyEvent) + Sync),
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Moved, Error> {
-    let _running = journal.take_in_hand()?;
+    let _running = journal.lock()?;
     if !journal.is_planned()? {
         return Err(Error::PlanInterrupted(journal.path().to_owned()));
     }
@@ -133,7 +133,7 @@ fn move_all(
     }
     let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
-    if options.placing == Placing::Renamed && counts.open().files > 0 {
+    if options.placing == WriteMode::AtomicRename && counts.open().files > 0 {
         let most = LeafSize::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
         run.leaves = journal.leaves(&most)?;
     }
@@ -186,11 +186,11 @@ impl CopyContext<'_> {
         if files == 0 {
             return Ok(());
         }
-        (self.on)(Did::Passed(bytes));
+        (self.on)(CopyEvent::Skipped(bytes));
         self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.unchanged_files.fetch_add(files, Ordering::Relaxed);
-        (0..files).for_each(|_| (self.on)(Did::File));
+        (0..files).for_each(|_| (self.on)(CopyEvent::File));
         Ok(())
     }
 

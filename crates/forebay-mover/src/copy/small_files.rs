@@ -9,14 +9,14 @@ use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
 use crate::copy::blocks::{Ends, RETRIES, differs, is_sparse};
-use crate::copy::context::{CopyContext, Did};
+use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::{Syncing, Written, sync};
 
 use crate::copy::leaf_directories::{StagedDirectory, arrived};
 use crate::copy::target::{OURS_ALONE, target_status};
 use crate::error::Error;
 use crate::model::item::{Item, LINK, Step};
-use crate::model::options::{Placing, Verify};
+use crate::model::options::{Verify, WriteMode};
 use crate::model::partial_names::part_of;
 use crate::model::reason::Reason;
 use crate::model::state::State;
@@ -212,7 +212,7 @@ impl CopyContext<'_> {
         if !is_fresh && self.accept_unchanged(item, &source, &status, block)? {
             syncing.there(item)?;
             self.drop_part(item);
-            (self.on)(Did::Passed(status.size_bytes));
+            (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok((None, None, status.size_bytes));
         }
         let temporary = part_of(item, &self.options.tag);
@@ -229,10 +229,10 @@ impl CopyContext<'_> {
                 target: temporary.clone(),
                 ..item.clone()
             })?;
-            (self.on)(Did::Passed(status.size_bytes));
+            (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok((Some(temporary), None, status.size_bytes));
         }
-        let in_place = is_fresh && self.options.placing == Placing::Direct;
+        let in_place = is_fresh && self.options.placing == WriteMode::InPlace;
         let mode = first_mode(&status, is_fresh);
         let made = in_place
             .then(|| files::make_file(&item.target, mode).ok())

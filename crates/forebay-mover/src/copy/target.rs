@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
-use crate::copy::context::{CopyContext, Did};
+use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::Syncing;
 
 use crate::model::item::Item;
@@ -83,7 +83,7 @@ impl CopyContext<'_> {
         check_not_itself(item, &standing, &status)?;
         self.repair_metadata(item, &status, &standing)?;
         syncing.there(item)?;
-        (self.on)(Did::Passed(status.size_bytes));
+        (self.on)(CopyEvent::Skipped(status.size_bytes));
         Ok(Some(status.size_bytes))
     }
 

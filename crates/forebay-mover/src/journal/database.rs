@@ -171,7 +171,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn go_on(&self) -> Result<(), Error> {
+    pub fn clear_cancel(&self) -> Result<(), Error> {
         self.with(|connection| {
             let delete = "DELETE FROM meta WHERE name = 'cancelled'";
             connection.execute(delete, []).map(drop)
@@ -217,7 +217,8 @@ impl Journal {
         &self,
         act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        act(&mut self.lock()).map_err(|error| Error::journal(&self.path, error))
+        // SQLite rolls back what a panic interrupts.
+        act(&mut self.connection.lock()).map_err(|error| Error::journal(&self.path, error))
     }
 
     /// From now on what is found is compared with what is there, if nothing was planned yet.
@@ -245,11 +246,6 @@ impl Journal {
 
     fn comparing(&self) -> MutexGuard<'_, Option<AlreadyPresent>> {
         self.compared.lock()
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
-        // Whatever a panic interrupted, SQLite rolled back.
-        self.connection.lock()
     }
 }
 

@@ -21,7 +21,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn stands(&self, target: &Path, source: &Status) -> Result<bool, Error> {
+    pub fn mark_delivered(&self, target: &Path, source: &Status) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);
         };

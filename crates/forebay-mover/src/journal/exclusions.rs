@@ -17,7 +17,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn leave_out(&self, transfer: &Transfer, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
+    pub fn exclude(&self, transfer: &Transfer, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
         let (source, target) = ends(transfer);
         self.with(|connection| {
             let change = connection.transaction()?;
@@ -36,7 +36,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn leave_nothing_out(&self) -> Result<(), Error> {
+    pub fn clear_exclusions(&self) -> Result<(), Error> {
         self.with(|connection| connection.execute_batch("DELETE FROM left_out"))
     }
 

@@ -15,9 +15,9 @@ use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
 
 /// The right to carry out a journal, until it is dropped.
 #[derive(Debug)]
-pub struct Running(Option<File>);
+pub struct JournalLock(Option<File>);
 
-impl Drop for Running {
+impl Drop for JournalLock {
     fn drop(&mut self) {
         if let Some(file) = &self.0 {
             file.set_len(0).ok(); // a name that stays counts no longer than its process lives
@@ -29,15 +29,15 @@ impl Journal {
     /// The right to carry it out.
     ///
     /// # Errors
-    /// [`Error::InHand`] if another process of this machine has it.
-    pub fn take_in_hand(&self) -> Result<Running, Error> {
+    /// [`Error::Locked`] if another process of this machine has it.
+    pub fn lock(&self) -> Result<JournalLock, Error> {
         if self.path() == Path::new(IN_MEMORY) {
-            return Ok(Running(None)); // nobody else has it
+            return Ok(JournalLock(None)); // nobody else has it
         }
         let path = named_beside(self.path(), LOCK_END);
         let locked = files::lock_made(&path)?;
         let taken = locked.filter(|_| !is_held_by_other_process(&path));
-        let file = taken.ok_or_else(|| Error::InHand(self.path().to_owned()))?;
+        let file = taken.ok_or_else(|| Error::Locked(self.path().to_owned()))?;
         write_owner(file, &path)
     }
 
@@ -46,7 +46,7 @@ impl Journal {
     ///
     /// # Errors
     /// If nothing can be made there.
-    pub fn reserve(path: &Path) -> Result<Option<Running>, Error> {
+    pub fn reserve(path: &Path) -> Result<Option<JournalLock>, Error> {
         let lock = named_beside(path, LOCK_END);
         match files::make_file(&lock, 0o600) {
             Err(error) if error.already_exists() => Ok(None),
@@ -79,14 +79,14 @@ pub(crate) fn pid_namespace_key() -> Result<String, Error> {
     ))
 }
 
-fn write_owner(mut file: File, path: &Path) -> Result<Running, Error> {
+fn write_owner(mut file: File, path: &Path) -> Result<JournalLock, Error> {
     let Identity { pid, started_ticks } = Identity::ours()?;
     let name = format!("{pid} {started_ticks} {}\n", pid_namespace_key()?);
     let written = file
         .set_len(0)
         .and_then(|()| file.write_all(name.as_bytes()));
     files::named(written, "write", path)?;
-    Ok(Running(Some(file)))
+    Ok(JournalLock(Some(file)))
 }
 
 /// Does another living process have its name in this file? Of one in another container, or on another machine,

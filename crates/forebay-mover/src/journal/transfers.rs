@@ -22,7 +22,7 @@ impl Journal {
                     what: match row.get::<_, i64>(0)? {
                         0 => What::File,
                         1 => What::Directory,
-                        _ => What::FileAs,
+                        _ => What::FileToName,
                     },
                     source: path_at(row, 1)?,
                     target: path_at(row, 2)?,
@@ -78,7 +78,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn refuse_for_good(&self, failure: &Failure) -> Result<(), Error> {
+    pub fn reject_permanently(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, true))
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn keep_transfer(
     let what = match transfer.what {
         What::File => 0,
         What::Directory => 1,
-        What::FileAs => 2,
+        What::FileToName => 2,
     };
     let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
     let mut set = connection.prepare_cached(

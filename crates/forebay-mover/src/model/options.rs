@@ -15,11 +15,11 @@ pub const PIECE_BYTES: u64 = 64 << 20;
 
 /// Where bytes are written first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
+pub enum WriteMode {
     /// Under the final name, in directories that this staging has made: nobody looks into them yet.
-    Direct,
+    InPlace,
     /// Under a temporary name, which becomes the final one when the file is whole.
-    Renamed,
+    AtomicRename,
 }
 
 /// Whether checksums are taken.
@@ -49,7 +49,7 @@ pub struct Options {
     /// Large files go past the page cache. What is used at once, on this node, is to be in it.
     pub past_page_cache: bool,
     /// Where bytes are written first.
-    pub placing: Placing,
+    pub placing: WriteMode,
     /// Whether checksums are taken.
     pub verify: Verify,
     /// A file as long and as old as its source counts as the same only if its content is, too.
@@ -72,7 +72,7 @@ impl Options {
             piece_bytes: PIECE_BYTES,
             durable: true,
             past_page_cache: true,
-            placing: Placing::Renamed,
+            placing: WriteMode::AtomicRename,
             verify: Verify::Copy,
             checksum: false,
             as_planned: false,

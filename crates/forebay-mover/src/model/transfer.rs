@@ -8,7 +8,7 @@ pub enum What {
     /// One file. A target that is a directory receives it under its own name.
     File,
     /// One file, under the target's name, also if a directory stands there: then it cannot arrive.
-    FileAs,
+    FileToName,
     /// The contents of a directory, which become the contents of the target.
     Directory,
 }

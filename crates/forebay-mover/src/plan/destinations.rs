@@ -14,7 +14,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written, or it was told to stop.
-    pub fn refuse_places(
+    pub fn reject_destinations(
         &self,
         reason: &str,
         on_planned: Planned,

@@ -28,7 +28,7 @@ impl Journal {
             let transfers = self.transfers("")?;
             self.begin_plan()?;
             for transfer in &transfers {
-                self.add_or_note(transfer, on_planned)?;
+                self.plan_or_record_failure(transfer, on_planned)?;
             }
             return self.end_plan();
         }
@@ -39,7 +39,7 @@ impl Journal {
         // One that is looked through in part must not be taken for a whole one by whoever comes after us.
         self.set_meta("planning", 1_i64)?;
         for transfer in &failed {
-            self.add_or_note(transfer, on_planned)?;
+            self.plan_or_record_failure(transfer, on_planned)?;
         }
         self.end_plan()
     }

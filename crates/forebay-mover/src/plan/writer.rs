@@ -76,7 +76,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn ask_for(&self, transfers: &[Transfer]) -> Result<(), Error> {
+    pub fn record_request(&self, transfers: &[Transfer]) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -110,21 +110,21 @@ impl Journal {
     /// # Errors
     /// As [`Journal::plan`].
     pub fn add(&self, transfer: &Transfer) -> Result<(), Error> {
-        self.add_watched(transfer, &|_| true)
+        self.plan_transfer(transfer, &|_| true)
     }
 
     /// As [`Journal::add`], told of how it goes on.
     ///
     /// # Errors
     /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if told to stop.
-    pub fn add_watched(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
+    pub fn plan_transfer(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
         self.plan_wanted(transfer, on_planned, &|_| true)
     }
 
-    /// As [`Journal::add_watched`], but for files and links with other targets than these.
+    /// As [`Journal::plan_transfer`], but for files and links with other targets than these.
     ///
     /// # Errors
-    /// As [`Journal::add_watched`].
+    /// As [`Journal::plan_transfer`].
     pub fn add_only(
         &self,
         transfer: &Transfer,
@@ -151,12 +151,16 @@ impl Journal {
         writer.plan(transfer, is_wanted)
     }
 
-    /// As [`Journal::add_watched`]; if the source itself is at fault, that is kept as a failure.
+    /// As [`Journal::plan_transfer`]; if the source itself is at fault, that is kept as a failure.
     ///
     /// # Errors
     /// If the journal cannot be written, or it was told to stop.
-    pub fn add_or_note(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
-        match self.add_watched(transfer, on_planned) {
+    pub fn plan_or_record_failure(
+        &self,
+        transfer: &Transfer,
+        on_planned: Planned,
+    ) -> Result<(), Error> {
+        match self.plan_transfer(transfer, on_planned) {
             Err(
                 error @ (Error::Host(_)
                 | Error::NoSource(_)
@@ -189,8 +193,10 @@ impl PlanWriter<'_> {
             found => found?,
         };
         match (transfer.what, status.kind) {
-            (What::File | What::FileAs, Kind::File) => self.plan_file(transfer, status, is_wanted),
-            (What::File | What::FileAs, _) => Err(Error::NotAFile(transfer.source.clone())),
+            (What::File | What::FileToName, Kind::File) => {
+                self.plan_file(transfer, status, is_wanted)
+            }
+            (What::File | What::FileToName, _) => Err(Error::NotAFile(transfer.source.clone())),
             (What::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
             (What::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
         }

@@ -27,7 +27,7 @@ pub struct Missing {
     /// Why it is not there, if that is known.
     pub reason: Option<String>,
     /// No staging can save it: there is nothing, it is a fifo, socket or device, or it was refused for good.
-    pub is_hopeless: bool,
+    pub is_unrecoverable: bool,
 }
 
 impl Journal {
@@ -84,7 +84,7 @@ impl Journal {
                     target: Some(item.target),
                     bytes,
                     reason,
-                    is_hopeless: false,
+                    is_unrecoverable: false,
                 });
             }
         }
@@ -119,7 +119,7 @@ impl Journal {
                         .filter(is_file)
                         .map_or(0, |found| found.size_bytes),
                     reason: row.get(2)?,
-                    is_hopeless: match looked {
+                    is_unrecoverable: match looked {
                         Ok(found) => is_for_good || found.kind == Kind::Other,
                         Err(error) => is_for_good || error.is_not_found(),
                     },
@@ -238,7 +238,9 @@ mod tests {
                 source,
                 target,
             };
-            journal.add_or_note(&transfer, &|_| true).expect("noted");
+            journal
+                .plan_or_record_failure(&transfer, &|_| true)
+                .expect("noted");
         }
         let refused = crate::Failure::new(from.join("refused"), "odd".to_owned());
         journal.refuse(&refused).expect("kept");
@@ -255,7 +257,7 @@ mod tests {
                     name.unwrap_or_default(),
                     one.target.is_some(),
                     one.bytes,
-                    one.is_hopeless,
+                    one.is_unrecoverable,
                 );
                 assert!(one.reason.is_some(), "{told:?}");
                 found.borrow_mut().push(told);
@@ -300,7 +302,7 @@ mod tests {
         };
         assert_eq!(missing(), 1, "nobody says that it was placed");
         let now = files::status(&source).expect("there");
-        assert!(journal.stands(&target, &now).expect("written"));
+        assert!(journal.mark_delivered(&target, &now).expect("written"));
         assert_eq!(missing(), 0);
         set(&target, (1_700_000_000, 500_000_000));
         assert_eq!(missing(), 1);
@@ -326,15 +328,20 @@ mod tests {
                 source: at(from),
                 target: at(to),
             };
-            journal.add_or_note(&transfer, &|_| true).expect("noted");
+            journal
+                .plan_or_record_failure(&transfer, &|_| true)
+                .expect("noted");
         }
-        let refused = journal.refuse_places("odd", &|_| true, &|place| place.ends_with("inside"));
+        let refused =
+            journal.reject_destinations("odd", &|_| true, &|place| place.ends_with("inside"));
         refused.expect("refused");
         let other = crate::Failure::new(at("c"), "closed".to_owned());
         journal.refuse(&other).expect("kept");
         journal.end_plan().expect("planned");
         let mut found = Vec::new();
-        let looked = journal.missing(&|| true, |one| found.push((one.source, one.is_hopeless)));
+        let looked = journal.missing(&|| true, |one| {
+            found.push((one.source, one.is_unrecoverable))
+        });
         looked.expect("read");
         found.sort();
         let expected = [("a", false), ("b", true), ("c", false), ("inside", true)];
