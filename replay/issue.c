@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "issue.h"
 
-#include "issuer.h"
+#include "replay_thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,52 +30,52 @@ static void mark_done(struct rank *rank, const struct traced_call *call) {
   pthread_mutex_unlock(&rank->lock);
 }
 
-static void think(struct issuer *issuer, double share, int64_t ticks) {
-  double wait_s = share * (double)ticks * (double)issuer->reader.header.tick_ns * 1e-9;
+static void think(struct replay_thread *self, double share, int64_t ticks) {
+  double wait_s = share * (double)ticks * (double)self->reader.header.tick_ns * 1e-9;
   if (wait_s <= 0)
     return;
   struct timespec pause = {(time_t)wait_s, (long)((wait_s - (double)(time_t)wait_s) * 1e9)};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-  issuer->outcome.think_s += wait_s;
+  self->outcome.think_s += wait_s;
 }
 
-static void note_difference(struct issuer *issuer, const struct traced_call *call, int code) {
-  struct outcome *outcome = &issuer->outcome;
+static void note_difference(struct replay_thread *self, const struct traced_call *call, int code) {
+  struct outcome *outcome = &self->outcome;
   char reason[MPI_MAX_ERROR_STRING + 1] = "it succeeded, and failed in the trace";
   int length;
   if (outcome->differences++ > 0)
     return;
   if (code != MPI_SUCCESS)
     MPI_Error_string(code, reason, &length);
-  snprintf(outcome->difference, sizeof outcome->difference, "%s, call %lld: %s",
-           issuer->reader.path, (long long)call->index, reason);
+  snprintf(outcome->difference, sizeof outcome->difference, "%s, call %lld: %s", self->reader.path,
+           (long long)call->index, reason);
 }
 
-static void issue_one(struct issuer *issuer, const struct traced_call *call) {
+static void issue_one(struct replay_thread *self, const struct traced_call *call) {
   double start_s = MPI_Wtime();
   int code =
-      is_system_call(call->tag) ? issue_system_call(issuer, call) : issue_file_call(issuer, call);
-  issuer->outcome.io_s += MPI_Wtime() - start_s;
+      is_system_call(call->tag) ? issue_system_call(self, call) : issue_file_call(self, call);
+  self->outcome.io_s += MPI_Wtime() - start_s;
   bool is_issued = code != NOT_ISSUED && code != LEFT_OUT;
-  issuer->outcome.calls += is_issued;
-  issuer->outcome.skipped += code == NOT_ISSUED;
+  self->outcome.calls += is_issued;
+  self->outcome.skipped += code == NOT_ISSUED;
   if (is_issued && (code == MPI_SUCCESS) != (call->code == TRACE_SUCCESS))
-    note_difference(issuer, call, code);
+    note_difference(self, call, code);
 }
 
 /* The calls of one thread, the others' passed over. */
 static void *issue_thread(void *argument) {
-  struct issuer *issuer = argument;
-  struct rank *rank = issuer->rank;
+  struct replay_thread *self = argument;
+  struct rank *rank = self->rank;
   struct traced_call call;
   int64_t last_end = 0;
-  while (reader_next(&issuer->reader, &call)) {
-    if (call.thread != issuer->thread || trace_is_of_mpi(call.tag))
+  while (reader_next(&self->reader, &call)) {
+    if (call.thread != self->thread || trace_is_of_mpi(call.tag))
       continue;
-    think(issuer, rank->options->think_share, last_end > 0 ? call.start - last_end : 0);
+    think(self, rank->options->think_share, last_end > 0 ? call.start - last_end : 0);
     last_end = call.end;
     await_turn(rank, &call);
-    issue_one(issuer, &call);
+    issue_one(self, &call);
     mark_done(rank, &call);
   }
   return NULL;
@@ -130,12 +130,12 @@ static void complete_rest(struct rank *rank) {
     MPI_Wait(&rank->requests[i], MPI_STATUS_IGNORE);
 }
 
-static bool start_issuer(struct issuer *issuer, struct rank *rank, int64_t thread,
+static bool start_thread(struct replay_thread *self, struct rank *rank, int64_t thread,
                          const char *directory, int number) {
-  *issuer = (struct issuer){.rank = rank, .thread = thread};
-  if (!reader_open(&issuer->reader, directory, number))
+  *self = (struct replay_thread){.rank = rank, .thread = thread};
+  if (!reader_open(&self->reader, directory, number))
     return false;
-  issuer->types.reader = &issuer->reader;
+  self->types.reader = &self->reader;
   return true;
 }
 
@@ -143,12 +143,12 @@ bool issue_all(const struct plan *plan, const struct reader *reader, const struc
                struct outcome *outcome) {
   int64_t count = plan->thread_count;
   struct rank rank = rank_for(plan, reader, options);
-  struct issuer *issuers = zeroed((size_t)count, sizeof *issuers);
+  struct replay_thread *issuers = zeroed((size_t)count, sizeof *issuers);
   pthread_t *threads = zeroed((size_t)count, sizeof *threads);
   bool is_good = true;
   *outcome = (struct outcome){0};
   for (int64_t i = 0; i < count && is_good; i++)
-    is_good = start_issuer(&issuers[i], &rank, i, options->trace, (int)reader->header.rank);
+    is_good = start_thread(&issuers[i], &rank, i, options->trace, (int)reader->header.rank);
   for (int64_t i = 1; i < count && is_good; i++)
     if (pthread_create(&threads[i], NULL, issue_thread, &issuers[i]) != 0) {
       fprintf(stderr, "forebay-replay: thread %lld of the trace cannot be started\n", (long long)i);

@@ -1,5 +1,5 @@
 /* The calls that move data. */
-#include "issuer.h"
+#include "replay_thread.h"
 
 #include <limits.h>
 
@@ -98,22 +98,22 @@ static int issue_with(int direction, int place, int kind, struct arguments *argu
   return code;
 }
 
-int issue_data(struct issuer *issuer, const struct traced_call *call) {
-  struct handle *handle = &issuer->rank->handles[call->opening];
+int issue_data(struct replay_thread *self, const struct traced_call *call) {
+  struct handle *handle = &self->rank->handles[call->opening];
   struct arguments arguments = {
       .file = handle->file, .offset = call->offset, .buffer = handle->split_buffer};
   if (call->request >= 0)
-    arguments.request = &issuer->rank->requests[call->request];
+    arguments.request = &self->rank->requests[call->request];
   if (call->kind != SPLIT_END) {
-    const struct built *type = types_get(&issuer->types, call->type);
+    const struct built *type = types_get(&self->types, call->type);
     if (type == NULL)
       return NOT_ISSUED;
     arguments.type = type->type;
     arguments.count = call->count;
-    arguments.buffer = buffers_for(&issuer->buffers, call->direction, type, call->count);
+    arguments.buffer = buffers_for(&self->buffers, call->direction, type, call->count);
     MPI_Count size = 0;
     MPI_Type_size_x(type->type, &size);
-    issuer->outcome.bytes += call->count > 0 ? call->count * (int64_t)size : 0;
+    self->outcome.bytes += call->count > 0 ? call->count * (int64_t)size : 0;
   }
   if (call->kind == SPLIT_COLLECTIVE)
     handle->split_buffer = arguments.buffer;

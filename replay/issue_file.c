@@ -1,6 +1,6 @@
 /* The calls of MPI-IO that move no data. */
 #define _GNU_SOURCE
-#include "issuer.h"
+#include "replay_thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,12 +33,12 @@ static void free_info(MPI_Info *info) {
 
 /* A communicator with the members of the program's one. Made anew for each opening: two threads may
  * open files at once, which only communicators of their own allow. */
-static int comm_of(struct issuer *issuer, const struct traced_call *call, MPI_Comm *comm) {
+static int comm_of(struct replay_thread *self, const struct traced_call *call, MPI_Comm *comm) {
   int *ranks, size, code = MPI_SUCCESS, own;
-  int count = reader_group(&issuer->reader, call->group, &ranks);
+  int count = reader_group(&self->reader, call->group, &ranks);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
-  bool is_world = count == size && !issuer->rank->plan->has_threads;
+  bool is_world = count == size && !self->rank->plan->has_threads;
   for (int i = 0; i < count && is_world; i++)
     is_world = ranks[i] == i;
   if (is_world) {
@@ -47,7 +47,7 @@ static int comm_of(struct issuer *issuer, const struct traced_call *call, MPI_Co
     *comm = MPI_COMM_SELF;
   } else {
     MPI_Group all, group;
-    uint64_t key = issuer->rank->plan->openings[call->opening].key;
+    uint64_t key = self->rank->plan->openings[call->opening].key;
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     code = MPI_Group_incl(all, count, ranks, &group);
     if (code == MPI_SUCCESS) {
@@ -65,9 +65,9 @@ static void free_comm(MPI_Comm *comm) {
     MPI_Comm_free(comm);
 }
 
-static char *target_of(const struct issuer *issuer, int64_t prefix, int64_t path) {
-  char *before = reader_text(&issuer->reader, prefix), *text = reader_text(&issuer->reader, path);
-  char *target = options_target(issuer->rank->options, text), *name = NULL;
+static char *target_of(const struct replay_thread *self, int64_t prefix, int64_t path) {
+  char *before = reader_text(&self->reader, prefix), *text = reader_text(&self->reader, path);
+  char *target = options_target(self->rank->options, text), *name = NULL;
   if (target == NULL || asprintf(&name, "%s%s", before, target) < 0)
     abort(); /* every path of the trace was looked at before the first call */
   free(before);
@@ -77,29 +77,30 @@ static char *target_of(const struct issuer *issuer, int64_t prefix, int64_t path
 }
 
 /* An exclusive open that succeeded found no file: the program had removed it by other means. */
-static void clear_way(const struct issuer *issuer, const struct traced_call *call, MPI_Comm comm) {
+static void clear_way(const struct replay_thread *self, const struct traced_call *call,
+                      MPI_Comm comm) {
   enum { ABSENT = -1 };
   int rank;
   MPI_Comm_rank(comm, &rank);
   if (rank != 0 || (call->mode & MPI_MODE_EXCL) == 0 || call->code != TRACE_SUCCESS ||
       call->bytes_before != ABSENT)
     return;
-  char *target = target_of(issuer, -1, call->path);
+  char *target = target_of(self, -1, call->path);
   unlink(target);
   free(target);
 }
 
-static int issue_open(struct issuer *issuer, const struct traced_call *call) {
-  struct handle *handle = &issuer->rank->handles[call->opening];
+static int issue_open(struct replay_thread *self, const struct traced_call *call) {
+  struct handle *handle = &self->rank->handles[call->opening];
   MPI_Comm comm;
-  if (!issuer->rank->plan->openings[call->opening].is_issued)
+  if (!self->rank->plan->openings[call->opening].is_issued)
     return NOT_ISSUED;
-  int code = comm_of(issuer, call, &comm);
+  int code = comm_of(self, call, &comm);
   if (code != MPI_SUCCESS)
     return code;
-  MPI_Info info = info_of(&issuer->reader, call->info);
-  char *name = target_of(issuer, call->prefix, call->path);
-  clear_way(issuer, call, comm);
+  MPI_Info info = info_of(&self->reader, call->info);
+  char *name = target_of(self, call->prefix, call->path);
+  clear_way(self, call, comm);
   code = MPI_File_open(comm, name, (int)call->mode, info, &handle->file);
   handle->is_open = code == MPI_SUCCESS;
   free(name);
@@ -108,14 +109,14 @@ static int issue_open(struct issuer *issuer, const struct traced_call *call) {
   return code;
 }
 
-static int issue_view(struct issuer *issuer, const struct traced_call *call, MPI_File file) {
-  const struct built *element = types_get(&issuer->types, call->element);
+static int issue_view(struct replay_thread *self, const struct traced_call *call, MPI_File file) {
+  const struct built *element = types_get(&self->types, call->element);
   MPI_Datatype element_type = element != NULL ? element->type : MPI_DATATYPE_NULL;
-  const struct built *type = types_get(&issuer->types, call->type);
+  const struct built *type = types_get(&self->types, call->type);
   if (element == NULL || type == NULL)
     return NOT_ISSUED;
-  char *representation = reader_text(&issuer->reader, call->text);
-  MPI_Info info = info_of(&issuer->reader, call->info);
+  char *representation = reader_text(&self->reader, call->text);
+  MPI_Info info = info_of(&self->reader, call->info);
   int code =
       MPI_File_set_view(file, call->displacement, element_type, type->type, representation, info);
   free_info(&info);
@@ -123,8 +124,9 @@ static int issue_view(struct issuer *issuer, const struct traced_call *call, MPI
   return code;
 }
 
-static int issue_set_info(struct issuer *issuer, const struct traced_call *call, MPI_File file) {
-  MPI_Info info = info_of(&issuer->reader, call->info);
+static int issue_set_info(struct replay_thread *self, const struct traced_call *call,
+                          MPI_File file) {
+  MPI_Info info = info_of(&self->reader, call->info);
   int code = MPI_File_set_info(file, info);
   free_info(&info);
   return code;
@@ -132,25 +134,25 @@ static int issue_set_info(struct issuer *issuer, const struct traced_call *call,
 
 /* One that failed is left out: ranks without collective calls are not kept in step, so it may come
  * after another rank has made the file, and would take it away. */
-static int issue_delete(const struct issuer *issuer, const struct traced_call *call) {
+static int issue_delete(const struct replay_thread *self, const struct traced_call *call) {
   if (call->code != TRACE_SUCCESS)
     return LEFT_OUT;
-  char *target = target_of(issuer, -1, call->path);
-  MPI_Info info = info_of(&issuer->reader, call->info);
+  char *target = target_of(self, -1, call->path);
+  MPI_Info info = info_of(&self->reader, call->info);
   int code = MPI_File_delete(target, info);
   free_info(&info);
   free(target);
   return code;
 }
 
-static int issue_complete(struct issuer *issuer, const struct traced_call *call) {
+static int issue_complete(struct replay_thread *self, const struct traced_call *call) {
   struct fields fields = fields_of(call->completed);
   int64_t last = call->completed_base;
   int code = MPI_SUCCESS;
   for (int64_t i = 0; i < call->completed_count; i++) {
     last += fields_take_signed(&fields);
-    if (last >= 0 && last < issuer->rank->plan->request_count &&
-        MPI_Wait(&issuer->rank->requests[last], MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    if (last >= 0 && last < self->rank->plan->request_count &&
+        MPI_Wait(&self->rank->requests[last], MPI_STATUS_IGNORE) != MPI_SUCCESS)
       code = MPI_ERR_IO;
   }
   return code;
@@ -160,7 +162,7 @@ static int whence_of(int64_t code) {
   return code == 0 ? MPI_SEEK_SET : code == 1 ? MPI_SEEK_CUR : MPI_SEEK_END;
 }
 
-static int issue_on_file(struct issuer *issuer, const struct traced_call *call,
+static int issue_on_file(struct replay_thread *self, const struct traced_call *call,
                          struct handle *handle) {
   MPI_File file = handle->file;
   MPI_Offset size;
@@ -169,7 +171,7 @@ static int issue_on_file(struct issuer *issuer, const struct traced_call *call,
     handle->is_open = false;
     return MPI_File_close(&handle->file);
   case TRACE_SET_VIEW:
-    return issue_view(issuer, call, file);
+    return issue_view(self, call, file);
   case TRACE_SET_SIZE:
     return MPI_File_set_size(file, call->number);
   case TRACE_PREALLOCATE:
@@ -177,7 +179,7 @@ static int issue_on_file(struct issuer *issuer, const struct traced_call *call,
   case TRACE_GET_SIZE:
     return MPI_File_get_size(file, &size);
   case TRACE_SET_INFO:
-    return issue_set_info(issuer, call, file);
+    return issue_set_info(self, call, file);
   case TRACE_SET_ATOMICITY:
     return MPI_File_set_atomicity(file, (int)call->number);
   case TRACE_SEEK:
@@ -187,19 +189,19 @@ static int issue_on_file(struct issuer *issuer, const struct traced_call *call,
   case TRACE_SYNC:
     return MPI_File_sync(file);
   default:
-    return issue_data(issuer, call);
+    return issue_data(self, call);
   }
 }
 
-int issue_file_call(struct issuer *issuer, const struct traced_call *call) {
+int issue_file_call(struct replay_thread *self, const struct traced_call *call) {
   if (call->tag == TRACE_OPEN)
-    return issue_open(issuer, call);
+    return issue_open(self, call);
   if (call->tag == TRACE_DELETE)
-    return issue_delete(issuer, call);
+    return issue_delete(self, call);
   if (call->tag == TRACE_COMPLETE)
-    return issue_complete(issuer, call);
-  struct handle *handle = &issuer->rank->handles[call->opening];
-  const struct planned_opening *planned = &issuer->rank->plan->openings[call->opening];
+    return issue_complete(self, call);
+  struct handle *handle = &self->rank->handles[call->opening];
+  const struct planned_opening *planned = &self->rank->plan->openings[call->opening];
   bool is_beyond = is_collective(call) && handle->collectives++ >= planned->collectives_max;
-  return is_beyond || !handle->is_open ? NOT_ISSUED : issue_on_file(issuer, call, handle);
+  return is_beyond || !handle->is_open ? NOT_ISSUED : issue_on_file(self, call, handle);
 }

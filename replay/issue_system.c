@@ -1,7 +1,7 @@
 /* The program's own calls on files that it opened without MPI-IO: by system calls, or as streams.
  */
 #define _GNU_SOURCE
-#include "issuer.h"
+#include "replay_thread.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -99,11 +99,11 @@ static ssize_t stream_transfer(struct opened *opened, const struct traced_call *
   return ferror(stream) != 0 || (is_written && moved < length) ? -1 : (ssize_t)moved;
 }
 
-static int issue_transfer(struct issuer *issuer, const struct traced_call *call,
+static int issue_transfer(struct replay_thread *self, const struct traced_call *call,
                           struct openings *all, bool is_stream) {
   struct opened *opened = pick(all, is_stream, call->direction);
   size_t length = (size_t)call->count;
-  void *bytes = buffers_bytes(&issuer->buffers, call->direction, length);
+  void *bytes = buffers_bytes(&self->buffers, call->direction, length);
   ssize_t moved;
   if (bytes == NULL)
     return NOT_ISSUED;
@@ -113,7 +113,7 @@ static int issue_transfer(struct issuer *issuer, const struct traced_call *call,
     moved = pwrite(opened->descriptor, bytes, length, call->offset);
   else
     moved = pread(opened->descriptor, bytes, length, call->offset);
-  issuer->outcome.bytes += moved > 0 ? moved : 0;
+  self->outcome.bytes += moved > 0 ? moved : 0;
   return moved >= 0 ? MPI_SUCCESS : MPI_ERR_IO;
 }
 
@@ -177,26 +177,27 @@ static int issue_other(const struct traced_call *call, struct openings *all, boo
   return code == 0 ? MPI_SUCCESS : MPI_ERR_IO;
 }
 
-static int issue_at(struct issuer *issuer, const struct traced_call *call, const char *target) {
+static int issue_at(struct replay_thread *self, const struct traced_call *call,
+                    const char *target) {
   enum trace_system what = (enum trace_system)(call->tag & 0x0f);
   bool is_stream = (call->tag & 0xf0) == TRACE_STREAM;
-  struct openings *all = &issuer->rank->by_path[call->path];
+  struct openings *all = &self->rank->by_path[call->path];
   if (what == TRACE_SYSTEM_OPEN)
     return issue_open(call, all, target, is_stream);
   if (all->count == 0)
     return issue_on_path(call, target);
   if (what == TRACE_SYSTEM_READ || what == TRACE_SYSTEM_WRITE)
-    return issue_transfer(issuer, call, all, is_stream);
+    return issue_transfer(self, call, all, is_stream);
   return issue_other(call, all, is_stream);
 }
 
 /* Locks are left out: what they guarded is other programs' business. */
-int issue_system_call(struct issuer *issuer, const struct traced_call *call) {
+int issue_system_call(struct replay_thread *self, const struct traced_call *call) {
   if ((call->tag & 0x0f) == TRACE_SYSTEM_LOCK)
     return LEFT_OUT;
-  char *path = reader_text(&issuer->reader, call->path);
-  char *target = options_target(issuer->rank->options, path);
-  int code = target != NULL ? issue_at(issuer, call, target) : NOT_ISSUED;
+  char *path = reader_text(&self->reader, call->path);
+  char *target = options_target(self->rank->options, path);
+  int code = target != NULL ? issue_at(self, call, target) : NOT_ISSUED;
   free(path);
   free(target);
   return code;

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "plan.h"
 
-#include "files.h"
+#include "targets.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -285,13 +285,13 @@ static char *packed_paths(const struct plan *plan, const struct reader *reader, 
 static bool prepare_files(const struct plan *plan, const struct reader *reader,
                           const struct options *options) {
   int size, whole, bytes;
-  char problem[FILES_PROBLEM_BYTES] = "";
+  char problem[TARGETS_PROBLEM_BYTES] = "";
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   int *counts = places_for_all(), *places = counts != NULL ? counts + size : NULL;
   char *own = packed_paths(plan, reader, &bytes);
   char *all = gathered(own, bytes, counts, places, &whole);
   if (all != NULL)
-    files_prepare(all, (size_t)whole, options, problem);
+    targets_prepare(all, (size_t)whole, options, problem);
   free(all);
   free(own);
   free(counts);

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "reader.h"
 
-#include "unobserved.h"
+#include "raw_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static bool read_header(struct reader *reader) {
 
 static bool map_file(struct reader *reader) {
   struct stat now;
-  int descriptor = open_unobserved(reader->path, O_RDONLY | O_CLOEXEC);
+  int descriptor = raw_open(reader->path, O_RDONLY | O_CLOEXEC);
   bool is_found = descriptor >= 0 && fstat(descriptor, &now) == 0;
   if (is_found && now.st_size > 0) {
     reader->length = (size_t)now.st_size;

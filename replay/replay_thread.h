@@ -1,6 +1,6 @@
 /* One thread of the trace being issued, and what all threads of the rank share. */
-#ifndef FOREBAY_REPLAY_ISSUER_H
-#define FOREBAY_REPLAY_ISSUER_H
+#ifndef FOREBAY_REPLAY_THREAD_H
+#define FOREBAY_REPLAY_THREAD_H
 
 #include "buffers.h"
 #include "issue.h"
@@ -40,7 +40,7 @@ struct rank {
   int64_t done;     /* all calls below this index are done */
 };
 
-struct issuer {
+struct replay_thread {
   struct rank *rank;
   struct reader reader;
   struct types types;
@@ -52,8 +52,8 @@ struct issuer {
 /* MPI_SUCCESS, an error of MPI, or one of these: it cannot be issued, it shall not be. */
 enum { NOT_ISSUED = -1, LEFT_OUT = -2 };
 
-int issue_data(struct issuer *issuer, const struct traced_call *call);
-int issue_file_call(struct issuer *issuer, const struct traced_call *call);
-int issue_system_call(struct issuer *issuer, const struct traced_call *call);
+int issue_data(struct replay_thread *self, const struct traced_call *call);
+int issue_file_call(struct replay_thread *self, const struct traced_call *call);
+int issue_system_call(struct replay_thread *self, const struct traced_call *call);
 
 #endif

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-#include "files.h"
+#include "targets.h"
 
 #include "buffers.h"
-#include "unobserved.h"
+#include "raw_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static bool is_same_file(const char *one, const char *other) {
 
 static void complain(char *problem, const char *path, const char *what) {
   if (problem[0] == '\0')
-    snprintf(problem, FILES_PROBLEM_BYTES, "%s: %s", path, what);
+    snprintf(problem, TARGETS_PROBLEM_BYTES, "%s: %s", path, what);
 }
 
 static void check(struct wanted *file, const struct options *options, char *problem) {
@@ -132,7 +132,7 @@ static void make(const struct wanted *file, char *content, char *problem) {
   }
   if (is_there && (now.st_size == file->bytes || (!file->is_written && now.st_size > file->bytes)))
     return;
-  int descriptor = open_unobserved(file->target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  int descriptor = raw_open(file->target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
   bool is_made = descriptor >= 0 && fill(descriptor, file->bytes, content);
   int code = errno;
   if (descriptor >= 0 && close(descriptor) != 0 && is_made) {
@@ -143,7 +143,8 @@ static void make(const struct wanted *file, char *content, char *problem) {
     complain(problem, file->target, strerror(code));
 }
 
-void files_prepare(const char *paths, size_t length, const struct options *options, char *problem) {
+void targets_prepare(const char *paths, size_t length, const struct options *options,
+                     char *problem) {
   size_t count;
   struct wanted *all = unpacked(paths, length, &count);
   char *content = malloc(PIECE_BYTES);
