@@ -4,22 +4,21 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static bool is_child, is_observed; /* atomic */
+bool observation_is_of_child; /* atomic */
+static bool is_observed;      /* atomic */
 static double origin_s;
 static pid_t process;
 
-static void in_child(void) { __atomic_store_n(&is_child, true, __ATOMIC_RELAXED); }
+static void in_child(void) { __atomic_store_n(&observation_is_of_child, true, __ATOMIC_RELAXED); }
 
 void observation_begin(void) {
   static bool is_hooked;
   if (!is_hooked)
     pthread_atfork(NULL, NULL, in_child);
   is_hooked = true;
-  is_child = false;
+  observation_is_of_child = false;
   process = getpid();
 }
-
-bool observation_is_lost(void) { return __atomic_load_n(&is_child, __ATOMIC_RELAXED); }
 
 void observation_set_origin(double from_s) { origin_s = from_s; }
 
@@ -29,7 +28,7 @@ void files_stop(void) { __atomic_store_n(&is_observed, false, __ATOMIC_RELEASE);
 
 bool files_are_observed(void) {
   return __atomic_load_n(&is_observed, __ATOMIC_ACQUIRE) &&
-         !__atomic_load_n(&is_child, __ATOMIC_RELAXED);
+         !__atomic_load_n(&observation_is_of_child, __ATOMIC_RELAXED);
 }
 
 double files_origin_s(void) { return origin_s; }

@@ -10,7 +10,10 @@
 void observation_begin(void);
 
 /* This process is a child made by fork that has not begun again. */
-bool observation_is_lost(void);
+static inline bool observation_is_lost(void) {
+  extern bool observation_is_of_child; /* inline: asked in each call on an observed descriptor */
+  return __atomic_load_n(&observation_is_of_child, __ATOMIC_RELAXED);
+}
 
 /* The origin is the moment from which others are counted, as the clock reads it. */
 void observation_set_origin(double origin_s);
