@@ -63,14 +63,9 @@ pub enum Error {
     /// The job's record cannot be used.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
-    /// What was to be crossed out in that list.
-    #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
-    RequestsNotKept {
-        /// Beside it.
-        allocation: PathBuf,
-        /// What was refused.
-        error: std::io::Error,
-    },
+    /// The job's programs cannot be answered.
+    #[error(transparent)]
+    RequestServer(#[from] forebay_request_server::Error),
     /// A job cannot be cleaned.
     #[error(transparent)]
     Recovery(#[from] forebay_recovery::Error),
@@ -147,9 +142,7 @@ impl Error {
             Self::Host(error) => return error.hint().map(str::to_owned),
             Self::Script(error) => return error.hint().map(str::to_owned),
             Self::Engine(error) => return error.hint(),
-            Self::RequestsNotKept { .. } => {
-                "files that had arrived, or were not wanted any more, are staged out once more"
-            }
+            Self::RequestServer(error) => return error.hint(),
             Self::Profile(error) => return error.hint().map(str::to_owned),
             Self::StageIn(_) => {
                 "nothing was changed on the file system; mend the cause and run again"

@@ -12,7 +12,6 @@ mod order;
 mod outcome;
 mod preview;
 mod recording;
-mod requests;
 mod series;
 mod snapshot;
 mod stages;
@@ -54,6 +53,7 @@ pub use forebay_recovery::{
     self as recovery, CleanOptions as Cleaning, JobState as State,
     is_unrecorded as was_never_recorded, remove_unrecorded,
 };
+pub use forebay_request_server::Requested;
 pub use forebay_scheduler::{
     Header, JOB_ID_VARIABLE, JobScript, SHIMS_VARIABLE, Scheduler, TASKS_VARIABLE,
     in_a_schedulers_job, parse_time,
@@ -68,5 +68,4 @@ pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
 pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use recording::complete_profiles as complete_abandoned;
-pub use requests::Requested;
 pub use series::{Ran, Ready, Requester, Run, What};

@@ -15,11 +15,11 @@ use crate::drain::{self, Drain};
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
-use crate::requests::Requests;
 use crate::{Error, NotSafe, Outcome, Requested, Staged};
 use forebay_deadline::{Guard, Measurements};
 use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::{Phase, Record, Recorded, STAGE_IN, none_is_open};
+use forebay_request_server::Requests;
 use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
 
 impl ActiveJob<'_> {
@@ -356,7 +356,14 @@ impl ActiveJob<'_> {
                 let tag = self.life.directory.id();
                 let how = self.life.order.staging;
                 let (own, capacity_bytes) = (&space.allocation, space.used.capacity_bytes);
-                Requests::listen(own, capacity_bytes, &job.access, persistent, tag, how)
+                Ok(Requests::listen(
+                    own,
+                    capacity_bytes,
+                    &job.access,
+                    persistent,
+                    tag,
+                    how,
+                )?)
             }
             None => Ok(None),
         }

@@ -9,17 +9,17 @@ use forebay_host::files::{self, Kind};
 use forebay_host::priority;
 use forebay_mover::{CopyEvent, Error, Failure, Journal, Options, Transfer, What, carry_out};
 
-use super::book::{Copy, Errno, Failed, Task};
-use super::state::{CopyResult, Shared};
-use crate::Direction;
+use crate::state::{CopyResult, Shared};
+use crate::table::{Copy, Errno, Failed, Task};
+use forebay_directive::Direction;
 
 /// Failures of one directory that are told.
 const FAILURES_MAX: usize = 100_000;
 
 /// Starts workers for what waits, as far as there may be more of them.
-pub(super) fn start_workers(shared: &Arc<Shared>) {
+pub(crate) fn start_workers(shared: &Arc<Shared>) {
     let mut state = shared.state.lock();
-    let mut waiting = state.book.waiting();
+    let mut waiting = state.table.waiting();
     while state.workers < state.workers_max && waiting > 0 {
         waiting -= 1;
         let shared = Arc::clone(shared);
@@ -42,7 +42,7 @@ fn work(shared: &Shared) {
     loop {
         let mut state = shared.state.lock();
         let task = match state.workers <= state.workers_max {
-            true => state.book.take(),
+            true => state.table.take(),
             false => None,
         };
         let Some(task) = task else {
@@ -111,7 +111,7 @@ fn transfer(copy: &Copy) -> Transfer {
 
 /// Files that a directory holds and brings, by their names in the burst buffer; also what cannot be staged, but no
 /// links.
-pub(super) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
+pub(crate) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     let (source, _) = tree.ends();
     let mut found = BTreeSet::new();
     let mut open = vec![(source.to_owned(), tree.inner.clone())];
@@ -148,6 +148,6 @@ fn failed_as(copy: &Copy, failures: &[Failure]) -> Failed {
     failed.collect()
 }
 
-pub(super) fn errno(error: &forebay_host::Error) -> Errno {
+pub(crate) fn errno(error: &forebay_host::Error) -> Errno {
     error.source.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -4,11 +4,12 @@
 //! copy. What is to be staged out and has not arrived stands on disk beside the data (`requests.sqlite`), so that it is
 //! carried out when the job ends, or by `forebay clean` when we were killed.
 
-mod book;
 mod copy;
+mod error;
 mod rate_limit;
 mod serve;
 mod state;
+mod table;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,13 +23,14 @@ use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Direction, Error};
-use book::Book;
+pub use error::Error;
+use forebay_directive::Direction;
 use forebay_persistent::Askable;
 use forebay_record::{OpenRequests, StagingWish, open_in};
 use rate_limit::RateLimit;
 pub use state::Requested;
 use state::{Shared, State};
+use table::RequestTable;
 
 /// Threads that answer. Waiting takes none of them.
 const ANSWERERS: usize = 3;
@@ -38,7 +40,7 @@ const WORKERS: usize = 2;
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
 /// Those of one job, being carried out.
-pub(crate) struct Requests {
+pub struct Requests {
     shared: Arc<Shared>,
     listener: Arc<Listener>,
     socket: PathBuf,
@@ -49,7 +51,7 @@ impl Requests {
     ///
     /// # Errors
     /// If there can be no socket.
-    pub(crate) fn listen(
+    pub fn listen(
         allocation: &Allocation,
         capacity_bytes: u64,
         access: &[AccessMode],
@@ -65,7 +67,7 @@ impl Requests {
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                book: Book::default(),
+                table: RequestTable::default(),
                 open: OpenRequests::beside(allocation.root()),
                 requested: Requested::default(),
                 workers: 0,
@@ -96,7 +98,7 @@ impl Requests {
     }
 
     /// What tells programs where to ask.
-    pub(crate) fn variable(&self) -> (String, String) {
+    pub fn variable(&self) -> (String, String) {
         let socket = self.socket.to_string_lossy().into_owned(); // paths of stores are UTF-8
         (SOCKET_VARIABLE.to_owned(), socket)
     }
@@ -104,19 +106,14 @@ impl Requests {
     /// The job has ended: nobody asks any more. What is being staged out, or waits for it, is brought to its
     /// end, unless we are asked to stop or it `is_late`: then the stage-out has it; what is being staged in is of no use any more. Returns what was done
     /// and what could not be written down.
-    pub(crate) fn end(
-        &self,
-        stops: &Stops,
-        before: usize,
-        is_late: bool,
-    ) -> (Requested, Option<Error>) {
+    pub fn end(&self, stops: &Stops, before: usize, is_late: bool) -> (Requested, Option<Error>) {
         let closed = self.listener.close().err();
         let mut state = self.shared.state.lock();
         state.is_closed = true;
-        state.book.stop(|copy| copy.direction == Direction::Out);
+        state.table.stop(|copy| copy.direction == Direction::Out);
         while state.workers > 0 {
             if stops.count() > before || is_late {
-                state.book.stop(|_| false);
+                state.table.stop(|_| false);
             }
             self.shared.changed.wait_for(&mut state, SIGNAL_CHECK);
         }

@@ -12,10 +12,10 @@ use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
 use parking_lot::MutexGuard;
 use serde_json::json;
 
-use super::book::{Copy, Errno};
-use super::copy::{errno, files_of, start_workers};
-use super::state::{Shared, State, number_of};
-use crate::Direction;
+use crate::copy::{errno, files_of, start_workers};
+use crate::state::{Shared, State, number_of};
+use crate::table::{Copy, Errno};
+use forebay_directive::Direction;
 use forebay_record::{Meant, Open};
 
 /// Files that may be copied at the same time, at most.
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const STRIPE_BYTES: u64 = 1 << 20;
 
 /// Answers until the listener is closed.
-pub(super) fn answer(shared: &Arc<Shared>, listener: &Listener) {
+pub(crate) fn answer(shared: &Arc<Shared>, listener: &Listener) {
     loop {
         match listener.accept(PATIENCE) {
             Ok(None) => return,
@@ -257,9 +257,9 @@ impl Shared {
         }
         let is_busy = |(copy, _): &(Copy, _)| {
             let (inner, is_directory) = (&copy.inner, copy.is_directory);
-            let is_deferred = || state.book.is_deferred(inner, is_directory);
+            let is_deferred = || state.table.is_deferred(inner, is_directory);
             // What is to be staged out must not be overwritten first.
-            state.book.is_busy(inner, is_directory)
+            state.table.is_busy(inner, is_directory)
                 || (copy.direction == Direction::In && is_deferred())
         };
         if copies.iter().any(is_busy) {
@@ -275,7 +275,7 @@ impl Shared {
         let added = state.open.add(out.into_iter());
         added.map_err(|error| number_of(&error))?;
         for (copy, files) in copies {
-            state.book.add(copy, files, at_job_end);
+            state.table.add(copy, files, at_job_end);
         }
         drop(state);
         start_workers(self);
@@ -309,12 +309,14 @@ impl Shared {
                     state.counts(path, is_tree)?;
                 }
                 drop(state);
-                drop(self.wait_until_all(&inner, |state, path| !state.book.is_busy(path, is_tree)));
+                drop(
+                    self.wait_until_all(&inner, |state, path| !state.table.is_busy(path, is_tree)),
+                );
             }
             Action::Terminate => {
                 let meant = self.meant(&inner, is_tree)?;
                 let mut state =
-                    self.wait_until_all(&meant, |state, meant| state.book.terminate(meant));
+                    self.wait_until_all(&meant, |state, meant| state.table.terminate(meant));
                 for meant in &meant {
                     state.leave_out(meant)?;
                 }
@@ -323,7 +325,7 @@ impl Shared {
                 let mut state = self.state.lock();
                 for (meant, _) in state.deferred(&inner, is_tree)? {
                     state.leave_out(&meant)?;
-                    state.book.revoke(&meant);
+                    state.table.revoke(&meant);
                 }
             }
             Action::Activate => {
@@ -338,7 +340,7 @@ impl Shared {
                 for (meant, _) in &deferred {
                     if let Meant::Part { .. } = meant {
                         state.leave_out(meant)?;
-                        state.book.revoke(meant);
+                        state.table.revoke(meant);
                     }
                 }
             }
@@ -351,7 +353,7 @@ impl Shared {
         let mut state = self.state.lock();
         let mut all = Vec::new();
         for path in inner {
-            let meant = state.book.meant(path, is_tree);
+            let meant = state.table.meant(path, is_tree);
             if meant.is_empty() {
                 state.counts(path, is_tree)?; // says that it is missing, where it is
                 return Err(libc::EINVAL);
@@ -364,7 +366,7 @@ impl Shared {
     /// A path that may be asked about: as it was given, if it is known under that name.
     fn resolve_known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name.clone());
-        if self.state.lock().book.is_asked(&path, is_tree) {
+        if self.state.lock().table.is_asked(&path, is_tree) {
             return Ok(path); // saves a look at each of its directories
         }
         self.resolve_inner(name)
@@ -391,7 +393,7 @@ impl Shared {
         let below = self.resolve_inner(below)?;
         let mut state = self.state.lock();
         let mut told = Vec::new();
-        for (path, errno) in state.book.failures(&below) {
+        for (path, errno) in state.table.failures(&below) {
             if !state.drop_if_removed(&path) {
                 told.push((Name::from(path.as_path()), errno));
             }
@@ -438,7 +440,7 @@ impl State {
     }
 
     fn counts(&mut self, path: &Path, is_tree: bool) -> Result<Counts, Errno> {
-        let counts = self.book.counts(path, is_tree);
+        let counts = self.table.counts(path, is_tree);
         match counts {
             _ if !is_tree && self.drop_if_removed(path) => Err(libc::ENOENT),
             _ if is_tree && files::status(path).is_err() => Err(libc::ENOENT),
@@ -451,10 +453,10 @@ impl State {
     /// what was known of it.
     fn drop_if_removed(&mut self, path: &Path) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
-        if !is_gone || self.book.is_busy(path, false) || self.book.is_in(path) {
+        if !is_gone || self.table.is_busy(path, false) || self.table.is_in(path) {
             return false;
         }
-        self.book.forget(path);
+        self.table.forget(path);
         self.closed(path, false);
         true
     }
@@ -463,7 +465,7 @@ impl State {
     fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<(Meant, Copy)>, Errno> {
         let mut all = Vec::new();
         for path in inner {
-            let deferred = self.book.deferred(path, is_tree);
+            let deferred = self.table.deferred(path, is_tree);
             if deferred.is_empty() {
                 self.counts(path, is_tree)?; // says that it is missing, where it is
                 return Err(libc::EINVAL);

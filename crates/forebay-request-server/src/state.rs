@@ -8,8 +8,8 @@ use forebay_host::clock;
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
-use super::book::{Book, Ended, Errno, Failed, Task};
-use super::rate_limit::RateLimit;
+use crate::rate_limit::RateLimit;
+use crate::table::{Ended, Errno, Failed, RequestTable, Task};
 use forebay_persistent::Askable;
 use forebay_record::{OpenRequests, StagingWish};
 
@@ -35,46 +35,46 @@ pub struct Requested {
 
 /// What was moved, and what was not.
 #[derive(Debug, Default)]
-pub(super) struct CopyResult {
-    pub(super) files: u64,
-    pub(super) bytes: u64,
-    pub(super) failed: Failed,
+pub(crate) struct CopyResult {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: Failed,
 }
 
 /// All that is known, for one thread at a time.
-pub(super) struct State {
-    pub(super) book: Book,
-    pub(super) open: OpenRequests,
-    pub(super) requested: Requested,
-    pub(super) workers: usize,
-    pub(super) workers_max: usize,
-    pub(super) rate_limit: RateLimit,
+pub(crate) struct State {
+    pub(crate) table: RequestTable,
+    pub(crate) open: OpenRequests,
+    pub(crate) requested: Requested,
+    pub(crate) workers: usize,
+    pub(crate) workers_max: usize,
+    pub(crate) rate_limit: RateLimit,
     /// Something could not be written down.
-    pub(super) trouble: Option<Errno>,
+    pub(crate) trouble: Option<Errno>,
     /// The job has ended: what is asked now was asked too late.
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
-pub(super) struct Shared {
-    pub(super) state: Mutex<State>,
+pub(crate) struct Shared {
+    pub(crate) state: Mutex<State>,
     /// Something has ended.
-    pub(super) changed: Condvar,
+    pub(crate) changed: Condvar,
     /// Root of the striped namespace, with links resolved.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Namespaces that outlive the job.
-    pub(super) persistent: Vec<Askable>,
-    pub(super) allocation: PathBuf,
-    pub(super) is_mounted: bool,
-    pub(super) capacity_bytes: u64,
-    pub(super) namespaces: usize,
+    pub(crate) persistent: Vec<Askable>,
+    pub(crate) allocation: PathBuf,
+    pub(crate) is_mounted: bool,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) namespaces: usize,
     /// Id of the job.
-    pub(super) tag: String,
-    pub(super) how: StagingWish,
+    pub(crate) tag: String,
+    pub(crate) how: StagingWish,
 }
 
 impl Shared {
     /// Waits as long as `--stage-rate` says after so many bytes; less long once cancelled.
-    pub(super) fn pause(&self, bytes: u64, is_cancelled: impl Fn() -> bool) {
+    pub(crate) fn pause(&self, bytes: u64, is_cancelled: impl Fn() -> bool) {
         let Some(bytes_per_s) = self.how.bytes_per_s_max else {
             return;
         };
@@ -91,10 +91,10 @@ impl Shared {
     }
 
     /// A worker's task has ended.
-    pub(super) fn ended(&self, task: &Task, result: CopyResult) {
+    pub(crate) fn ended(&self, task: &Task, result: CopyResult) {
         let mut state = self.state.lock();
         let failed = result.failed.len() as u64;
-        let ended = state.book.ended(task, result.failed);
+        let ended = state.table.ended(task, result.failed);
         let requested = &mut state.requested;
         if ended != Ended::Again {
             let (files, bytes) = match task.copy.direction {
@@ -115,7 +115,7 @@ impl Shared {
 
 impl State {
     /// A request is open no more.
-    pub(super) fn closed(&mut self, inner: &Path, is_directory: bool) {
+    pub(crate) fn closed(&mut self, inner: &Path, is_directory: bool) {
         let removed = self.open.remove(inner, is_directory);
         // Then it will be staged out once more at the end: no harm to the data.
         self.trouble = self
@@ -125,6 +125,6 @@ impl State {
 }
 
 /// The number of an error, which programs are told.
-pub(super) fn number_of(error: &std::io::Error) -> Errno {
+pub(crate) fn number_of(error: &std::io::Error) -> Errno {
     error.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// When the next bytes may be written.
 #[derive(Debug, Default)]
-pub(super) struct RateLimit {
+pub(crate) struct RateLimit {
     free_at: Option<Instant>,
 }
 
 impl RateLimit {
     /// Counts bytes that were written. Returns until when to wait after them.
-    pub(super) fn reserve(&mut self, bytes: u64, bytes_per_s: u64, now: Instant) -> Instant {
+    pub(crate) fn reserve(&mut self, bytes: u64, bytes_per_s: u64, now: Instant) -> Instant {
         #[allow(clippy::cast_precision_loss)] // of a block and a rate
         let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
         let free_at = self.free_at.map_or(now, |free_at| free_at.max(now)) + time;
@@ -23,7 +23,7 @@ impl RateLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
     use forebay_host::clock;
 
     #[test]

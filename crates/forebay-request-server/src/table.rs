@@ -7,39 +7,39 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use forebay_requests::Counts;
 
-use crate::Direction;
+use forebay_directive::Direction;
 use forebay_record::{Meant, Open};
 
 /// The number of an error, as in errno(3).
-pub(super) type Errno = i32;
+pub(crate) type Errno = i32;
 
 /// A file or a directory to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Copy {
-    pub(super) direction: Direction,
+pub(crate) struct Copy {
+    pub(crate) direction: Direction,
     /// In the burst buffer; under this name it is known.
-    pub(super) inner: PathBuf,
+    pub(crate) inner: PathBuf,
     /// On the file system.
-    pub(super) outer: PathBuf,
-    pub(super) is_directory: bool,
+    pub(crate) outer: PathBuf,
+    pub(crate) is_directory: bool,
     /// What below a directory is not to be copied with it, by names in the burst buffer.
-    pub(super) left_out: BTreeSet<PathBuf>,
+    pub(crate) left_out: BTreeSet<PathBuf>,
 }
 
 /// A copy that a worker has in hand.
 #[derive(Debug, Clone)]
-pub(super) struct Task {
-    pub(super) copy: Copy,
+pub(crate) struct Task {
+    pub(crate) copy: Copy,
     /// No two tasks have the same.
-    pub(super) serial: u64,
-    pub(super) cancelled: Arc<AtomicBool>,
+    pub(crate) serial: u64,
+    pub(crate) cancelled: Arc<AtomicBool>,
     /// Files that have arrived.
-    pub(super) arrived: Arc<AtomicU32>,
+    pub(crate) arrived: Arc<AtomicU32>,
 }
 
 /// How a task has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Complete,
     Failed,
     /// It was terminated, or asked for anew: what became of it is of no interest.
@@ -49,7 +49,7 @@ pub(super) enum Ended {
 }
 
 /// Files that did not arrive, as they are called in the burst buffer.
-pub(super) type Failed = BTreeMap<PathBuf, Errno>;
+pub(crate) type Failed = BTreeMap<PathBuf, Errno>;
 
 #[derive(Debug)]
 enum State {
@@ -63,7 +63,7 @@ enum State {
 
 /// Something that was asked for.
 #[derive(Debug)]
-struct Unit {
+struct Entry {
     copy: Copy,
     /// What a directory held when it was asked for: files by their names in the burst buffer.
     files: BTreeSet<PathBuf>,
@@ -74,9 +74,9 @@ struct Unit {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(crate) struct RequestTable {
     /// By name in the burst buffer. What is below a directory follows it at once.
-    units: BTreeMap<PathBuf, Unit>,
+    units: BTreeMap<PathBuf, Entry>,
     queue: VecDeque<(PathBuf, u64)>,
     serial: u64,
 }
@@ -96,7 +96,7 @@ impl Copy {
     }
 
     /// The same, by names of what is read.
-    pub(super) fn left_out_of_source(&self) -> BTreeSet<PathBuf> {
+    pub(crate) fn left_out_of_source(&self) -> BTreeSet<PathBuf> {
         let (source, _) = self.ends();
         let below = self.left_out.iter();
         let below = below.filter_map(|out| out.strip_prefix(&self.inner).ok());
@@ -104,7 +104,7 @@ impl Copy {
     }
 
     /// As it is written down, if it goes out.
-    pub(super) fn as_open(&self) -> Option<Open> {
+    pub(crate) fn as_open(&self) -> Option<Open> {
         (self.direction == Direction::Out).then(|| Open {
             inner: self.inner.clone(),
             outer: self.outer.clone(),
@@ -118,7 +118,7 @@ impl Copy {
     }
 
     /// What is read, what is made.
-    pub(super) fn ends(&self) -> (&Path, &Path) {
+    pub(crate) fn ends(&self) -> (&Path, &Path) {
         match self.direction {
             Direction::In => (&self.outer, &self.inner),
             Direction::Out => (&self.inner, &self.outer),
@@ -126,14 +126,14 @@ impl Copy {
     }
 }
 
-impl Book {
+impl RequestTable {
     /// Notes what is to be copied, now or at the job's end. `files` are those that a directory holds.
-    pub(super) fn add(&mut self, copy: Copy, files: BTreeSet<PathBuf>, is_deferred: bool) {
+    pub(crate) fn add(&mut self, copy: Copy, files: BTreeSet<PathBuf>, is_deferred: bool) {
         let name = copy.inner.clone();
         // What became of it before is of interest no more.
         self.forget(&name);
         if copy.is_directory {
-            let ended = |unit: &Unit| matches!(unit.state, State::Ended(_));
+            let ended = |unit: &Entry| matches!(unit.state, State::Ended(_));
             let below = self.below(&name).filter(|unit| ended(unit));
             let names: Vec<_> = below.map(|unit| unit.copy.inner.clone()).collect();
             for name in names {
@@ -147,7 +147,7 @@ impl Book {
             self.queue.push_back((name.clone(), self.serial));
             State::Queued
         };
-        let unit = Unit {
+        let unit = Entry {
             copy,
             files,
             state,
@@ -158,17 +158,17 @@ impl Book {
     }
 
     /// Is something of it being copied, or waiting for it?
-    pub(super) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
+    pub(crate) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
         if is_directory {
             let above = inner.ancestors().filter_map(|above| self.units.get(above));
             let mut trees = above.filter(|unit| unit.copy.is_directory);
-            return trees.any(Unit::is_pending) || self.below(inner).any(Unit::is_pending);
+            return trees.any(Entry::is_pending) || self.below(inner).any(Entry::is_pending);
         }
-        self.holding(inner).is_some_and(Unit::is_pending)
+        self.holding(inner).is_some_and(Entry::is_pending)
     }
 
-    /// What is to be copied next; the worker says [`Book::ended`] of it.
-    pub(super) fn take(&mut self) -> Option<Task> {
+    /// What is to be copied next; the worker says [`RequestTable::ended`] of it.
+    pub(crate) fn take(&mut self) -> Option<Task> {
         while let Some((inner, serial)) = self.queue.pop_front() {
             let Some(unit) = self.units.get_mut(&inner) else {
                 continue; // terminated
@@ -189,12 +189,12 @@ impl Book {
     }
 
     /// How many wait for a worker, at most.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
     /// What became of a task.
-    pub(super) fn ended(&mut self, task: &Task, failed: Failed) -> Ended {
+    pub(crate) fn ended(&mut self, task: &Task, failed: Failed) -> Ended {
         let inner = &task.copy.inner;
         let unit = self.units.get_mut(inner);
         let Some(unit) = unit.filter(|unit| unit.serial == task.serial) else {
@@ -219,7 +219,7 @@ impl Book {
 
     /// Files in each state: of what was asked for under this name; of a file, also as part of a directory; of a
     /// directory, also all that was asked for in it.
-    pub(super) fn counts(&self, inner: &Path, is_directory: bool) -> Option<Counts> {
+    pub(crate) fn counts(&self, inner: &Path, is_directory: bool) -> Option<Counts> {
         if !is_directory {
             let unit = self.holding(inner)?;
             return Some(unit.counts_of(inner));
@@ -232,7 +232,7 @@ impl Book {
             let files = files.filter(|file| !self.units.contains_key(*file));
             files.map(|file| unit.counts_of(file))
         });
-        let all = self.below(inner).map(Unit::counts).chain(parts);
+        let all = self.below(inner).map(Entry::counts).chain(parts);
         all.reduce(|mut sum, counts| {
             sum += counts;
             sum
@@ -240,13 +240,13 @@ impl Book {
     }
 
     /// Is it to come into the burst buffer, so that it need not be there?
-    pub(super) fn is_in(&self, inner: &Path) -> bool {
+    pub(crate) fn is_in(&self, inner: &Path) -> bool {
         let unit = self.holding(inner);
         unit.is_some_and(|unit| unit.copy.direction == Direction::In)
     }
 
     /// Is it to be copied at the job's end, as it is now? Of a directory: as a whole.
-    pub(super) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
+    pub(crate) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
         let unit = match is_directory {
             true => self.units.get(inner),
             false => self.holding(inner),
@@ -256,8 +256,8 @@ impl Book {
 
     /// What is meant by a name: what was asked for under it; else the part of a directory that was asked for, and
     /// of a directory also all that was asked for in it.
-    pub(super) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Meant> {
-        let whole = |unit: &Unit| Meant::Whole {
+    pub(crate) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Meant> {
+        let whole = |unit: &Entry| Meant::Whole {
             inner: unit.copy.inner.clone(),
             is_directory: unit.copy.is_directory,
         };
@@ -278,7 +278,7 @@ impl Book {
     }
 
     /// Of what is meant by a name, that which is to be copied at the job's end.
-    pub(super) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Meant, Copy)> {
+    pub(crate) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Meant, Copy)> {
         let meant = self.meant(inner, is_directory).into_iter();
         let deferred = meant.filter_map(|meant| {
             let unit = self.units.get(meant.name())?;
@@ -292,7 +292,7 @@ impl Book {
     }
 
     /// It is not to be copied at the job's end.
-    pub(super) fn revoke(&mut self, meant: &Meant) {
+    pub(crate) fn revoke(&mut self, meant: &Meant) {
         match meant {
             Meant::Whole { inner, .. } => self.forget(inner),
             Meant::Part { tree, inner } => {
@@ -304,13 +304,13 @@ impl Book {
     }
 
     /// Was it asked for under this name?
-    pub(super) fn is_asked(&self, inner: &Path, is_directory: bool) -> bool {
+    pub(crate) fn is_asked(&self, inner: &Path, is_directory: bool) -> bool {
         let unit = self.units.get(inner);
         unit.is_some_and(|unit| unit.copy.is_directory == is_directory)
     }
 
     /// Files below a directory that did not arrive.
-    pub(super) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
+    pub(crate) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
         let failed = self.units.values().filter_map(|unit| match &unit.state {
             State::Ended(failed) => Some(failed),
             _ => None,
@@ -320,7 +320,7 @@ impl Book {
     }
 
     /// Ends it and forgets it, unless it is complete. Returns false while a worker still has it.
-    pub(super) fn terminate(&mut self, meant: &Meant) -> bool {
+    pub(crate) fn terminate(&mut self, meant: &Meant) -> bool {
         let (name, part) = match meant {
             Meant::Whole { inner, .. } => (inner, None),
             Meant::Part { tree, inner } => (tree, Some(inner)),
@@ -347,7 +347,7 @@ impl Book {
     }
 
     /// Forgets what was asked for under this name, and that a directory could not bring it.
-    pub(super) fn forget(&mut self, inner: &Path) {
+    pub(crate) fn forget(&mut self, inner: &Path) {
         self.units.remove(inner);
         for above in inner.ancestors() {
             let Some(unit) = self.units.get_mut(above) else {
@@ -361,7 +361,7 @@ impl Book {
     }
 
     /// What is in progress and not wanted is to stop; what waits and is not wanted is not begun.
-    pub(super) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
+    pub(crate) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
         for unit in self.units.values_mut() {
             if let State::Copying(cancelled, _) = &unit.state
                 && !is_wanted(&unit.copy)
@@ -376,7 +376,7 @@ impl Book {
     }
 
     /// The unit that tells of a file: its own, or the directory it was part of.
-    fn holding(&self, inner: &Path) -> Option<&Unit> {
+    fn holding(&self, inner: &Path) -> Option<&Entry> {
         let mut units = inner.ancestors().filter_map(|above| self.units.get(above));
         units.find(|unit| match unit.copy.is_directory {
             true => unit.files.contains(inner),
@@ -386,7 +386,7 @@ impl Book {
 
     /// The directory that was asked for and that this is part of, or may become: files of one are looked for again
     /// when its turn comes.
-    fn part_of(&self, inner: &Path) -> Option<&Unit> {
+    fn part_of(&self, inner: &Path) -> Option<&Entry> {
         let mut above = inner.ancestors().skip(1);
         let unit = above.find_map(|above| {
             let unit = self.units.get(above)?;
@@ -401,14 +401,14 @@ impl Book {
     }
 
     /// What was asked for under this name or below it.
-    fn below(&self, inner: &Path) -> impl Iterator<Item = &Unit> {
+    fn below(&self, inner: &Path) -> impl Iterator<Item = &Entry> {
         let from = self.units.range(inner.to_owned()..);
         let below = from.take_while(move |(name, _)| name.starts_with(inner));
         below.map(|(_, unit)| unit)
     }
 }
 
-impl Unit {
+impl Entry {
     /// From here on it is not part of this directory, whose copy goes on without it.
     fn leave_out(&mut self, inner: &Path) {
         self.copy.left_out.insert(inner.to_owned());
@@ -423,7 +423,7 @@ impl Unit {
         }
     }
 
-    /// As [`Book::terminate`]. The copy is stopped, and begun again without the part: what has arrived is not
+    /// As [`RequestTable::terminate`]. The copy is stopped, and begun again without the part: what has arrived is not
     /// copied twice.
     fn terminate_part(&mut self, inner: &Path) -> bool {
         if !self.copy.leaves_out(inner) {

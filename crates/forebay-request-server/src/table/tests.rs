@@ -1,0 +1,188 @@
+use super::*;
+
+fn copy(inner: &str, is_directory: bool) -> Copy {
+    Copy {
+        direction: Direction::Out,
+        inner: inner.into(),
+        outer: Path::new("/pfs").join(inner.trim_start_matches('/')),
+        is_directory,
+        left_out: BTreeSet::new(),
+    }
+}
+
+fn names(names: &[&str]) -> BTreeSet<PathBuf> {
+    names.iter().map(PathBuf::from).collect()
+}
+
+fn counts(complete: u32, pending: u32, deferred: u32, failed: u32) -> Option<Counts> {
+    Some(Counts {
+        complete,
+        pending,
+        deferred,
+        failed,
+    })
+}
+
+fn file(table: &RequestTable, inner: &str) -> Option<Counts> {
+    table.counts(Path::new(inner), false)
+}
+
+fn tree(table: &RequestTable, inner: &str) -> Option<Counts> {
+    table.counts(Path::new(inner), true)
+}
+
+#[test]
+fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
+    let mut table = RequestTable::default();
+    table.add(copy("/d", true), names(&["/d/a", "/d/b", "/d/e/c"]), false);
+    assert_eq!(tree(&table, "/d"), counts(0, 3, 0, 0));
+    let task = table.take().expect("queued");
+    task.arrived.fetch_add(5, Ordering::Relaxed); // links among them
+    assert_eq!(tree(&table, "/d"), counts(2, 1, 0, 0), "not before its end");
+    assert!(table.is_busy(Path::new("/d/e/c"), false) && table.is_busy(Path::new("/d/e"), true));
+    assert!(
+        !table.is_busy(Path::new("/d/new"), false),
+        "it is no part of it"
+    );
+    let failed = Failed::from([(PathBuf::from("/d/b"), 13)]);
+    assert_eq!(table.ended(&task, failed), Ended::Failed);
+    assert_eq!(tree(&table, "/d"), counts(2, 0, 0, 1));
+    assert_eq!(
+        (file(&table, "/d/b"), file(&table, "/d/a")),
+        (counts(0, 0, 0, 1), counts(1, 0, 0, 0))
+    );
+    assert_eq!((file(&table, "/d/new"), file(&table, "/d")), (None, None));
+    assert_eq!(
+        table.failures(Path::new("/d")),
+        [(PathBuf::from("/d/b"), 13)]
+    );
+    table.add(copy("/d/b", false), BTreeSet::new(), false);
+    assert_eq!(table.failures(Path::new("/d")), [], "it was asked for anew");
+    assert_eq!(file(&table, "/d/b"), counts(0, 1, 0, 0));
+}
+
+#[test]
+fn names_that_only_begin_alike_are_not_below() {
+    let mut table = RequestTable::default();
+    for name in ["/d", "/d.x", "/d/a", "/d!"] {
+        table.add(copy(name, false), BTreeSet::new(), true);
+    }
+    assert_eq!(tree(&table, "/d"), counts(0, 0, 2, 0));
+}
+
+#[test]
+fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
+    let mut table = RequestTable::default();
+    let inner = Path::new("/f");
+    table.add(copy("/f", false), BTreeSet::new(), false);
+    let task = table.take().expect("queued");
+    let meant = &table.meant(inner, false)[0];
+    assert!(!table.terminate(meant) && !table.terminate(meant));
+    assert!(task.cancelled.load(Ordering::SeqCst) && table.is_busy(inner, false));
+    let ended = table.ended(&task, Failed::new());
+    assert_eq!(ended, Ended::Forgotten, "nobody wants it any more");
+    assert!(table.terminate(meant) && file(&table, "/f").is_none());
+}
+
+#[test]
+fn a_task_of_a_request_that_was_replaced_changes_nothing() {
+    let mut table = RequestTable::default();
+    table.add(copy("/f", false), BTreeSet::new(), false);
+    let old = table.take().expect("queued");
+    table.add(copy("/f", false), BTreeSet::new(), true);
+    assert_eq!(table.ended(&old, Failed::new()), Ended::Forgotten);
+    assert_eq!(file(&table, "/f"), counts(0, 0, 1, 0));
+    assert!(table.take().is_none(), "it is for the job's end");
+}
+
+#[test]
+fn what_waits_and_is_not_wanted_is_not_begun() {
+    let mut table = RequestTable::default();
+    let mut inwards = copy("/in", false);
+    inwards.direction = Direction::In;
+    table.add(inwards, BTreeSet::new(), false);
+    table.add(copy("/out", false), BTreeSet::new(), false);
+    table.stop(|copy| copy.direction == Direction::Out);
+    let next = table.take().expect("one");
+    assert_eq!(next.copy.inner, Path::new("/out"));
+    assert!(table.take().is_none());
+    table.stop(|_| false);
+    assert!(next.cancelled.load(Ordering::SeqCst));
+}
+
+fn part(table: &RequestTable, inner: &str, is_directory: bool) -> Meant {
+    let meant = table.meant(Path::new(inner), is_directory);
+    let [meant] = <[Meant; 1]>::try_from(meant).expect("one thing is meant");
+    meant
+}
+
+#[test]
+fn parts_of_a_directory_are_revoked_and_activated_alone() {
+    let mut table = RequestTable::default();
+    table.add(copy("/d", true), names(&["/d/a", "/d/e/b", "/d/e/c"]), true);
+    assert_eq!(tree(&table, "/d/e"), counts(0, 0, 2, 0));
+    table.revoke(&part(&table, "/d/e/b", false));
+    assert_eq!(
+        (file(&table, "/d/e/b"), tree(&table, "/d")),
+        (None, counts(0, 0, 2, 0))
+    );
+    assert_eq!(
+        table.meant(Path::new("/d/e/b"), false),
+        [],
+        "it is no part any more"
+    );
+    let (meant, below) = table.deferred(Path::new("/d/e"), true).remove(0);
+    assert_eq!(below.outer, Path::new("/pfs/d/e"));
+    assert_eq!(below.left_out, names(&["/d/e/b"]), "that stays revoked");
+    table.revoke(&meant);
+    let (_, rest) = table.deferred(Path::new("/d"), true).remove(0);
+    assert_eq!(rest.left_out, names(&["/d/e", "/d/e/b"]));
+    assert_eq!(tree(&table, "/d"), counts(0, 0, 1, 0));
+    let new = part(&table, "/d/new", false);
+    assert_eq!(
+        new,
+        Meant::Part {
+            tree: "/d".into(),
+            inner: "/d/new".into()
+        }
+    );
+}
+
+#[test]
+fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again() {
+    let mut table = RequestTable::default();
+    table.add(copy("/d", true), names(&["/d/a", "/d/b"]), false);
+    let task = table.take().expect("queued");
+    let meant = part(&table, "/d/b", false);
+    assert!(!table.terminate(&meant) && task.cancelled.load(Ordering::SeqCst));
+    assert_eq!(file(&table, "/d/b"), None);
+    assert_eq!(
+        table.ended(&task, Failed::from([("/d/a".into(), 125)])),
+        Ended::Again
+    );
+    assert!(table.terminate(&meant), "nobody has it in hand");
+    let again = table.take().expect("queued again");
+    assert_eq!(again.copy.left_out, names(&["/d/b"]));
+    assert_eq!(table.ended(&again, Failed::new()), Ended::Complete);
+    assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 0));
+}
+
+#[test]
+fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
+    let mut table = RequestTable::default();
+    table.add(
+        copy("/d", true),
+        names(&["/d/e/a", "/d/e/b", "/d/c"]),
+        false,
+    );
+    let task = table.take().expect("queued");
+    let failed = Failed::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
+    assert_eq!(table.ended(&task, failed), Ended::Failed);
+    assert!(table.terminate(&part(&table, "/d/e", true)));
+    assert_eq!(
+        table.failures(Path::new("/d")),
+        [(PathBuf::from("/d/c"), 13)]
+    );
+    assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 1));
+    assert_eq!(file(&table, "/d/e/b"), counts(1, 0, 0, 0));
+}
