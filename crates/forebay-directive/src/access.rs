@@ -1,8 +1,9 @@
 //! Access modes of an allocation.
 
+use crate::problem::Finding;
 use crate::rules::{Key, MODES, MODIFIERS, Value, Word};
 use crate::token::Token;
-use crate::{Finding, values};
+use crate::values;
 
 /// How the job's processes see the allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,9 +3,10 @@
 use crate::access::names;
 use crate::dialect::Dialect;
 use crate::lines::Line;
+use crate::problem::{Finding, Place, Problem, Weight};
 use crate::rules::{Command, FOREIGN, Key, Need};
 use crate::token::Token;
-use crate::{Finding, Place, Problem, Weight, values};
+use crate::values;
 
 /// A directive whose command is known, and what is to be said of the rest.
 #[derive(Debug)]

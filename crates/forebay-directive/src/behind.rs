@@ -1,7 +1,7 @@
 //! What stands behind the header, where nobody reads directives.
 
+use crate::problem::{Origin, Place, Problem};
 use crate::token::prefix_of;
-use crate::{Origin, Place, Problem};
 
 /// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
 /// is a problem; but not in a here-document, which is another script's text.

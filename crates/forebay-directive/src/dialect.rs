@@ -1,9 +1,10 @@
 //! DataWarp or NNF: two dialects that begin with the same three characters.
 
+use crate::Naming;
 use crate::lines::Line;
+use crate::problem::{Place, Problem};
 use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
 use crate::token::Token;
-use crate::{Naming, Place, Problem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {

@@ -1,9 +1,9 @@
 //! The header block of a script, and the directive lines in it.
 
 use crate::behind::behind_the_header;
+use crate::problem::{Origin, Place, Problem};
 use crate::rules::COMMANDS;
 use crate::token::{Byte, Token, prefix_of, words};
-use crate::{Origin, Place, Problem};
 
 /// Values of the `%` symbols that Slurm replaces in directives before a back end sees them.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,8 @@
 //! Lists of files to stage: one pair of paths in a line.
 
+use crate::problem::{Finding, Origin, Place, Problem};
 use crate::token::{Byte, Token};
-use crate::{Direction, Finding, Naming, Origin, Place, Problem, Stage, StageKind, paths};
+use crate::{Direction, Naming, Stage, StageKind, paths};
 
 /// The file stages of a list that `type=list` names.
 ///

@@ -1,8 +1,9 @@
 //! The text of sbatch's option `--bb`.
 
+use crate::Symbols;
 use crate::lines::{Found, Line, read as read_lines};
+use crate::problem::{Origin, Place, Problem};
 use crate::token::{Byte, Token, option_words};
-use crate::{Origin, Place, Problem, Symbols};
 
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";

@@ -1,7 +1,8 @@
 //! The two ends of a stage, each proved to lie where it says.
 
+use crate::Naming;
+use crate::problem::Finding;
 use crate::token::Token;
-use crate::{Finding, Naming};
 
 /// Where a path lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

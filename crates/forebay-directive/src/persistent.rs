@@ -2,7 +2,8 @@
 
 use crate::args::Directive;
 use crate::dialect::Dialect;
-use crate::{AccessMode, Naming, Place, Problem, Request, Stage, access, parse_size};
+use crate::problem::{Place, Problem};
+use crate::{AccessMode, Naming, Request, Stage, access, parse_size};
 
 /// `#DW persistentdw`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,8 @@ use crate::dialect::Dialect;
 use crate::lines::Line;
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
-use crate::{
-    AccessMode, Finding, Naming, Origin, Place, Problem, Symbols, Weight, access, dialect, lines,
-    option, parse_size,
-};
+use crate::problem::{Finding, Origin, Place, Problem, Weight};
+use crate::{AccessMode, Naming, Symbols, access, dialect, lines, option, parse_size};
 
 /// Everything that the directives of one script ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

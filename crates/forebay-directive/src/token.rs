@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Place;
+use crate::problem::Place;
 
 /// One byte of a directive.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,9 @@
 //! Values checked against the shape that the table of rules names.
 
+use crate::problem::{Finding, Place};
 use crate::rules::{Key, Support, Value, Word};
 use crate::token::Token;
-use crate::{Finding, Place, access, parse_size, paths};
+use crate::{access, parse_size, paths};
 
 /// Everything that is to be said of a key's value: what is wrong with it, or how far it is
 /// supported. The name is how messages call the key.
