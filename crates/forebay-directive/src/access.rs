@@ -1,38 +1,9 @@
-//! Access modes of an allocation.
+//! Reads the access modes of an allocation.
 
 use crate::problem::Finding;
-use crate::rules::{Key, MODES, MODIFIERS, Value, Word};
+use crate::rules::{MODES, MODIFIERS, Value, Word, key_names};
 use crate::token::Token;
-use crate::values;
-
-/// How the job's processes see the allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AccessMode {
-    /// One namespace, shared by all nodes of the job: `$DW_JOB_STRIPED`.
-    Striped,
-    /// A namespace of its own for each node: `$DW_JOB_PRIVATE`.
-    Private,
-}
-
-impl AccessMode {
-    /// The environment variable that carries the mount point.
-    #[must_use]
-    pub fn variable(self) -> &'static str {
-        match self {
-            Self::Striped => "DW_JOB_STRIPED",
-            Self::Private => "DW_JOB_PRIVATE",
-        }
-    }
-
-    /// Name of the namespace's directory within the allocation.
-    #[must_use]
-    pub fn directory(self) -> &'static str {
-        match self {
-            Self::Striped => "striped",
-            Self::Private => "private",
-        }
-    }
-}
+use crate::{AccessMode, values};
 
 /// The modes that a value names, and what is to be said of it.
 pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
@@ -102,7 +73,7 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
             findings.push(Finding::wrong(
                 part.start,
                 format!("unknown modifier \"{name}\""),
-                format!("known are {}", names(MODIFIERS)),
+                format!("known are {}", key_names(MODIFIERS)),
             ));
             continue;
         };
@@ -117,10 +88,4 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
             None => findings.push(values::no_value(name, key, part.start)),
         }
     }
-}
-
-/// The keys as they are written.
-pub(crate) fn names(keys: &[Key]) -> String {
-    let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name)).collect();
-    names.join(" ")
 }

@@ -1,12 +1,11 @@
 //! The words of one directive, checked against its rules.
 
-use crate::access::names;
 use crate::dialect::Dialect;
 use crate::lines::Line;
 use crate::problem::{Finding, Place, Problem, Weight};
-use crate::rules::{Command, FOREIGN, Key, Need};
+use crate::rules::{Command, FOREIGN, Key, Need, Value, key_names};
 use crate::token::Token;
-use crate::values;
+use crate::{access, values};
 
 /// A directive whose command is known, and what is to be said of the rest.
 #[derive(Debug)]
@@ -128,7 +127,7 @@ impl Directive {
             let hint = "directives have no quotes: write the value bare; a blank ends it";
             vec![Finding::wrong(value.start, message, hint)]
         } else {
-            values::check(name, key, &value)
+            check_value(name, key, &value)
         };
         // Nothing more is to be said of what is quoted.
         let value = if quoted { value.part(0..0) } else { value };
@@ -199,6 +198,15 @@ impl Directive {
     }
 }
 
+/// Everything that is to be said of a key's value.
+fn check_value(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
+    let mut findings = values::check(name, key, value);
+    if matches!(key.value, Value::AccessModes) && !value.text.is_empty() {
+        findings.extend(access::read(value).1);
+    }
+    findings
+}
+
 fn misplaced(key: &Key, kind: &str, value: &Token) -> Finding {
     Finding::wrong(
         value.start,
@@ -211,7 +219,7 @@ fn knows(command: &Command) -> String {
     let positional = command.positional.map(|key| format!(" {}", key.name));
     let flags: String = command.flags.iter().map(|f| format!(" {f}")).collect();
     let positional = positional.unwrap_or_default();
-    let keys = names(command.keys);
+    let keys = key_names(command.keys);
     format!("{} knows{positional} {keys}{flags}", command.name)
 }
 

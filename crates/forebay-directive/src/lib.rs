@@ -26,12 +26,11 @@ mod size;
 mod token;
 mod values;
 
-pub use access::AccessMode;
 pub use lines::{Symbols, is_bare_continuation};
 pub use list::stages_of_list;
-pub use naming::Naming;
+pub use naming::{AccessMode, Naming, is_named_by};
 pub use option::directives_of_bb;
-pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw, is_named_by};
+pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw};
 pub use problem::{Origin, Place, Problem};
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};
 pub use rules::{

@@ -1,9 +1,6 @@
-//! How paths name the namespaces of a job.
+//! The namespaces of a job, and how paths name them.
 
 use serde::{Deserialize, Serialize};
-
-use crate::AccessMode;
-use crate::persistent::{is_named_by, shell_name};
 
 /// Begins the variable of a persistent allocation; its name follows.
 const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
@@ -11,6 +8,35 @@ const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
 const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
 /// And that of the job's own.
 const JOB_OF_NNF: &str = "DW_JOB_";
+
+/// How the job's processes see the allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AccessMode {
+    /// One namespace, shared by all nodes of the job: `$DW_JOB_STRIPED`.
+    Striped,
+    /// A namespace of its own for each node: `$DW_JOB_PRIVATE`.
+    Private,
+}
+
+impl AccessMode {
+    /// The environment variable that carries the mount point.
+    #[must_use]
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Striped => "DW_JOB_STRIPED",
+            Self::Private => "DW_JOB_PRIVATE",
+        }
+    }
+
+    /// Name of the namespace's directory within the allocation.
+    #[must_use]
+    pub fn directory(self) -> &'static str {
+        match self {
+            Self::Striped => "striped",
+            Self::Private => "private",
+        }
+    }
+}
 
 /// The variables that paths begin with, in the dialect of their script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,4 +105,15 @@ impl Naming {
         };
         format!("begin it with {job}, or ${persistent}NAME/ of a persistent allocation")
     }
+}
+
+/// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
+/// as it is, or as a shell can have it.
+#[must_use]
+pub fn is_named_by(name: &str, written: &str) -> bool {
+    name == written || shell_name(name) == written
+}
+
+pub(crate) fn shell_name(name: &str) -> String {
+    name.replace(['-', '.'], "_")
 }

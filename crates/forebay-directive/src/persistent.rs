@@ -2,6 +2,7 @@
 
 use crate::args::Directive;
 use crate::dialect::Dialect;
+use crate::naming::{is_named_by, shell_name};
 use crate::problem::{Place, Problem};
 use crate::{AccessMode, Naming, Request, Stage, access, parse_size};
 
@@ -55,17 +56,6 @@ impl PersistentDw {
         }
         names
     }
-}
-
-/// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
-/// as it is, or as a shell can have it.
-#[must_use]
-pub fn is_named_by(name: &str, written: &str) -> bool {
-    name == written || shell_name(name) == written
-}
-
-pub(crate) fn shell_name(name: &str) -> String {
-    name.replace(['-', '.'], "_")
 }
 
 /// Takes what a directive in which nothing is wrong asks for.

@@ -184,6 +184,12 @@ impl Command {
     }
 }
 
+/// The keys as they are written.
+pub(crate) fn key_names(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name)).collect();
+    names.join(" ")
+}
+
 const fn yes(name: &'static str) -> Word {
     Word {
         name,

@@ -3,17 +3,16 @@
 use crate::problem::{Finding, Place};
 use crate::rules::{Key, Support, Value, Word};
 use crate::token::Token;
-use crate::{access, parse_size, paths};
+use crate::{parse_size, paths};
 
-/// Everything that is to be said of a key's value: what is wrong with it, or how far it is
-/// supported. The name is how messages call the key.
+/// What is to be said of a key's value, except of the access modes in it: what is wrong with it, or
+/// how far it is supported. The name is how messages call the key.
 pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     if value.text.is_empty() {
         return vec![no_value(name, key, value.start)];
     }
     let label = format!("{name}=");
-    let mut findings = match key.value {
-        Value::AccessModes => access::read(value).1,
+    let mut findings: Vec<_> = match key.value {
         Value::OuterPath => paths::outer(value, &label, paths::IN_DIRECTIVES)
             .err()
             .into_iter()
