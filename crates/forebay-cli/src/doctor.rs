@@ -1,5 +1,6 @@
 //! `forebay doctor`: one look at a machine, and what it means for jobs there.
 
+mod diagnosis;
 mod node;
 mod programs;
 mod recording;
@@ -7,19 +8,17 @@ mod storage;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
-use forebay_host::probe::{self, Answer};
 use forebay_terminal::{print_json, print_stdout};
-use serde::Serialize;
 
 pub use node::probe_namespace;
 
 use crate::options::job::site_store;
+use diagnosis::{Diagnosis, Finding, PROBE_TIME_MS_MAX, State};
 
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
@@ -31,91 +30,12 @@ pub struct DoctorArguments {
     pub json: bool,
 }
 
-/// What one program may take to answer. A scheduler whose controller is gone takes for ever.
-const PROBE_TIME_MS_MAX: u64 = 2_000;
 /// What one finding may take: it asks one program at most, and may look at paths that hang.
 const FINDING_TIME_MS_MAX: u64 = 2 * PROBE_TIME_MS_MAX;
 /// Lines are broken here, wherever they go.
 const LINE_COLUMNS_MAX: u16 = 100;
 /// Exit code where no job can run.
 const UNUSABLE: i32 = 1;
-
-/// How well it is with one thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    /// As it should be, or not needed.
-    Ok,
-    /// There, but something about it costs.
-    Warn,
-    /// Not there.
-    Missing,
-}
-
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Missing => "missing",
-        }
-    }
-
-    /// Colour on a terminal (SGR); the word alone says all.
-    fn colour(self) -> u8 {
-        match self {
-            Self::Ok => 32,
-            Self::Warn => 33,
-            Self::Missing => 31,
-        }
-    }
-}
-
-/// What was found of one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Finding {
-    id: &'static str,
-    state: State,
-    found: String,
-    /// What it means for Forebay.
-    consequence: String,
-    /// What to do about it; `None` where all is well.
-    remedy: Option<String>,
-}
-
-/// A finding without its id.
-struct Diagnosis {
-    state: State,
-    found: String,
-    consequence: String,
-    remedy: Option<String>,
-}
-
-impl Diagnosis {
-    fn ok(found: impl Into<String>, consequence: impl Into<String>) -> Self {
-        Self {
-            state: State::Ok,
-            found: found.into(),
-            consequence: consequence.into(),
-            remedy: None,
-        }
-    }
-
-    fn warn(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
-        Self {
-            state: State::Warn,
-            remedy: Some(remedy.to_owned()),
-            ..Self::ok(found, consequence)
-        }
-    }
-
-    fn missing(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
-        Self {
-            state: State::Missing,
-            ..Self::warn(found, consequence, remedy)
-        }
-    }
-}
 
 /// A question to the machine. The paths are the stores that the user and the site name.
 type Question = fn(&Stores) -> Diagnosis;
@@ -193,15 +113,6 @@ fn look(stores: &Stores) -> Vec<Finding> {
         }
     });
     answers.collect()
-}
-
-/// Runs a program within its time; `Err` says in words why there is no answer.
-fn ask(command: Command) -> Result<Answer, String> {
-    match probe::ask(command, Duration::from_millis(PROBE_TIME_MS_MAX)) {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(format!("no answer within {} s", PROBE_TIME_MS_MAX / 1000)),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// State, name, and what there is to say, in three columns.

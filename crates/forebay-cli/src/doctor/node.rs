@@ -7,7 +7,7 @@ use forebay_store::SHARED_MEMORY;
 use forebay_terminal::print_stdout;
 use indicatif::HumanBytes;
 
-use super::{Diagnosis, ask};
+use super::diagnosis::{Diagnosis, ask};
 
 /// Below this a store in memory is of little use.
 const MEMORY_BYTES_MIN: u64 = 1 << 30;

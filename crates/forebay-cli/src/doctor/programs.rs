@@ -4,7 +4,7 @@ use forebay_control::{Flavour, SHIMS_VARIABLE};
 use forebay_host::machine::find_other_program;
 use forebay_host::process::command;
 
-use super::{Diagnosis, ask};
+use super::diagnosis::{Diagnosis, ask};
 use crate::emulation;
 
 /// What `scontrol show config` says that matters here.

@@ -3,7 +3,7 @@
 use forebay_control::stored;
 use indicatif::HumanBytes;
 
-use super::Diagnosis;
+use super::diagnosis::Diagnosis;
 use crate::{libraries, python};
 
 const BUILD: &str = "run make build, or make install";

@@ -7,7 +7,7 @@ use forebay_host::{disks, machine, probe};
 use forebay_store::Store;
 use indicatif::HumanBytes;
 
-use super::Diagnosis;
+use super::diagnosis::Diagnosis;
 
 /// Types of file systems that lie across a network, as the kernel names them.
 const NETWORK: [&str; 24] = [
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_store_that_is_none_is_missing_and_has_a_remedy() {
         let none = store(Some(Path::new("/no/such")), None);
-        assert_eq!(none.state, super::super::State::Missing);
+        assert_eq!(none.state, super::super::diagnosis::State::Missing);
         assert!(
             none.found.starts_with("cannot find /no/such"),
             "{}",
