@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::paths::PATH_MAX;
-use crate::{ROOTS_MAX, TARGETS_MAX};
 
 /// First bytes of a state file, written last.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FBPFSMDL");
@@ -14,6 +13,10 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FBPFSMDL");
 pub(crate) const VERSION: u32 = 1;
 /// Longest model name kept, in bytes.
 pub(crate) const NAME_MAX: usize = 64;
+/// Largest number of targets in one model; Lustre's own limit is 2000 stripes a file.
+pub const TARGETS_MAX: usize = 2048;
+/// Largest number of emulated directories in one state.
+pub const ROOTS_MAX: usize = 16;
 
 /// Written once by the creator, before [`Parameters::magic`].
 #[repr(C)]

@@ -29,22 +29,14 @@ mod state;
 pub mod striping;
 
 pub use administration::{LayoutError, Shown};
+pub use block::{ROOTS_MAX, TARGETS_MAX};
 pub use charge::{Client, Op};
 pub use counters::{Counters, TargetCounters};
 pub use layout::{Lane, Layout};
 pub use machine::{ClientLimits, DefaultLayout, Metadata, Model, ModelError, Targets};
 pub use quantity::Quantity;
 pub use state::{State, StateError};
-pub use striping::Striping;
+pub use striping::{LAYOUT_XATTR, Striping};
 
 /// Environment variable that names the shared state file; the preload attaches to it. Unset: no emulation.
 pub const STATE_ENV: &str = "FOREBAY_PFS_STATE";
-
-/// Extended attribute that holds the striping of a directory (default for new files) or of a file.
-pub const LAYOUT_XATTR: &std::ffi::CStr = c"user.forebay.pfs.layout";
-
-/// Largest number of targets in one model; Lustre's own limit is 2000 stripes a file.
-pub const TARGETS_MAX: usize = 2048;
-
-/// Largest number of emulated directories in one state.
-pub const ROOTS_MAX: usize = 16;

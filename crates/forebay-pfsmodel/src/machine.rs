@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::TARGETS_MAX;
+use crate::block::TARGETS_MAX;
 use crate::quantity::{Kind, Quantity};
 
 /// Lustre refuses stripe sizes that are no multiple of 64 KiB; so does the model.

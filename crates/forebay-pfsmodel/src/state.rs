@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
-use crate::block::{Block, MAGIC, NAME_MAX, Parameters, Root, VERSION};
+use crate::block::{Block, MAGIC, NAME_MAX, Parameters, ROOTS_MAX, Root, TARGETS_MAX, VERSION};
 use crate::layout::Layout;
 use crate::machine::Model;
 use crate::striping::Striping;
-use crate::{ROOTS_MAX, TARGETS_MAX, kernel, paths};
+use crate::{kernel, paths};
 
 /// The state of one emulated file system, mapped into this process.
 #[derive(Debug)]

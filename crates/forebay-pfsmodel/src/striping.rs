@@ -1,4 +1,4 @@
-//! The striping wish kept in the extended attribute [`LAYOUT_XATTR`](crate::LAYOUT_XATTR) of directories and files.
+//! The striping wish kept in the extended attribute [`LAYOUT_XATTR`] of directories and files.
 //!
 //! A directory's wish may leave things open (`-1` all targets, `0` the default, first target `-1` any); the
 //! value on a file is fully bound. Both have the same text, readable with `getfattr`:
@@ -7,8 +7,11 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 
+use crate::kernel;
 use crate::layout::Layout;
-use crate::{LAYOUT_XATTR, kernel};
+
+/// Extended attribute that holds the striping of a directory (default for new files) or of a file.
+pub const LAYOUT_XATTR: &CStr = c"user.forebay.pfs.layout";
 
 /// Longest attribute text: the prefix and three full numbers.
 const TEXT_MAX: usize = 80;
