@@ -117,6 +117,7 @@ check: $(VENV)/made
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
 	python3 tools/circles_c.py $(BUILD)
+	$(VENV)/bin/python tools/circles.py .
 	$(VENV)/bin/ruff check $(PYTHON)
 	$(VENV)/bin/ruff format --check $(PYTHON)
 	cd python && $(VENV)/bin/lint-imports --no-cache

@@ -55,7 +55,9 @@ def objects_of(folder: Path, sources: list[Path], out: Path) -> dict[Path, str]:
     found = {out / source.relative_to(folder).with_suffix(".o"): str(source) for source in sources}
     missing = [path for path in found if not path.exists()]
     if missing:
-        sys.exit(f"error: {missing[0]} is missing\nhint: build kernels, mpi and replay first, as `make check` does")
+        sys.exit(
+            f"error: {missing[0]} is missing\nhint: build kernels, mpi and replay first, as `make check` does"
+        )
     return found
 
 
@@ -67,7 +69,9 @@ def against_the_order(graph: dict[str, set[str]]) -> list[str]:
             edges.add((str(source), f"mpi/{name}"))
     place = {folder: number for number, folder in enumerate(FOLDERS)}
     return sorted(
-        f"{file} uses {other}" for file, other in edges if place[Path(file).parent.name] < place[Path(other).parent.name]
+        f"{file} uses {other}"
+        for file, other in edges
+        if place[Path(file).parent.name] < place[Path(other).parent.name]
     )
 
 
@@ -80,8 +84,19 @@ def main() -> int:
     wrong = []
     families = [path.name for path in (build / "replay").iterdir()]
     programs = [
-        *((Path("mpi"), sorted(Path("mpi").glob("*/*.c")), build / "mpi" / family, hooks) for family in families),
-        *((Path("replay"), sorted(Path("replay").glob("*.c")), build / "replay" / family, re.compile("main")) for family in families),
+        *(
+            (Path("mpi"), sorted(Path("mpi").glob("*/*.c")), build / "mpi" / family, hooks)
+            for family in families
+        ),
+        *(
+            (
+                Path("replay"),
+                sorted(Path("replay").glob("*.c")),
+                build / "replay" / family,
+                re.compile("main"),
+            )
+            for family in families
+        ),
     ]
     kernels = build / "kernels" / "objects"
     for kernel in {path.name for path in kernels.iterdir()} - {"harness"}:
@@ -94,7 +109,10 @@ def main() -> int:
     for line in sorted(set(wrong)):
         print(f"error: {line}", file=sys.stderr)
     if wrong:
-        print(f"hint: at most {CIRCLE_FILES_MAX} files may call each other; order: {', '.join(FOLDERS)}", file=sys.stderr)
+        print(
+            f"hint: at most {CIRCLE_FILES_MAX} files may call each other; order: {', '.join(FOLDERS)}",
+            file=sys.stderr,
+        )
     return bool(wrong)
 
 
