@@ -112,7 +112,7 @@ check: $(VENV)/made
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	python3 tools/floors.py
+	$(VENV)/bin/python tools/floors.py
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
@@ -124,10 +124,11 @@ check: $(VENV)/made
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
 
-format:
+format: $(VENV)/made
 	$(CARGO) fmt --all
 	clang-format -i $(C_FILES)
 	$(VENV)/bin/ruff format $(PYTHON)
+	$(VENV)/bin/python tools/floors.py --draw
 
 install: build
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines

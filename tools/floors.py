@@ -1,56 +1,105 @@
-"""Checks that no crate depends on one of its own floor or above (docs/ARCHITECTURE.md), nor a folder of a crate."""
+"""Checks the order of crates, and of a crate's folders, and draws the picture in docs/ARCHITECTURE.md.
+
+A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to the lowest.
+
+Usage: tools/floors.py [--draw]. Without --draw a picture that differs from the crates is an error.
+"""
 
 import json
-import re
+import pathlib
 import subprocess
 import sys
-from pathlib import Path
 
-# Folders of a crate, lowest first. Modules beside them are below all of them.
-FOLDERS = {"forebay-mover": ["model", "journal", "status", "plan", "copy"]}
+import networkx
+from circles import Crate
 
-
-def wrong_imports(package: dict, folders: list[str]) -> list[str]:
-    source = Path(package["manifest_path"]).parent / "src"
-    wrong = []
-    for file in source.rglob("*.rs"):
-        name = file.relative_to(source)
-        folder = name.parts[0].removesuffix(".rs")
-        if folder == "lib":
-            continue
-        floor = folders.index(folder) if folder in folders else 0
-        for used in re.findall(r"\bcrate::(\w+)", file.read_text(encoding="utf-8").split("#[cfg(test)]")[0]):
-            if used in folders and folders.index(used) > floor:
-                wrong.append(f"{package['name']}: {name} uses the higher folder {used}")
-    return wrong
+PAGE = pathlib.Path("docs/ARCHITECTURE.md")
+BEGIN, END = "```mermaid\n", "```\n"
 
 
-def main() -> int:
+def packages_of_workspace() -> list[dict]:
+    """What cargo says of each crate."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"]
-    packages = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["packages"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["packages"]
+
+
+def crates(packages: list[dict]) -> tuple[dict[str, int | None], networkx.DiGraph]:
+    """The floor of each crate, and an edge from each crate to each that it is built from."""
     floors = {}
-    wrong = []
     for package in packages:
-        floor = ((package["metadata"] or {}).get("forebay") or {}).get("floor")
-        if floor is None:
-            wrong.append(f"{package['name']}: no floor in [package.metadata.forebay]")
-        floors[package["name"]] = floor
+        floors[package["name"]] = ((package["metadata"] or {}).get("forebay") or {}).get("floor")
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(floors)
     for package in packages:
-        name = package["name"]
-        wrong += wrong_imports(package, FOLDERS.get(name, []))
         for dependency in package["dependencies"]:
-            below = floors.get(dependency["name"])
             # What only tests use may come from anywhere.
-            if below is None or floors[name] is None or dependency["kind"] == "dev":
-                continue
-            if below >= floors[name]:
-                wrong.append(f"{name} (floor {floors[name]}) uses {dependency['name']} (floor {below})")
-    for line in wrong:
+            if dependency["name"] in floors and dependency["kind"] != "dev":
+                graph.add_edge(package["name"], dependency["name"])
+    return floors, graph
+
+
+def faults(floors: dict[str, int | None], graph: networkx.DiGraph) -> list[str]:
+    """What breaks the order."""
+    found = [f"{name}: no floor in [package.metadata.forebay]" for name in floors if floors[name] is None]
+    for name, below in graph.edges:
+        if None not in (floors[name], floors[below]) and floors[below] >= floors[name]:
+            found.append(f"{name} (floor {floors[name]}) uses {below} (floor {floors[below]})")
+    return found
+
+
+def wrong_imports(package: dict) -> list[str]:
+    """Imports of a crate's files that lead to a higher folder of it."""
+    folders = ((package["metadata"] or {}).get("forebay") or {}).get("folders", [])
+    source = pathlib.Path(package["manifest_path"]).parent / "src"
+
+    def floor(file: pathlib.Path) -> int:
+        name = file.relative_to(source).with_suffix("").parts[0]
+        return folders.index(name) if name in folders else 0
+
+    edges = Crate(source).graph().edges if folders else []
+    return [
+        f"{package['name']}: {file.relative_to(source)} uses {below.relative_to(source)} of a higher folder"
+        for file, below in edges
+        if file.stem != "lib" and floor(below) > floor(file)
+    ]
+
+
+def picture(floors: dict[str, int], graph: networkx.DiGraph) -> str:
+    """A Mermaid flowchart: one box per floor, top floor first; arrows lead to used crates."""
+
+    def short(name: str) -> str:
+        return name.removeprefix("forebay-")
+
+    lines = ["flowchart TB"]
+    for floor in sorted(set(floors.values()), reverse=True):
+        members = "; ".join(sorted(short(name) for name in floors if floors[name] == floor))
+        lines.append(f'  subgraph floor{floor}["floor {floor}"]\n    direction LR\n    {members}\n  end')
+    arrows = networkx.transitive_reduction(graph).edges
+    lines += sorted(f"  {short(name)} --> {short(below)}" for name, below in arrows)
+    return "\n".join(lines) + "\n"
+
+
+def main(is_drawing: bool) -> int:
+    """Checks the order, then the picture; returns the exit status."""
+    packages = packages_of_workspace()
+    floors, graph = crates(packages)
+    found = faults(floors, graph) + [line for package in packages for line in wrong_imports(package)]
+    for line in found:
         print(f"error: {line}", file=sys.stderr)
-    if wrong:
-        print("hint: lower rooms never see higher ones; rooms of one floor do not see each other", file=sys.stderr)
-    return bool(wrong)
+    if found:
+        print("hint: a crate uses only crates of lower floors, a folder only lower folders", file=sys.stderr)
+        return 1
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    drawn = before + BEGIN + picture(floors, graph) + END + rest.partition(END)[2]
+    if is_drawing:
+        PAGE.write_text(drawn)
+    elif drawn != text:
+        print(f"error: the picture in {PAGE} differs from the crates", file=sys.stderr)
+        print("hint: make format draws it", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("--draw" in sys.argv[1:]))
