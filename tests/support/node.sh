@@ -20,4 +20,5 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 slurmd -D -f "$SLURM_CONF" &
 echo $! >"$top/hosts/$name/slurmd"
-while :; do wait -n || true; done
+# Orphans are reaped; without a child left, this host ends.
+while :; do wait -n || [ $? -ne 127 ] || exit 0; done
