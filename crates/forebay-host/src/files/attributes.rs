@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::Status;
+use super::status::Status;
 use crate::{Result, on};
 
 /// One extended attribute; access control lists are among them (`system.posix_acl_access`).

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
-use super::{BLOCK_BYTES, Kind, Status};
+use super::status::{BLOCK_BYTES, Kind, Status};
 use crate::{Result, on};
 
 /// A directory that is open.
