@@ -22,13 +22,13 @@ SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	tools/needs.sh build
-	test -x $(VENV)/bin/python || python3 -m venv $(VENV)
+	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable python --requirement tests/requirements.txt
 	touch $@
 
 # Open MPI 5 and MPICH 5, which are not in Debian 12, for the tests: each in an environment of its own.
 $(BUILD)/wheels/%/made: tests/requirements-%.txt
-	test -x $(@D)/bin/python || python3 -m venv $(@D)
+	test -x $(@D)/bin/pip || python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 

@@ -1,12 +1,12 @@
 //! `forebay clean`.
 
 use clap::Args;
-use forebay_control::{
+use forebay_host::machine;
+use forebay_host::process::{Caught, command};
+use forebay_job::{
     Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, complete_abandoned, records,
     recovery, remove_unrecorded,
 };
-use forebay_host::machine;
-use forebay_host::process::{Caught, command};
 use forebay_mover::Number;
 use forebay_terminal::{
     Progress, print_error, print_failures, print_json, print_status, print_warning,

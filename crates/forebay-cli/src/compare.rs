@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use forebay_control::{JobScript, expanded_out, seen};
 use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
+use forebay_job::{JobScript, expanded_out, seen};
 use forebay_terminal::{CliError, print_error, print_status, print_stdout, print_warning};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -109,7 +109,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
     let style = ProgressStyle::with_template("forebay: run {pos} of {len} [{bar:20}] {msg}");
     let bench = Bench {
         arguments,
-        script: JobScript::read(&arguments.script).map_err(forebay_control::Error::from)?,
+        script: JobScript::read(&arguments.script).map_err(forebay_job::Error::from)?,
         scratch: std::env::temp_dir()
             .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
         events: Caught::listen()?.watch(None),
@@ -136,7 +136,7 @@ impl Bench<'_> {
     fn request(&self, job_id: Option<&str>) -> Result<Request, CliError> {
         let here = machine::current_directory()?;
         let request = self.script.request(&here, job_id.unwrap_or("no-job"));
-        Ok(request.map_err(forebay_control::Error::from)?)
+        Ok(request.map_err(forebay_job::Error::from)?)
     }
 
     /// Each run finds in a persistent allocation what the run before has left there.

@@ -6,11 +6,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_control::{
-    MOUNTED_BELOW, Map, Recorded, Records, Wishes, state_directories, was_never_recorded,
-};
 use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::{clock, files, machine};
+use forebay_job::{
+    MOUNTED_BELOW, Map, Recorded, Records, Wishes, state_directories, was_never_recorded,
+};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use forebay_store::{SHARED_MEMORY, Store};
 use forebay_terminal::{CliError, print_warning};

@@ -7,11 +7,11 @@ use std::process::{Child, Stdio};
 
 use clap::Args;
 use comfy_table::{Table, presets};
-use forebay_control::{
-    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, recovery, state_directories,
-};
 use forebay_host::machine;
 use forebay_host::process::command;
+use forebay_job::{
+    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, recovery, state_directories,
+};
 use forebay_terminal::{
     print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
     print_warning,
@@ -114,7 +114,7 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
 }
 
 /// The jobs that left something to be staged out; and those of which only their node can tell.
-fn held(wanted: &[String]) -> Result<(Held, Held), forebay_control::Error> {
+fn held(wanted: &[String]) -> Result<(Held, Held), forebay_job::Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
         print_warning(&format!("cannot read {}: {reason}", path.display()));

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use forebay_control::{
+use forebay_host::process::Caught;
+use forebay_job::{
     Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, Spectral, StagingWish,
     in_a_schedulers_job,
 };
-use forebay_host::process::Caught;
 use forebay_terminal::{CliError, print_status};
 
 use crate::emulation::{self, Emulation};

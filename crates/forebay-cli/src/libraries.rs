@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use forebay_control::Libraries;
 use forebay_host::{files, machine};
+use forebay_job::Libraries;
 
 use forebay_terminal::CliError;
 

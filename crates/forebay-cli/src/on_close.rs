@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use forebay_control::{Calls, Error, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 use forebay_host::files::real_path;
 use forebay_host::process::{Bell, Caught};
+use forebay_job::{Calls, Error, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
 use forebay_terminal::{
     print_error, print_error_line, print_json, print_status, print_stdout, print_warning,
 };

@@ -3,8 +3,8 @@
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use forebay_control::{Map, parse_time};
 use forebay_directive::parse_size;
+use forebay_job::{Map, parse_time};
 
 /// Bytes: `4GiB`, `500MB`.
 pub fn size(text: &str) -> Result<u64, String> {

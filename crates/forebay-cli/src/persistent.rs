@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
-use forebay_control::{Destroyed, NewPersistent, PersistentError, Places, Use, UseState, Uses};
 use forebay_host::{machine, sharing};
+use forebay_job::{Destroyed, NewPersistent, PersistentError, Places, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -348,12 +348,9 @@ impl Shown {
             "used",
             self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()),
         );
-        add("made", self.created_unix_s.map(forebay_control::format_utc));
+        add("made", self.created_unix_s.map(forebay_job::format_utc));
         add("by job", self.job_id.clone());
-        add(
-            "expires",
-            self.expires_unix_s.map(forebay_control::format_utc),
-        );
+        add("expires", self.expires_unix_s.map(forebay_job::format_utc));
         let until = if self.in_memory { ", in memory" } else { "" };
         add("where", Some(format!("{}{until}", self.path)));
         add("problem", self.problem.clone());
@@ -398,7 +395,7 @@ pub fn table(shown: &[Shown]) -> String {
     for one in shown {
         let bytes =
             |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
-        let expires = one.expires_unix_s.map(forebay_control::format_utc);
+        let expires = one.expires_unix_s.map(forebay_job::format_utc);
         table.add_row([
             one.persistent.clone(),
             one.owner.clone(),

@@ -1,6 +1,6 @@
 //! `forebay run --dry-run`.
 
-use forebay_control::{OnClose, Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_job::{OnClose, Planned, PlannedDrain, PlannedSpectral, Preview};
 use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
 use serde::Serialize;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use forebay_control::{Command, Error, Recording, seen};
 use forebay_host::process::Caught;
+use forebay_job::{Command, Error, Recording, seen};
 use forebay_terminal::{CliError, Progress, print_json, print_status};
 
 use crate::libraries;

@@ -7,7 +7,7 @@ use forebay_terminal::{
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_control::{
+use forebay_job::{
     DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, NotSafe, OnClose, Outcome, Output, Preview,
     Recording,
 };
@@ -131,7 +131,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
             "leave --no-profile out, or put libforebay_mpi.so into LD_PRELOAD in the script",
         );
     }
-    let outcome = forebay_control::run(&order, caught, progress).map_err(CliError::of_job)?;
+    let outcome = forebay_job::run(&order, caught, progress).map_err(CliError::of_job)?;
     Ok(Done::Ran(Box::new((outcome, setup.emulation))))
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_control::{Error, Output, Ran, Ready, Recording, Run, What};
 use forebay_host::process::Bell;
+use forebay_job::{Error, Output, Ran, Ready, Recording, Run, What};
 use forebay_terminal::{CliError, Progress, print_json};
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
         emulated: model,
         heard: None,
     };
-    forebay_control::series(&order, caught, &progress, &mut lines).map_err(CliError::of_job)
+    forebay_job::series(&order, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
 /// Requests as lines of standard input, answers as lines of standard output.
@@ -111,7 +111,7 @@ impl Lines<'_> {
     }
 }
 
-impl forebay_control::Requester for Lines<'_> {
+impl forebay_job::Requester for Lines<'_> {
     fn listen(&mut self, bell: Bell) {
         let (sender, receiver) = mpsc::channel();
         self.heard = Some((receiver, bell.clone()));

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_control::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
+use forebay_job::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
 use forebay_mover::{CopyEvent, Error, Transfer, carry_out};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{Table, presets};
-use forebay_control::{Failure, Phase, Recorded, Shortage, State, records, recovery};
 use forebay_host::clock;
+use forebay_job::{Failure, Phase, Recorded, Shortage, State, records, recovery};
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;

@@ -46,7 +46,7 @@ impl CliError {
 
     /// Of a job or a command: with the exit code that the error defines.
     #[must_use]
-    pub fn of_job(error: forebay_control::Error) -> Self {
+    pub fn of_job(error: forebay_job::Error) -> Self {
         let exit_code = error.exit_code();
         Self::from(error).with_exit_code(exit_code)
     }
@@ -87,8 +87,8 @@ macro_rules! with_own_hint {
 }
 
 with_own_hint!(
-    forebay_control::Error,
-    forebay_control::PersistentError,
-    forebay_control::recovery::Error,
+    forebay_job::Error,
+    forebay_job::PersistentError,
+    forebay_job::recovery::Error,
     forebay_mover::Error
 );

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use forebay_control::Staged;
+use forebay_job::Staged;
 
 /// Writes one line to standard error.
 fn line(text: &str) {

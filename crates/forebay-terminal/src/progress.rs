@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use forebay_control::{
+use forebay_host::process::Leftovers;
+use forebay_job::{
     AllocationProgress, Direction, Messages, Staged, StagingProgress, StoreUsed, Watcher,
 };
-use forebay_host::process::Leftovers;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::messages::{print_status, print_warning};

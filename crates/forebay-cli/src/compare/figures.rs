@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_control::seen;
+use forebay_job::seen;
 use serde::{Deserialize, Serialize};
 
 /// One way of running the job.

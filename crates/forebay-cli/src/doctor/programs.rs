@@ -1,8 +1,8 @@
 //! Programs that a job needs, and what they say of themselves.
 
-use forebay_control::{Flavour, SHIMS_VARIABLE};
 use forebay_host::machine::find_other_program;
 use forebay_host::process::command;
+use forebay_job::{Flavour, SHIMS_VARIABLE};
 
 use super::diagnosis::{Diagnosis, ask};
 use crate::emulation;

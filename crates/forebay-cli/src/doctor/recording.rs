@@ -1,6 +1,6 @@
 //! What records a job's I/O, and what shows it.
 
-use forebay_control::stored;
+use forebay_job::stored;
 use indicatif::HumanBytes;
 
 use super::diagnosis::Diagnosis;

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use forebay_control::{Flavour, TASKS_VARIABLE};
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
+use forebay_job::{Flavour, TASKS_VARIABLE};
 use forebay_terminal::print_error;
 
 use crate::drain;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_control::{DeadlineWishes, SignalBefore, parse_signal};
+use forebay_job::{DeadlineWishes, SignalBefore, parse_signal};
 
 use crate::parsers::{rate, time};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use forebay_control::{Map, Wishes};
 use forebay_host::files;
+use forebay_job::{Map, Wishes};
 
 use super::emulation::EmulationArguments;
 use crate::parsers::{map, size, time};

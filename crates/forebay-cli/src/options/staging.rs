@@ -1,7 +1,7 @@
 //! Options of how a job's own staging copies.
 
 use clap::{Args, ValueEnum};
-use forebay_control::{StagingWish, Verify};
+use forebay_job::{StagingWish, Verify};
 
 use crate::parsers::rate;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use forebay_control::{Direction, Phase, Recorded, State, records, recovery};
 use forebay_host::{clock, files};
+use forebay_job::{Direction, Phase, Recorded, State, records, recovery};
 use forebay_terminal::CliError;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use forebay_control::{Direction, state_directories};
 use forebay_host::{clock, files};
+use forebay_job::{Direction, state_directories};
 use forebay_mover::{Error, Failure, Journal, JournalLock, Options, Shortage, State, Transfer};
 use serde::{Deserialize, Serialize};
 
