@@ -3,11 +3,12 @@
 use clap::Args;
 use forebay_host::machine;
 use forebay_host::process::{Caught, command};
-use forebay_job::{
-    Cleaning, Error, Recorded, STAGE_OUT_INCOMPLETE, Staged, State, complete_abandoned, records,
-    recovery, remove_unrecorded,
-};
+use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
 use forebay_mover::Number;
+use forebay_record::{Recorded, records};
+use forebay_recovery as recovery;
+use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
+use forebay_staging::Staged;
 use forebay_terminal::{
     Progress, print_error, print_failures, print_json, print_status, print_warning,
 };
@@ -97,7 +98,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
     if arguments.jobs.is_empty() {
         remove_unrecorded(&records)?;
         emulation::remove_abandoned(&records)?;
-        if let Err(error) = complete_abandoned(&records) {
+        if let Err(error) = complete_profiles(&records) {
             print_warning(&error.to_string());
         }
     }
@@ -120,21 +121,21 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
 fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
-        State::Lost => true,
-        State::Left { .. } if recorded.needs_user_decision() && !discard => {
+        JobState::Lost => true,
+        JobState::Left { .. } if recorded.needs_user_decision() && !discard => {
             print_status(&format!(
                 "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
             ));
             false
         }
-        State::Left { .. } => true,
-        State::Unreachable => {
+        JobState::Left { .. } => true,
+        JobState::Unreachable => {
             print_warning(&format!(
                 "job {id}: its allocation is not there; is its file system mounted?"
             ));
             false
         }
-        State::Running | State::Elsewhere => false,
+        JobState::Running | JobState::Elsewhere => false,
     })
 }
 
@@ -166,7 +167,7 @@ fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
 fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
     let id = recorded.record.id.clone();
     let data_lie_in = recorded.data();
-    let how = Cleaning {
+    let how = CleanOptions {
         discard: arguments.discard,
         end_processes: arguments.kill,
         staging: arguments.staging.wish(recorded.record.staging),

@@ -12,7 +12,9 @@ use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
 use forebay_host::{clock, machine};
-use forebay_job::{JobScript, expanded_out, seen};
+use forebay_profile::summarize;
+use forebay_scheduler::JobScript;
+use forebay_staging::expanded_out;
 use forebay_terminal::{CliError, print_error, print_status, print_stdout, print_warning};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -85,7 +87,7 @@ fn tell_of_records(blocks: &[Block]) {
         let last = block.rows.iter().filter_map(|row| row.runs.last());
         let records = last.filter_map(|run| run.profile.as_deref());
         let ids: Vec<_> = records
-            .filter(|directory| seen(directory).programs > 0)
+            .filter(|directory| summarize(directory).programs > 0)
             .filter_map(|directory| directory.file_name()?.to_str())
             .collect();
         if let [one, other] = ids[..] {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use forebay_job::{DrainStatus, Error, Question, ask_drain};
+use forebay_job::{ControlRequest, DrainStatus, Error, query_drain};
 use forebay_terminal::{
     CliError, print_error, print_error_line, print_hint, print_json, print_stdout, print_warning,
 };
@@ -40,10 +40,10 @@ const SHOWN: usize = 10;
 
 pub fn drain(arguments: &DrainArguments) -> i32 {
     let (question, as_json) = match arguments.verb {
-        DrainVerb::Status { json } => (Question::Status, json),
-        DrainVerb::Wait { json } => (Question::Wait, json),
+        DrainVerb::Status { json } => (ControlRequest::Status, json),
+        DrainVerb::Wait { json } => (ControlRequest::Wait, json),
     };
-    match ask_drain(&question) {
+    match query_drain(&question) {
         Ok(status) if as_json => print_json(&status, exit_code(&status)),
         Ok(status) => {
             let bytes = HumanBytes(status.bytes);
@@ -106,9 +106,9 @@ fn exit_code(status: &DrainStatus) -> i32 {
 /// Spectral's `spectral_wait.py`.
 pub fn spectral_wait(_words: &[OsString]) -> i32 {
     let waited = announce().and_then(|_| {
-        let begin = ask_drain(&Question::Status)?;
+        let begin = query_drain(&ControlRequest::Status)?;
         print_stdout(&counts(&begin), 0);
-        ask_drain(&Question::Wait)
+        query_drain(&ControlRequest::Wait)
     });
     match waited {
         Ok(status) => {
@@ -133,7 +133,7 @@ fn announce() -> Result<bool, Error> {
     let (Some(persist), Some(pfs)) = (named("PERSIST_DIR"), named("PFS_DIR")) else {
         return Ok(false);
     };
-    ask_drain(&Question::Spectral { persist, pfs }).map(|_| true)
+    query_drain(&ControlRequest::Spectral { persist, pfs }).map(|_| true)
 }
 
 /// The same, from a launcher in any job.

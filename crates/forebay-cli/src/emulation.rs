@@ -6,12 +6,13 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use forebay_engine::{MOUNTED_BELOW, PathMap, StoreOptions};
 use forebay_host::process::{Identity, command, replace_by};
+use forebay_host::state::directories;
 use forebay_host::{clock, files, machine};
-use forebay_job::{
-    MOUNTED_BELOW, Map, Recorded, Records, Wishes, state_directories, was_never_recorded,
-};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
+use forebay_record::{Recorded, Records};
+use forebay_recovery::is_unrecorded;
 use forebay_store::{SHARED_MEMORY, Store};
 use forebay_terminal::{CliError, print_warning};
 use serde::Serialize;
@@ -52,7 +53,7 @@ impl Emulation {
     }
 
     /// The burst buffer itself must not be slow.
-    pub fn check_store(&self, wishes: &Wishes) -> Result<(), CliError> {
+    pub fn check_store(&self, wishes: &StoreOptions) -> Result<(), CliError> {
         let chosen = Store::choose(wishes.store, wishes.site_store);
         let (store, _) = chosen.map_err(|error| CliError::new(error.to_string()))?;
         let place = match store {
@@ -96,7 +97,7 @@ impl Drop for Emulation {
 /// too. Returns in the second life of the process only.
 pub fn activate(
     arguments: &EmulationArguments,
-    maps: &[Map],
+    maps: &[PathMap],
 ) -> Result<Option<Emulation>, CliError> {
     let Some(file) = &arguments.pfs_model else {
         return Ok(None);
@@ -164,7 +165,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
         let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
         let job = |job: &Recorded| job.record.emulation.as_ref() == Some(&path);
         let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
-        if ours && !alive && was_never_recorded(made, records) && !records.found.iter().any(job) {
+        if ours && !alive && is_unrecorded(made, records) && !records.found.iter().any(job) {
             files::remove_file(&path)?;
         }
     }
@@ -175,7 +176,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
 fn scope() -> forebay_host::Result<String> {
     let namespace = machine::pid_namespace()?;
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
-    let directory = state_directories().into_iter().next().unwrap_or_default();
+    let directory = directories().into_iter().next().unwrap_or_default();
     let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
     Ok(format!("{namespace}-{}", &hash[..8]))
 }
@@ -201,7 +202,7 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
 }
 
 /// Where the job will see the roots, or parts of them, through maps.
-fn mapped_roots(roots: &[PathBuf], maps: &[Map]) -> Result<Vec<PathBuf>, forebay_host::Error> {
+fn mapped_roots(roots: &[PathBuf], maps: &[PathMap]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     let mut shown = Vec::new();
     for map in maps {
         let (at, from) = (files::final_path(&map.at)?, files::final_path(&map.from)?);

@@ -9,9 +9,12 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::machine;
 use forebay_host::process::command;
-use forebay_job::{
-    STAGE_OUT_INCOMPLETE, State, in_a_schedulers_job, records, recovery, state_directories,
-};
+use forebay_host::state::directories;
+use forebay_job::STAGE_OUT_INCOMPLETE;
+use forebay_record::records;
+use forebay_recovery as recovery;
+use forebay_recovery::JobState;
+use forebay_scheduler::in_a_schedulers_job;
 use forebay_terminal::{
     print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
     print_warning,
@@ -127,14 +130,14 @@ fn held(wanted: &[String]) -> Result<(Held, Held), forebay_job::Error> {
         }
         let state = recovery::state(&recorded)?;
         let left = match &state {
-            State::Left { .. } | State::Elsewhere => {
+            JobState::Left { .. } | JobState::Elsewhere => {
                 recorded.needs_stage_out() && !recorded.needs_user_decision()
             }
-            State::Running | State::Lost | State::Unreachable => false,
+            JobState::Running | JobState::Lost | JobState::Unreachable => false,
         };
         let into = match state {
             _ if left => &mut held,
-            State::Elsewhere if recorded.may_have_requests() => &mut unknown,
+            JobState::Elsewhere if recorded.may_have_requests() => &mut unknown,
             _ => continue,
         };
         let record = recorded.record;
@@ -180,7 +183,7 @@ fn through_shell(
     node: &str,
     clean: Vec<OsString>,
 ) -> Result<Vec<OsString>, String> {
-    let state = state_directories().into_iter().next().map(|state| {
+    let state = directories().into_iter().next().map(|state| {
         let mut set = OsString::from(format!("{STATE}="));
         set.push(state);
         ["env".into(), set]
@@ -285,7 +288,7 @@ mod tests {
     fn a_remote_shell_is_told_where_jobs_are_recorded_whatever_says_it_here() {
         let shell = RemoteShell(vec!["ssh".to_owned()]);
         let words = through_shell(&shell, "n2", vec!["forebay".into()]).expect("words");
-        let state = state_directories().swap_remove(0);
+        let state = directories().swap_remove(0);
         assert_eq!(words[..3], ["ssh", "n2", "env"].map(OsString::from));
         let said = shlex::split(words[3].to_str().expect("UTF-8")).expect("quoted");
         assert_eq!(said, [format!("{STATE}={}", state.display())]);

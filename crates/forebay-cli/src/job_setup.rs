@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use forebay_host::process::Caught;
-use forebay_job::{
-    Error, FAILED_BEFORE_THE_JOB, JobScript, Order, Output, Recording, Spectral, StagingWish,
-    in_a_schedulers_job,
-};
+use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output, Spectral};
+use forebay_profile::Recording;
+use forebay_record::StagingWish;
+use forebay_scheduler::{JobScript, in_a_schedulers_job};
 use forebay_terminal::{CliError, print_status};
 
 use crate::emulation::{self, Emulation};

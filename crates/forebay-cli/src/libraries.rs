@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_host::{files, machine};
-use forebay_job::Libraries;
+use forebay_profile::Libraries;
 
 use forebay_terminal::CliError;
 

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use forebay_host::files::real_path;
 use forebay_host::process::{Bell, Caught};
-use forebay_job::{Calls, Error, FINISH, Handled, Handler, Handling, OnClose, READY, STOP};
+use forebay_job::{
+    Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
+};
 use forebay_terminal::{
     print_error, print_error_line, print_json, print_status, print_stdout, print_warning,
 };
@@ -90,7 +92,7 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
 }
 
 /// What became of the commands, and the signal that ended us.
-fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
+fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), Error> {
     let caught = Caught::listen()?;
     let directories = arguments.directories.iter();
     // The command may work elsewhere.
@@ -102,11 +104,11 @@ fn handle(arguments: &WatchArguments) -> Result<(Handled, Option<i32>), Error> {
         .as_deref()
         .map(std::path::absolute)
         .transpose();
-    let how = Handling {
+    let how = CommandOptions {
         at_most: arguments.at_most as usize,
         retries: arguments.retries,
         log: log.unwrap_or(arguments.log.clone()),
-        callbacks: arguments.calls.then(|| Arc::new(Calls::new(hand_out))),
+        callbacks: arguments.calls.then(|| Arc::new(Callbacks::new(hand_out))),
     };
     let events = caught.watch(None);
     let finish = Arc::new(AtomicBool::new(false));
@@ -133,7 +135,7 @@ fn hand_out(line: &str) {
 }
 
 /// What whoever started us says; if he says nothing any more, he is gone, or wants an end at once.
-fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Calls>) {
+fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Callbacks>) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match (line.as_str(), calls) {
             (FINISH, _) => {
@@ -183,8 +185,8 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
 }
 
 /// Tells what became of the commands, or whatever they are.
-pub fn tell(handled: &Handled, what: &str) {
-    let Handled { done, failed, .. } = handled;
+pub fn tell(handled: &CommandSummary, what: &str) {
+    let CommandSummary { done, failed, .. } = handled;
     print_status(&format!(
         "on close: {done} {what} succeeded, {failed} failed"
     ));

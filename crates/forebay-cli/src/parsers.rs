@@ -4,7 +4,8 @@ use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::parse_size;
-use forebay_job::{Map, parse_time};
+use forebay_engine::PathMap;
+use forebay_scheduler::parse_time;
 
 /// Bytes: `4GiB`, `500MB`.
 pub fn size(text: &str) -> Result<u64, String> {
@@ -37,7 +38,7 @@ pub fn expiry(text: &str) -> Result<u64, String> {
 }
 
 /// `PATH=DIR`.
-pub fn map(text: &str) -> Result<Map, String> {
+pub fn map(text: &str) -> Result<PathMap, String> {
     let (at, from) = text.split_once('=').ok_or("write PATH=DIR")?;
     let at = PathBuf::from(at);
     if !at.is_absolute() || from.is_empty() {
@@ -54,5 +55,5 @@ pub fn map(text: &str) -> Result<Map, String> {
         return Err("PATH must not be in /proc, /dev or /sys".into());
     }
     let from = std::path::absolute(from).map_err(|error| error.to_string())?;
-    Ok(Map { at: plain, from })
+    Ok(PathMap { at: plain, from })
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use forebay_host::{machine, sharing};
-use forebay_job::{Destroyed, NewPersistent, PersistentError, Places, Use, UseState, Uses};
+use forebay_persistent::{Destroyed, Error, NewPersistent, Places, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -148,7 +148,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
     done.unwrap_or_else(|error| CliError::from(error).print_with_json(as_json, None))
 }
 
-fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
+fn create(arguments: &CreateArguments) -> Result<i32, Error> {
     let site = site_store();
     let places = Places {
         named: arguments.store.as_deref(),
@@ -170,7 +170,7 @@ fn create(arguments: &CreateArguments) -> Result<i32, PersistentError> {
     Ok(0)
 }
 
-fn list(found: &FoundArguments) -> Result<i32, PersistentError> {
+fn list(found: &FoundArguments) -> Result<i32, Error> {
     let shown = listed(found.store.as_deref())?;
     if found.json {
         return Ok(print_json(&shown, 0));
@@ -181,7 +181,7 @@ fn list(found: &FoundArguments) -> Result<i32, PersistentError> {
     Ok(print_stdout(&table(&shown), 0))
 }
 
-fn show(name: &str, found: &FoundArguments) -> Result<i32, PersistentError> {
+fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
     let site = site_store();
     let persistent = places(found, site.as_deref()).find(name)?;
     let shown = Shown::of(&persistent)?;
@@ -191,7 +191,7 @@ fn show(name: &str, found: &FoundArguments) -> Result<i32, PersistentError> {
     Ok(print_stdout(&shown.text(), 0))
 }
 
-fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, PersistentError> {
+fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error> {
     #[derive(Serialize)]
     struct Gone<'a> {
         persistent: &'a str,
@@ -225,7 +225,7 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> P
 }
 
 /// All that can be found; in the named store alone, if one is named.
-pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, PersistentError> {
+pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, Error> {
     let site = site_store();
     let places = Places {
         named,
@@ -277,7 +277,7 @@ impl Shown {
         }
     }
 
-    fn of(persistent: &Persistent) -> Result<Self, PersistentError> {
+    fn of(persistent: &Persistent) -> Result<Self, Error> {
         let uses = Uses::of(persistent)?;
         let mut shown = Self {
             store: text(persistent.store()),
@@ -348,9 +348,15 @@ impl Shown {
             "used",
             self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()),
         );
-        add("made", self.created_unix_s.map(forebay_job::format_utc));
+        add(
+            "made",
+            self.created_unix_s.map(forebay_persistent::format_utc),
+        );
         add("by job", self.job_id.clone());
-        add("expires", self.expires_unix_s.map(forebay_job::format_utc));
+        add(
+            "expires",
+            self.expires_unix_s.map(forebay_persistent::format_utc),
+        );
         let until = if self.in_memory { ", in memory" } else { "" };
         add("where", Some(format!("{}{until}", self.path)));
         add("problem", self.problem.clone());
@@ -395,7 +401,7 @@ pub fn table(shown: &[Shown]) -> String {
     for one in shown {
         let bytes =
             |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
-        let expires = one.expires_unix_s.map(forebay_job::format_utc);
+        let expires = one.expires_unix_s.map(forebay_persistent::format_utc);
         table.add_row([
             one.persistent.clone(),
             one.owner.clone(),

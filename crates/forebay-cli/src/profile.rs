@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use forebay_host::process::Caught;
-use forebay_job::{Command, Error, Recording, seen};
+use forebay_job::{Command, Error};
+use forebay_profile::{Recording, summarize};
 use forebay_terminal::{CliError, Progress, print_json, print_status};
 
 use crate::libraries;
@@ -69,12 +70,12 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
 
 /// Says how to look at what was recorded, or why it failed; nothing if nothing was recorded.
 pub fn tell(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
-    let seen = seen(directory);
-    if seen.programs == 0 {
+    let summarize = summarize(directory);
+    if summarize.programs == 0 {
         return;
     }
     let id = directory.file_name().unwrap_or_default().to_string_lossy();
-    let found = match seen.io_s {
+    let found = match summarize.io_s {
         Some(io_s) if job_s > 0.0 => share(io_s / job_s, what),
         _ => format!("not all of the {what}'s I/O is recorded"),
     };

@@ -23,7 +23,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
             CANNOT_START,
         );
     };
-    let state = match forebay_job::state_directory() {
+    let state = match forebay_profile::state_directory() {
         Ok(state) => state,
         Err(error) => return print_error(&error.to_string(), error.hint(), 1),
     };

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_job::{
-    DRAIN_VARIABLE, DrainWish, FAILED_BEFORE_THE_JOB, NotSafe, OnClose, Outcome, Output, Preview,
-    Recording,
+    DRAIN_VARIABLE, DrainSpec, FAILED_BEFORE_THE_JOB, OnClose, Outcome, Output, Preview,
 };
+use forebay_profile::Recording;
+use forebay_record::NotSafe;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -40,8 +41,8 @@ pub struct RunArguments {
     pub output: Option<PathBuf>,
     /// Stage out each file that matches as soon as it is closed, while the job computes; WHAT is
     /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
-    #[arg(long, value_name = "WHAT", value_parser = DrainWish::parse, conflicts_with = "no_burst_buffer")]
-    pub drain: Vec<DrainWish>,
+    #[arg(long, value_name = "WHAT", value_parser = DrainSpec::parse, conflicts_with = "no_burst_buffer")]
+    pub drain: Vec<DrainSpec>,
     /// The same, for all files below $PERSIST_DIR to $PFS_DIR, as Spectral does it on Summit
     #[arg(long, conflicts_with = "no_burst_buffer")]
     pub spectral: bool,
@@ -136,12 +137,12 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
 }
 
 /// What is to be drained: the options, else the variable.
-fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainWish>, CliError> {
+fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainSpec>, CliError> {
     let named = std::env::var(DRAIN_VARIABLE).ok();
     let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
     match named {
         Some(text) if arguments.drain.is_empty() => {
-            let spec = DrainWish::parse(&text);
+            let spec = DrainSpec::parse(&text);
             let spec = spec.map_err(|error| {
                 CliError::new(format!("{DRAIN_VARIABLE}: {error}"))
                     .with_exit_code(FAILED_BEFORE_THE_JOB)

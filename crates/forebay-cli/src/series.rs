@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use forebay_host::process::Bell;
-use forebay_job::{Error, Output, Ran, Ready, Recording, Run, What};
+use forebay_job::{Error, Output, Ran, Ready, Run, What};
+use forebay_profile::Recording;
 use forebay_terminal::{CliError, Progress, print_json};
 use serde::{Deserialize, Serialize};
 

@@ -12,8 +12,9 @@ use std::time::Duration;
 use comfy_table::{Table, presets};
 use forebay_host::process::{self, Caught};
 use forebay_host::{clock, machine};
-use forebay_job::{STAGE_OUT_INCOMPLETE, Staged, StagingProgress};
+use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_mover::{CopyEvent, Error, Transfer, carry_out};
+use forebay_staging::{Staged, StagingProgress};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
     print_stdout,

@@ -5,7 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::clock;
-use forebay_job::{Failure, Phase, Recorded, Shortage, State, records, recovery};
+use forebay_mover::{Failure, Shortage};
+use forebay_record::{Phase, Recorded, records};
+use forebay_recovery as recovery;
+use forebay_recovery::JobState;
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
@@ -126,14 +129,14 @@ pub fn status(arguments: &StatusArguments) -> i32 {
 fn show(recorded: &Recorded) -> Result<Shown, recovery::Error> {
     let record = &recorded.record;
     let (state, processes) = match recovery::state(recorded)? {
-        State::Running => ("running", Vec::new()),
-        State::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
+        JobState::Running => ("running", Vec::new()),
+        JobState::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
             ("kept", processes)
         }
-        State::Left { processes } => ("left", processes),
-        State::Lost => ("lost", Vec::new()),
-        State::Unreachable => ("unreachable", Vec::new()),
-        State::Elsewhere => ("elsewhere", Vec::new()),
+        JobState::Left { processes } => ("left", processes),
+        JobState::Lost => ("lost", Vec::new()),
+        JobState::Unreachable => ("unreachable", Vec::new()),
+        JobState::Elsewhere => ("elsewhere", Vec::new()),
     };
     let not_safe_files = recorded.not_safe_files();
     let here = state != "lost" && state != "elsewhere";
@@ -233,10 +236,10 @@ pub fn warn_of_leftovers() {
         let (id, script) = (&record.id, &record.script);
         let kept_on_purpose = record.phase == Phase::Kept && !recorded.needs_stage_out();
         match recovery::state(&recorded) {
-            Ok(State::Left { .. }) if !kept_on_purpose => print_warning(&format!(
+            Ok(JobState::Left { .. }) if !kept_on_purpose => print_warning(&format!(
                 "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"
             )),
-            Ok(State::Lost) => print_warning(&format!(
+            Ok(JobState::Lost) => print_warning(&format!(
                 "the memory of job {id} ({script}) is gone, and what it held: forebay clean {id} removes the rest"
             )),
             _ => {}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use forebay_directive::Place;
 use forebay_mover::Failure;
 
-use crate::PersistentError;
+use forebay_persistent::Error as PersistentError;
 
 /// Exit code when the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;

@@ -14,11 +14,13 @@ use forebay_requests::SOCKET_VARIABLE;
 use crate::context::{ActiveJob, JobContext};
 use crate::on_close::{CommandSummary, WatcherProcess};
 use crate::order::Output;
-use crate::{DRAIN_VARIABLE, Error, JobScript, RUN_VARIABLE, TIME_LIMIT_REACHED};
+use crate::{DRAIN_VARIABLE, Error, TIME_LIMIT_REACHED};
 use forebay_deadline::Guard;
 use forebay_profile::is_launcher;
 use forebay_profile::{Profile, Recording};
 use forebay_record::PendingUpdate;
+use forebay_record::RUN_VARIABLE;
+use forebay_scheduler::JobScript;
 
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);

@@ -15,9 +15,10 @@ use forebay_host::process::{Bell, Ended, Events, Group, command};
 use forebay_host::{clock, files};
 use parking_lot::{Condvar, Mutex};
 
+use crate::Error;
 use crate::versions::Version;
-use crate::{Error, Patterns};
 pub use callbacks::Callbacks;
+use forebay_staging::Patterns;
 pub use queue::CommandSummary;
 use queue::Queue;
 pub(crate) use watcher_process::WatcherProcess;

@@ -12,11 +12,13 @@ use forebay_host::process::Leftovers;
 use forebay_persistent::{Owner, Places};
 
 use crate::drain;
-use crate::{
-    AllocationProgress, DrainSpec, Error, JobScript, Spectral, StagingProgress, StagingWish,
-};
+use crate::{DrainSpec, Error, Spectral};
 use forebay_deadline::DeadlineOptions;
+use forebay_engine::AllocationProgress;
 use forebay_profile::Recording;
+use forebay_record::StagingWish;
+use forebay_scheduler::JobScript;
+use forebay_staging::StagingProgress;
 
 /// Where such a script finds it, with the user's name behind.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";

@@ -6,10 +6,12 @@ use serde::{Serialize, Serializer};
 
 use forebay_engine::StoreUsed;
 
-use crate::{
-    CommandSummary, DeadlineAccount, Drained, NotSafe, PersistentUsed, Requested,
-    STAGE_OUT_INCOMPLETE, Staged, TIME_RAN_OUT,
-};
+use crate::{CommandSummary, Drained, STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
+use forebay_deadline::DeadlineAccount;
+use forebay_persistent::PersistentUsed;
+use forebay_record::NotSafe;
+use forebay_request_server::Requested;
+use forebay_staging::Staged;
 
 /// The account of one job.
 #[derive(Debug, Clone, Serialize)]

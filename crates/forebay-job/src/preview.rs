@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
 use crate::drain::not_in_burst_buffer;
-use crate::{DrainSpec, Error, Order, PersistentPlan, StoreUsed, Watcher};
+use crate::{DrainSpec, Error, Order, Watcher};
+use forebay_engine::StoreUsed;
+use forebay_persistent::PersistentPlan;
 use forebay_persistent::plans;
 use forebay_record::reserved_bytes;
 use forebay_staging::{Roots, plan_in};

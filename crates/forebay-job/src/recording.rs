@@ -8,7 +8,8 @@ use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandon
 use forebay_record::{Recorded, Records};
 
 use crate::series::{Run, What};
-use crate::{Error, JobScript, Order, Outcome, Watcher};
+use crate::{Error, Order, Outcome, Watcher};
+use forebay_scheduler::JobScript;
 
 /// Begins the record of a job whose own record was just created.
 pub(crate) fn begin_of_job(

@@ -9,17 +9,20 @@ use forebay_mover::{Journal, Number};
 use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
-use crate::Direction;
 use crate::context::{ActiveJob, FAILURES_MAX};
 use crate::drain::{self, Drain};
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
-use crate::{Error, NotSafe, Outcome, Requested, Staged};
+use crate::{Error, Outcome};
 use forebay_deadline::{Guard, Measurements};
+use forebay_directive::Direction;
 use forebay_profile::{Profile, recent_stage_outs};
+use forebay_record::NotSafe;
 use forebay_record::{Phase, Record, Recorded, STAGE_IN, none_is_open};
+use forebay_request_server::Requested;
 use forebay_request_server::Requests;
+use forebay_staging::Staged;
 use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
 
 impl ActiveJob<'_> {

@@ -88,7 +88,7 @@ macro_rules! with_own_hint {
 
 with_own_hint!(
     forebay_job::Error,
-    forebay_job::PersistentError,
-    forebay_job::recovery::Error,
+    forebay_persistent::Error,
+    forebay_recovery::Error,
     forebay_mover::Error
 );

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use forebay_job::Staged;
+use forebay_staging::Staged;
 
 /// Writes one line to standard error.
 fn line(text: &str) {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use forebay_directive::Direction;
+use forebay_engine::{AllocationProgress, StoreUsed};
+use forebay_host::messages::Messages;
 use forebay_host::process::Leftovers;
-use forebay_job::{
-    AllocationProgress, Direction, Messages, Staged, StagingProgress, StoreUsed, Watcher,
-};
+use forebay_job::Watcher;
+use forebay_staging::{Staged, StagingProgress};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::messages::{print_status, print_warning};

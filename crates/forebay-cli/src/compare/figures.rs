@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_job::seen;
+use forebay_profile::summarize;
 use serde::{Deserialize, Serialize};
 
 /// One way of running the job.
@@ -131,7 +131,7 @@ impl Measured {
             .reduce(|a, b| a + b)
             .map(|io_s| (io_s, Teller::Program));
         let recorded = || {
-            let io_s = seen(account.profile.as_ref()?).io_s?;
+            let io_s = summarize(account.profile.as_ref()?).io_s?;
             Some((io_s, Teller::Record))
         };
         let (io_s, io_from) = told.or_else(recorded).unzip();

@@ -2,7 +2,8 @@
 
 use forebay_host::machine::find_other_program;
 use forebay_host::process::command;
-use forebay_job::{Flavour, SHIMS_VARIABLE};
+use forebay_profile::MpiFamily;
+use forebay_scheduler::SHIMS_VARIABLE;
 
 use super::diagnosis::{Diagnosis, ask};
 use crate::emulation;
@@ -38,15 +39,15 @@ pub fn mpi() -> Diagnosis {
             return Diagnosis::warn(found, consequence, LOAD_MPI);
         }
     };
-    let (flavour, version) = (Flavour::of(&said), version(&said).unwrap_or_default());
+    let (flavour, version) = (MpiFamily::of(&said), version(&said).unwrap_or_default());
     let name = match flavour {
-        Flavour::OpenMpi => "Open MPI",
-        Flavour::Hydra if said.contains("Intel(R) MPI") => "Intel MPI",
-        Flavour::Hydra => "MPICH",
-        Flavour::Unknown => "an unknown MPI",
+        MpiFamily::OpenMpi => "Open MPI",
+        MpiFamily::Hydra if said.contains("Intel(R) MPI") => "Intel MPI",
+        MpiFamily::Hydra => "MPICH",
+        MpiFamily::Unknown => "an unknown MPI",
     };
     let found = format!("{name} {version} ({})", path.display());
-    if flavour == Flavour::Unknown {
+    if flavour == MpiFamily::Unknown {
         let consequence =
             "its options are handed on as they are: ranks may be placed as on a cluster";
         return Diagnosis::warn(found, consequence, "use Open MPI, MPICH or Intel MPI");

@@ -1,6 +1,6 @@
 //! What records a job's I/O, and what shows it.
 
-use forebay_job::stored;
+use forebay_profile::usage;
 use indicatif::HumanBytes;
 
 use super::diagnosis::Diagnosis;
@@ -24,10 +24,10 @@ pub fn recording() -> Diagnosis {
     }
     let there = there.join(" and ");
     let consequence = "forebay run and forebay profile record the I/O of a job's programs there";
-    match stored() {
-        Ok(stored) => {
-            let (size, directory) = (HumanBytes(stored.bytes), stored.directory.display());
-            let records = stored.records;
+    match usage() {
+        Ok(usage) => {
+            let (size, directory) = (HumanBytes(usage.bytes), usage.directory.display());
+            let records = usage.records;
             let found = format!(
                 "libforebay_mpi.so for {there}; {records} record(s), {size}, in {directory}"
             );

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
-use forebay_job::{Flavour, TASKS_VARIABLE};
+use forebay_profile::MpiFamily;
+use forebay_scheduler::TASKS_VARIABLE;
 use forebay_terminal::print_error;
 
 use crate::drain;
@@ -17,7 +18,7 @@ const CANNOT_LAUNCH: i32 = 127;
 /// The real mpiexec behind us.
 pub struct Launcher {
     path: PathBuf,
-    flavour: Flavour,
+    flavour: MpiFamily,
 }
 
 impl Launcher {
@@ -29,15 +30,15 @@ impl Launcher {
             let message = "no mpiexec in PATH to start ranks with";
             return Err(print_error(message, Some(hint), CANNOT_LAUNCH));
         };
-        let flavour = Flavour::of_launcher(&path);
+        let flavour = MpiFamily::of_launcher(&path);
         Ok(Self { path, flavour })
     }
 
     /// An option as this launcher spells it.
     pub fn spell<'a>(&self, option: &'a OsStr) -> &'a OsStr {
         match (self.flavour, option.to_str()) {
-            (Flavour::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
-            (Flavour::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
+            (MpiFamily::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
+            (MpiFamily::Hydra, Some("--tag-output" | "-tag-output")) => OsStr::new("-l"),
             _ => option,
         }
     }
@@ -56,9 +57,9 @@ impl Launcher {
 
 /// Makes the launcher start all ranks here: as many as asked for, whatever the number of
 /// processors, and although the environment looks like that of a scheduler's job.
-fn adapt(process: &mut Command, flavour: Flavour) {
+fn adapt(process: &mut Command, flavour: MpiFamily) {
     match flavour {
-        Flavour::OpenMpi => {
+        MpiFamily::OpenMpi => {
             process.arg("--oversubscribe");
             // 4.x and 5.x have different names for the parts that would look for a scheduler.
             for prefix in ["OMPI_MCA_", "PRTE_MCA_"] {
@@ -74,10 +75,10 @@ fn adapt(process: &mut Command, flavour: Flavour) {
                 }
             }
         }
-        Flavour::Hydra => {
+        MpiFamily::Hydra => {
             process.args(["-launcher", "fork"]).env("HYDRA_RMK", "user");
         }
-        Flavour::Unknown => {}
+        MpiFamily::Unknown => {}
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
-use forebay_job::JOB_ID_VARIABLE;
+use forebay_scheduler::JOB_ID_VARIABLE;
 use forebay_terminal::{print_error, print_stdout, print_warning};
 
 use super::mpi_launcher::{Launcher, no_program, tasks_of_the_job};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_job::{DeadlineWishes, SignalBefore, parse_signal};
+use forebay_deadline::{DeadlineOptions, SignalBefore, parse_signal};
 
 use crate::parsers::{rate, time};
 
@@ -29,8 +29,8 @@ pub struct DeadlineArguments {
 
 impl DeadlineArguments {
     /// None with `--no-deadline`.
-    pub fn wishes(&self) -> Option<DeadlineWishes> {
-        (!self.no_deadline).then_some(DeadlineWishes {
+    pub fn wishes(&self) -> Option<DeadlineOptions> {
+        (!self.no_deadline).then_some(DeadlineOptions {
             end_after: self.deadline,
             drain_bytes_per_s: self.drain_rate,
             margin: self.drain_margin,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use forebay_engine::{PathMap, StoreOptions};
 use forebay_host::files;
-use forebay_job::{Map, Wishes};
 
 use super::emulation::EmulationArguments;
 use crate::parsers::{map, size, time};
@@ -38,7 +38,7 @@ pub struct JobArguments {
     pub bbf: Option<PathBuf>,
     /// Show the job the directory DIR as PATH, which need not exist; may be repeated
     #[arg(long, value_name = "PATH=DIR", value_parser = map)]
-    pub map: Vec<Map>,
+    pub map: Vec<PathMap>,
     #[command(flatten)]
     pub emulation: EmulationArguments,
 }
@@ -72,8 +72,12 @@ impl JobArguments {
 
 impl SpaceArguments {
     /// What the options ask for; `maps` may be empty.
-    pub fn wishes<'a>(&'a self, site_store: Option<&'a Path>, maps: &'a [Map]) -> Wishes<'a> {
-        Wishes {
+    pub fn wishes<'a>(
+        &'a self,
+        site_store: Option<&'a Path>,
+        maps: &'a [PathMap],
+    ) -> StoreOptions<'a> {
+        StoreOptions {
             store: self.store.as_deref(),
             site_store,
             capacity_bytes: self.capacity,

@@ -1,7 +1,8 @@
 //! Options of how a job's own staging copies.
 
 use clap::{Args, ValueEnum};
-use forebay_job::{StagingWish, Verify};
+use forebay_mover::Verify;
+use forebay_record::StagingWish;
 
 use crate::parsers::rate;
 

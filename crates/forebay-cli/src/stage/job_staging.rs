@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use forebay_directive::Direction;
 use forebay_host::{clock, files};
-use forebay_job::{Direction, Phase, Recorded, State, records, recovery};
+use forebay_record::{Phase, Recorded, records};
+use forebay_recovery as recovery;
+use forebay_recovery::JobState;
 use forebay_terminal::CliError;
 use serde_json::Value;
 
@@ -24,7 +27,7 @@ pub fn with_id(id: &str) -> Result<Option<Recorded>, CliError> {
 /// What it stages, or staged last.
 pub fn staging(job: &Recorded) -> Result<StagingRecord, CliError> {
     let id = &job.record.id;
-    if recovery::state(job)? == State::Elsewhere {
+    if recovery::state(job)? == JobState::Elsewhere {
         let message = format!("the staging of job {id} is on {}", job.record.runner.host);
         return Err(CliError::new(message).with_hint("ask there"));
     }
@@ -72,10 +75,10 @@ pub fn wait_for_end(mut job: Recorded) -> Result<End, CliError> {
     loop {
         match recovery::state(&job)? {
             // One that is not begun yet may end without a word: hardly so fast that this is not seen.
-            State::Running if job.record.phase == Phase::Preparing => {
+            JobState::Running if job.record.phase == Phase::Preparing => {
                 clock::sleep(SHORT_POLL_INTERVAL)
             }
-            State::Running => clock::sleep(POLL_INTERVAL),
+            JobState::Running => clock::sleep(POLL_INTERVAL),
             _ if job.record.phase == Phase::Kept && !job.needs_stage_out() => {
                 return Ok(End::Arrived);
             }

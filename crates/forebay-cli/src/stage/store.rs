@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use forebay_directive::Direction;
+use forebay_host::state::directories;
 use forebay_host::{clock, files};
-use forebay_job::{Direction, state_directories};
 use forebay_mover::{Error, Failure, Journal, JournalLock, Options, Shortage, State, Transfer};
 use serde::{Deserialize, Serialize};
 
@@ -237,7 +238,7 @@ fn create_journal(
 /// Journals of all stagings, oldest first.
 pub fn all() -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    for directory in state_directories() {
+    for directory in directories() {
         let directory = directory.join(STAGINGS);
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() || error.is_denied() => continue,
@@ -283,7 +284,7 @@ pub fn prune_finished() -> Result<(), Error> {
 
 fn made_directory() -> Result<PathBuf, Error> {
     let mut refused = None;
-    for directory in state_directories() {
+    for directory in directories() {
         let directory = directory.join(STAGINGS);
         match files::make_directories(&directory, 0o700) {
             Ok(_) => return Ok(directory),

@@ -11,7 +11,8 @@ use forebay_host::socket::{Channel, Listener, connect};
 use serde::{Deserialize, Serialize};
 
 use super::queue::DrainStatus;
-use crate::{Error, RUN_VARIABLE};
+use crate::Error;
+use forebay_record::RUN_VARIABLE;
 
 /// Name of the socket in the job's directory.
 const SOCKET_NAME: &str = "drain";
