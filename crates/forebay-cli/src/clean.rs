@@ -5,7 +5,7 @@ use forebay_host::machine;
 use forebay_host::process::{Caught, command};
 use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
 use forebay_mover::Number;
-use forebay_record::{Recorded, records};
+use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
 use forebay_staging::Staged;
@@ -90,7 +90,7 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 }
 
 /// The jobs named; without a name, all that left something which nobody wants to keep.
-fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
+fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
     let records = records()?;
     for (path, reason) in &records.unreadable {
         print_warning(&format!("cannot read {}: {reason}", path.display()));
@@ -118,7 +118,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<Recorded>, Error> {
 }
 
 /// Has it left something that is to be cleaned without being named?
-fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
+fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
         JobState::Lost => true,
@@ -139,7 +139,7 @@ fn is_left(recorded: &Recorded, discard: bool) -> Result<bool, Error> {
     })
 }
 
-fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
+fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 {
     let flags = [
         ("--discard", arguments.discard),
         ("--kill", arguments.kill),
@@ -164,7 +164,7 @@ fn in_its_own_process(recorded: &Recorded, arguments: &CleanArguments) -> i32 {
     }
 }
 
-fn clean_one(recorded: Recorded, arguments: &CleanArguments) -> i32 {
+fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
     let id = recorded.record.id.clone();
     let data_lie_in = recorded.data();
     let how = CleanOptions {

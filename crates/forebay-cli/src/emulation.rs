@@ -11,7 +11,7 @@ use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::state::directories;
 use forebay_host::{clock, files, machine};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
-use forebay_record::{Recorded, Records};
+use forebay_record::{RecordFile, Records};
 use forebay_recovery::is_unrecorded;
 use forebay_store::{SHARED_MEMORY, Store};
 use forebay_terminal::{CliError, print_warning};
@@ -163,7 +163,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
             continue;
         };
         let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
-        let job = |job: &Recorded| job.record.emulation.as_ref() == Some(&path);
+        let job = |job: &RecordFile| job.record.emulation.as_ref() == Some(&path);
         let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
         if ours && !alive && is_unrecorded(made, records) && !records.found.iter().any(job) {
             files::remove_file(&path)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use forebay_host::process::Caught;
 use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output, Spectral};
 use forebay_profile::Recording;
-use forebay_record::StagingWish;
+use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};
 use forebay_terminal::{CliError, print_status};
 
@@ -95,7 +95,7 @@ impl<'a> JobSetup<'a> {
             deadline: None,
             output,
             shims: &self.shims,
-            staging: StagingWish::default(),
+            staging: StagingOptions::default(),
             emulation: self.emulation.as_ref().map(Emulation::state_path),
             drain: &[],
             on_close: &[],

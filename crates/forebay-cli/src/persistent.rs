@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use forebay_host::{machine, sharing};
-use forebay_persistent::{Destroyed, Error, NewPersistent, Places, Use, UseState, Uses};
+use forebay_persistent::{Destroyed, Error, NewPersistent, StoreSearch, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -150,7 +150,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
 
 fn create(arguments: &CreateArguments) -> Result<i32, Error> {
     let site = site_store();
-    let places = Places {
+    let places = StoreSearch {
         named: arguments.store.as_deref(),
         site: site.as_deref(),
     };
@@ -217,8 +217,8 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error
     Ok(0)
 }
 
-fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> Places<'a> {
-    Places {
+fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> StoreSearch<'a> {
+    StoreSearch {
         named: found.store.as_deref(),
         site,
     }
@@ -227,7 +227,7 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> P
 /// All that can be found; in the named store alone, if one is named.
 pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, Error> {
     let site = site_store();
-    let places = Places {
+    let places = StoreSearch {
         named,
         site: site.as_deref(),
     };

@@ -11,7 +11,7 @@ use forebay_job::{
     DRAIN_VARIABLE, DrainSpec, FAILED_BEFORE_THE_JOB, OnClose, Outcome, Output, Preview,
 };
 use forebay_profile::Recording;
-use forebay_record::NotSafe;
+use forebay_record::UnsavedFiles;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -197,7 +197,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
 }
 
 /// Prints the files that are on this machine only.
-fn print_unsaved(not_safe: &NotSafe) {
+fn print_unsaved(not_safe: &UnsavedFiles) {
     for path in &not_safe.first {
         print_error_line(&format!("not safe: {}", path.display()));
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::clock;
 use forebay_mover::{Failure, Shortage};
-use forebay_record::{Phase, Recorded, records};
+use forebay_record::{Phase, RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::JobState;
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
@@ -126,7 +126,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     code
 }
 
-fn show(recorded: &Recorded) -> Result<Shown, recovery::Error> {
+fn show(recorded: &RecordFile) -> Result<Shown, recovery::Error> {
     let record = &recorded.record;
     let (state, processes) = match recovery::state(recorded)? {
         JobState::Running => ("running", Vec::new()),

@@ -9,7 +9,7 @@ use forebay_host::files::{self, Kind};
 use forebay_host::machine;
 use forebay_host::process::{Events, Identity};
 use forebay_persistent::{JobPersistents, Owner};
-use forebay_record::{JobDirectory, Recorded, reserved_bytes};
+use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
 
 use crate::Error;
 use crate::order::{Order, Watcher};
@@ -71,7 +71,7 @@ impl<'a> JobContext<'a> {
     }
 
     /// Makes the allocation and the view, and enters it.
-    pub(crate) fn provision(&self, recorded: &mut Recorded) -> Result<Provisioned, Error> {
+    pub(crate) fn provision(&self, recorded: &mut RecordFile) -> Result<Provisioned, Error> {
         let wishes = self.order.wishes(self.under_scheduler);
         let persistent = recorded.record.persistent.iter();
         let provisioner = Provisioner {

@@ -31,7 +31,7 @@ use crate::Error;
 use crate::versions::Version;
 use control::Control;
 use copying::{Copying, ImpreciseCopy, finish_directories};
-use forebay_record::{DrainTo, DrainedInto, Recorded, tag};
+use forebay_record::{DrainTarget, RecordFile, TargetLog, tag};
 use forebay_staging::Staged;
 use queue::{Copied, Queue};
 use rules::{Rule, Rules};
@@ -106,7 +106,7 @@ impl<'a> Drain<'a> {
     }
 
     /// What goes to directories that no stage_out line names.
-    pub(crate) fn elsewhere(&self) -> Vec<DrainTo> {
+    pub(crate) fn elsewhere(&self) -> Vec<DrainTarget> {
         self.rules.lock().elsewhere()
     }
 
@@ -117,7 +117,7 @@ impl<'a> Drain<'a> {
     /// The job's own; or nothing can be watched, and the job was not begun.
     pub(crate) fn run_with<T>(
         &self,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
         job: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
         let roots: Vec<&Path> = self.job.roots.iter().map(PathBuf::as_path).collect();
@@ -127,7 +127,7 @@ impl<'a> Drain<'a> {
         })?;
         let bell = closes.bell();
         let control = Control::listen(self.job.directory)?;
-        let target_log = DrainedInto::of(recorded);
+        let target_log = TargetLog::of(recorded);
         let recorded = Mutex::new(recorded);
         let handle = |request| self.handle(request, &bell, &recorded);
         std::thread::scope(|scope| {
@@ -155,7 +155,7 @@ impl<'a> Drain<'a> {
         &self,
         request: ControlRequest,
         bell: &Bell,
-        recorded: &Mutex<&mut Recorded>,
+        recorded: &Mutex<&mut RecordFile>,
     ) -> (DrainStatus, Option<String>) {
         let done = match request {
             ControlRequest::Status => Ok(()),
@@ -177,7 +177,7 @@ impl<'a> Drain<'a> {
         &self,
         persist: &str,
         pfs: &str,
-        recorded: &Mutex<&mut Recorded>,
+        recorded: &Mutex<&mut RecordFile>,
     ) -> Result<(), Error> {
         let mut rules = self.rules.lock();
         let Some((rule, added)) = rules.add_spectral(persist.as_ref(), pfs.as_ref())? else {
@@ -269,7 +269,7 @@ impl<'a> Drain<'a> {
 
     /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
     /// where files are not striped, and waits for a sync after each small file.
-    fn copy(&self, number: usize, target_log: &DrainedInto) {
+    fn copy(&self, number: usize, target_log: &TargetLog) {
         if let Err(error) = priority::yield_to_others() {
             self.job.messages.explain(&format!("drain: {error}"));
         }
@@ -302,7 +302,7 @@ impl<'a> Drain<'a> {
 
     fn copy_one(
         &self,
-        (number, target_log): (usize, &DrainedInto),
+        (number, target_log): (usize, &TargetLog),
         version: &Version,
         made: &mut Vec<queue::Made>,
     ) -> Copied {

@@ -17,7 +17,7 @@ use crate::{Error, Outcome};
 use forebay_persistent::Error as PersistentError;
 use forebay_persistent::JobPersistents;
 use forebay_profile::prune;
-use forebay_record::{JobDirectory, Phase, Record, Recorded};
+use forebay_record::{JobDirectory, Phase, Record, RecordFile};
 
 /// Brings a job from its script to its end.
 ///
@@ -84,7 +84,7 @@ pub fn series(
 /// All that a job has on the machine, and the record of it.
 struct JobResources {
     directory: JobDirectory,
-    recorded: Recorded,
+    recorded: RecordFile,
     provisioned: Provisioned,
     persistents: JobPersistents,
 }
@@ -144,7 +144,7 @@ impl JobResources {
         caught: Caught,
         watcher: &dyn Watcher,
         runs_once: bool,
-        job: impl FnOnce(&mut ActiveJob, &mut Recorded) -> Result<T, Error>,
+        job: impl FnOnce(&mut ActiveJob, &mut RecordFile) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let life = JobContext::new(order, &self.directory, watcher)?;
         let of_persistent = &life.request;

@@ -9,14 +9,14 @@ use forebay_engine::StoreOptions;
 use forebay_host::machine;
 use forebay_host::messages::Messages;
 use forebay_host::process::Leftovers;
-use forebay_persistent::{Owner, Places};
+use forebay_persistent::{Owner, StoreSearch};
 
 use crate::drain;
 use crate::{DrainSpec, Error, Spectral};
 use forebay_deadline::DeadlineOptions;
 use forebay_engine::AllocationProgress;
 use forebay_profile::Recording;
-use forebay_record::StagingWish;
+use forebay_record::StagingOptions;
 use forebay_scheduler::JobScript;
 use forebay_staging::StagingProgress;
 
@@ -44,7 +44,7 @@ pub struct Order<'a> {
     /// Launchers that our own program stands in for where there is no scheduler.
     pub shims: &'a [&'a str],
     /// How the job's own staging copies.
-    pub staging: StagingWish,
+    pub staging: StagingOptions,
     /// Shared state of the emulated file system, which must not outlive us.
     pub emulation: Option<&'a Path>,
     /// What is drained while the job runs.
@@ -137,7 +137,7 @@ impl Order<'_> {
             script: &self.script.path,
             request,
             under_scheduler,
-            search: Places {
+            search: StoreSearch {
                 named: self.wishes.store,
                 site: self.wishes.site_store,
             },

@@ -9,7 +9,7 @@ use forebay_engine::StoreUsed;
 use crate::{CommandSummary, Drained, STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
 use forebay_deadline::DeadlineAccount;
 use forebay_persistent::PersistentUsed;
-use forebay_record::NotSafe;
+use forebay_record::UnsavedFiles;
 use forebay_request_server::Requested;
 use forebay_staging::Staged;
 
@@ -51,7 +51,7 @@ pub struct Outcome {
     #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
     /// What is still in the allocation only; none if everything arrived.
-    pub not_safe: Option<NotSafe>,
+    pub not_safe: Option<UnsavedFiles>,
     /// What was done about the end that a scheduler sets; none if there is none.
     pub deadline: Option<DeadlineAccount>,
     /// The record of its I/O; none if there is none.

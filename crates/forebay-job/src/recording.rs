@@ -5,7 +5,7 @@ use std::path::Path;
 
 use forebay_host::machine;
 use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune, text};
-use forebay_record::{Recorded, Records};
+use forebay_record::{RecordFile, Records};
 
 use crate::series::{Run, What};
 use crate::{Error, Order, Outcome, Watcher};
@@ -14,7 +14,7 @@ use forebay_scheduler::JobScript;
 /// Begins the record of a job whose own record was just created.
 pub(crate) fn begin_of_job(
     order: &Order,
-    recorded: &Recorded,
+    recorded: &RecordFile,
     watcher: &dyn Watcher,
 ) -> Option<Profile> {
     let directory = recorded.record.profile.clone()?;

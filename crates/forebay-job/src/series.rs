@@ -6,7 +6,7 @@
 mod protocol;
 
 use forebay_profile::Recording;
-use forebay_record::Recorded;
+use forebay_record::RecordFile;
 use forebay_staging::Staged;
 
 use crate::context::{ActiveJob, check_directory};
@@ -24,7 +24,7 @@ impl ActiveJob<'_> {
     /// Stages in, and runs what is asked for until nobody asks any more. Returns the exit code.
     pub(crate) fn serve(
         &self,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
         requester: &mut dyn Requester,
     ) -> Result<i32, Error> {
         requester.listen(self.events.bell());
@@ -39,7 +39,7 @@ impl ActiveJob<'_> {
 
     fn serve_until_stopped(
         &self,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
         requester: &mut dyn Requester,
     ) -> Result<(), Error> {
         let stage_in = self.stage_in(|_| true)?;
@@ -79,7 +79,7 @@ impl ActiveJob<'_> {
         &self,
         run: &Run,
         snapshot: Option<&mut Snapshot>,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
     ) -> Result<Ran, Error> {
         let life = self.life;
         let script = match &run.what {

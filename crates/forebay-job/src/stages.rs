@@ -18,8 +18,8 @@ use crate::{Error, Outcome};
 use forebay_deadline::{Guard, Measurements};
 use forebay_directive::Direction;
 use forebay_profile::{Profile, recent_stage_outs};
-use forebay_record::NotSafe;
-use forebay_record::{Phase, Record, Recorded, STAGE_IN, none_is_open};
+use forebay_record::UnsavedFiles;
+use forebay_record::{Phase, Record, RecordFile, STAGE_IN, none_is_open};
 use forebay_request_server::Requested;
 use forebay_request_server::Requests;
 use forebay_staging::Staged;
@@ -29,7 +29,7 @@ impl ActiveJob<'_> {
     pub(crate) fn run(
         &mut self,
         profile: Option<&Profile>,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
     ) -> Result<Outcome, Error> {
         let life = self.life;
         if let Some(space) = self.space {
@@ -128,7 +128,7 @@ impl ActiveJob<'_> {
         &self,
         mut outcome: Outcome,
         before: usize,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
         drain: Option<&Drain>,
         guard: Option<&Guard>,
     ) -> Outcome {
@@ -181,11 +181,11 @@ impl ActiveJob<'_> {
     fn run_stage_out(
         &self,
         stage_out: &StageOut,
-        recorded: &Recorded,
+        recorded: &RecordFile,
         (guard, drain): (Option<&Guard>, Option<&Drain>),
         before: usize,
         missing: bool,
-    ) -> (Staged, Option<NotSafe>) {
+    ) -> (Staged, Option<UnsavedFiles>) {
         let on_duty = guard.filter(|guard| guard.is_active());
         let stops = self.events.stops();
         // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
@@ -319,9 +319,9 @@ impl ActiveJob<'_> {
     fn list_unsaved_without_journal(
         &self,
         stage_out: &StageOut,
-        recorded: &Recorded,
+        recorded: &RecordFile,
         error: &forebay_mover::Error,
-    ) -> Option<NotSafe> {
+    ) -> Option<UnsavedFiles> {
         let planned =
             Journal::in_memory().and_then(|journal| stage_out.plan_in(journal, &|_| true));
         match planned {
@@ -336,10 +336,10 @@ impl ActiveJob<'_> {
     /// `reason`: why nothing could be staged out. None if the journal cannot be read any more.
     fn list_not_safe(
         &self,
-        recorded: &Recorded,
+        recorded: &RecordFile,
         journal: &Journal,
         reason: Option<&str>,
-    ) -> Option<NotSafe> {
+    ) -> Option<UnsavedFiles> {
         let root = self.allocation().map(Allocation::root);
         let warn = |text: String| self.life.watcher.warning(&text);
         let (not_safe, listed) = recorded

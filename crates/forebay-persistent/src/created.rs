@@ -3,7 +3,7 @@
 use forebay_host::files;
 use forebay_store::persistent::Persistent;
 
-use crate::search::Places;
+use crate::search::StoreSearch;
 use forebay_host::messages::Messages;
 
 /// One that the job made.
@@ -44,7 +44,7 @@ impl CreatedAllocation {
                 "{name} stays: another job has used it; forebay persistent destroy {name} removes it"
             ));
         }
-        let places = Places {
+        let places = StoreSearch {
             named: Some(self.persistent.store()),
             site: None,
         };

@@ -13,7 +13,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// One that was made and cannot be found any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingAllocation {
     /// Its name.
     pub name: String,
     /// Where it was.
@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// It was made, and is not there.
     #[error("the persistent allocation {} is not there: it was made as {}{}", .0.name, .0.root.display(), on_host(.0))]
-    Missing(Missing),
+    Missing(MissingAllocation),
     /// The name is taken.
     #[error("there is a persistent allocation {} already, {}", .0.name, origin(.0))]
     Exists(Box<Persistent>),
@@ -236,7 +236,7 @@ impl Error {
     }
 }
 
-impl Missing {
+impl MissingAllocation {
     fn hint(&self) -> String {
         let Self { name, host, .. } = self;
         match host {
@@ -262,7 +262,7 @@ fn places(stores: &[PathBuf]) -> String {
     stores.join(", ")
 }
 
-fn on_host(missing: &Missing) -> String {
+fn on_host(missing: &MissingAllocation) -> String {
     let host = missing.host.as_ref();
     host.map_or_else(String::new, |host| format!(" on {host}"))
 }

@@ -9,7 +9,7 @@ use forebay_directive::{CreatePersistent, Place, Request, Stage, is_named_by};
 use forebay_host::messages::Messages;
 use forebay_host::sharing::{self, Held, Hold};
 use forebay_host::{clock, files};
-use forebay_record::{PersistentUse, Phase, Record, Recorded};
+use forebay_record::{PersistentUse, Phase, Record, RecordFile};
 use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::created::CreatedAllocation;
 use crate::destroy::{BackgroundRemoval, Detached, destroyable, restore};
 use crate::error::{Error, Result};
-use crate::search::{NewPersistent, Places};
+use crate::search::{NewPersistent, StoreSearch};
 use crate::uses::Use;
 
 /// What a job does with a persistent allocation.
@@ -100,14 +100,14 @@ impl Attached {
 
 /// Where programs of the job may ask for staging, too.
 #[derive(Debug)]
-pub struct Askable {
+pub struct AskableNamespace {
     /// Root of the namespace, with links resolved.
     pub root: PathBuf,
     file: PathBuf,
     stages_out: OnceLock<()>,
 }
 
-impl Askable {
+impl AskableNamespace {
     /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
     /// that.
     ///
@@ -133,7 +133,7 @@ pub struct Owner<'a> {
     /// A scheduler may begin it again.
     pub under_scheduler: bool,
     /// Where allocations are looked for.
-    pub search: Places<'a>,
+    pub search: StoreSearch<'a>,
     /// Make none that has less than was asked for.
     pub strict_capacity: bool,
     /// Receives messages.
@@ -156,7 +156,7 @@ impl JobPersistents {
     ///
     /// # Errors
     /// If one of them cannot be made, used or destroyed.
-    pub fn prepare(&mut self, owner: &Owner, recorded: &mut Recorded) -> Result<()> {
+    pub fn prepare(&mut self, owner: &Owner, recorded: &mut RecordFile) -> Result<()> {
         let (request, places) = (owner.request, owner.search);
         for asked in &request.destroy {
             let found = places.find(&asked.name);
@@ -248,7 +248,7 @@ impl JobPersistents {
     /// started is undone.
     pub fn release(
         mut self,
-        recorded: &mut Recorded,
+        recorded: &mut RecordFile,
         watcher: &dyn Messages,
         processes: Option<&[i32]>,
     ) {
@@ -294,9 +294,9 @@ impl JobPersistents {
     ///
     /// # Errors
     /// If one cannot be looked at.
-    pub fn askable(&self) -> forebay_host::Result<Vec<Askable>> {
+    pub fn askable(&self) -> forebay_host::Result<Vec<AskableNamespace>> {
         let askable = self.used.iter().map(|one| {
-            Ok(Askable {
+            Ok(AskableNamespace {
                 root: files::real_path(&one.persistent.namespace())?,
                 file: one.file.clone(),
                 stages_out: OnceLock::new(),
@@ -522,7 +522,7 @@ fn write_down(
     persistent: &Persistent,
     stages_out: bool,
     owner: &Owner,
-    recorded: &mut Recorded,
+    recorded: &mut RecordFile,
 ) -> std::result::Result<PathBuf, forebay_record::Error> {
     let file = Use::file(&recorded.record, &persistent.uses());
     let planned = PersistentUse {

@@ -10,10 +10,10 @@ mod registry;
 mod search;
 mod uses;
 
-pub use error::{Error, Missing, format_utc};
+pub use error::{Error, MissingAllocation, format_utc};
 pub use job::{
-    Askable, JobPersistents, Owner, PersistentAction, PersistentPlan, PersistentUsed,
+    AskableNamespace, JobPersistents, Owner, PersistentAction, PersistentPlan, PersistentUsed,
     names_with_requests, plans, remove_uses, surviving_processes,
 };
-pub use search::{Destroyed, Listing, NewPersistent, Places};
+pub use search::{Destroyed, Listing, NewPersistent, StoreSearch};
 pub use uses::{Use, UseState, Uses};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::Persistent;
 
-use crate::error::Missing;
+use crate::error::MissingAllocation;
 
 const DIRECTORY: &str = "persistent";
 
@@ -52,7 +52,7 @@ pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
 }
 
 /// Those that lead nowhere.
-pub(crate) fn missing() -> forebay_host::Result<Vec<Missing>> {
+pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
     let mut missing = Vec::new();
     for known in all()? {
         let host = known.other_host();
@@ -62,7 +62,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<Missing>> {
         let name = name.and_then(|name| name.strip_prefix("forebay-persistent-"));
         if let (true, Some(name)) = (gone, name) {
             let store = root.parent().unwrap_or(Path::new("/"));
-            missing.push(Missing {
+            missing.push(MissingAllocation {
                 name: name.to_owned(),
                 in_memory: machine::is_in_memory(store).unwrap_or(false), // it is not there either
                 root,

@@ -10,12 +10,12 @@ use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use crate::destroy::Detached;
-use crate::error::{Error, Missing, Result};
+use crate::error::{Error, MissingAllocation, Result};
 use crate::{lifetime, registry};
 
 /// Where persistent allocations may lie.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Places<'a> {
+pub struct StoreSearch<'a> {
     /// `--store`.
     pub named: Option<&'a Path>,
     /// The site's setting.
@@ -49,7 +49,7 @@ pub struct Listing {
     /// What is left of some, or being made now.
     pub unfinished: Vec<Unfinished>,
     /// Those that the user has made and that are not there.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingAllocation>,
 }
 
 /// What became of a request to destroy.
@@ -63,7 +63,7 @@ pub enum Destroyed {
     RegistryEntry,
 }
 
-impl Places<'_> {
+impl StoreSearch<'_> {
     /// The directories that the user, the site and the machine name, in this order; the last is in memory.
     fn directories(&self) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
@@ -136,8 +136,9 @@ impl Places<'_> {
         let ours = found.iter().filter(|one| is_ours(one)).count();
         if ours == 0 {
             // Another user's of the same name is not what the user has made.
-            let is_it =
-                |one: &Missing| one.name == name && (found.is_empty() || one.host.is_none());
+            let is_it = |one: &MissingAllocation| {
+                one.name == name && (found.is_empty() || one.host.is_none())
+            };
             if let Some(missing) = registry::missing()?.into_iter().find(is_it) {
                 return Err(Error::Missing(missing));
             }

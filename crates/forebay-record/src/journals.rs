@@ -8,15 +8,15 @@ use forebay_directive::Direction;
 use forebay_host::files;
 use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 
-use crate::pending::{NAME as REQUESTS, Open, open_in, read_open};
-use crate::{Error, Recorded};
+use crate::pending::{NAME as REQUESTS, PendingStageOut, open_in, read_open};
+use crate::{Error, RecordFile};
 
 /// Name of the journal of a stage-in, in the job's directory.
 pub const STAGE_IN: &str = "stage-in.journal";
 /// Name of the journal of a stage-out in the allocation, if the state directory takes none.
 pub const STAGE_OUT: &str = "stage-out.journal";
 
-impl Recorded {
+impl RecordFile {
     /// How far its stage-out has come, and at most so many failures; none if none was begun.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If the list is damaged.
-    pub fn open_requests(&self) -> Result<Vec<Open>, Error> {
+    pub fn open_requests(&self) -> Result<Vec<PendingStageOut>, Error> {
         let Some(root) = self.data() else {
             return Ok(Vec::new());
         };

@@ -15,10 +15,10 @@ mod unsaved;
 pub use error::Error;
 pub use job_directory::{JobDirectory, RUN_VARIABLE};
 pub use journals::{STAGE_IN, STAGE_OUT};
-pub use pending::{Meant, Open, OpenRequests, are_open_in, none_is_open, open_in};
+pub use pending::{PendingList, PendingStageOut, Selection, are_open_in, none_is_open, open_in};
 pub use record::{
-    PendingUpdate, PersistentUse, Phase, Record, Recorded, Records, records, reserved_bytes,
+    PendingUpdate, PersistentUse, Phase, Record, RecordFile, Records, records, reserved_bytes,
 };
-pub use staging::{DrainTo, StagingWish};
-pub use target_log::{DrainedInto, tag};
-pub use unsaved::NotSafe;
+pub use staging::{DrainTarget, StagingOptions};
+pub use target_log::{TargetLog, tag};
+pub use unsaved::UnsavedFiles;

@@ -30,7 +30,7 @@ const SCHEMA: &str = "
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Open {
+pub struct PendingStageOut {
     /// In the burst buffer.
     pub inner: PathBuf,
     /// On the file system.
@@ -43,7 +43,7 @@ pub struct Open {
 
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
+pub enum Selection {
     /// What was asked for under this name.
     Whole {
         /// In the burst buffer.
@@ -60,7 +60,7 @@ pub enum Meant {
     },
 }
 
-impl Meant {
+impl Selection {
     /// Under which it was asked for.
     #[must_use]
     pub fn name(&self) -> &Path {
@@ -73,12 +73,12 @@ impl Meant {
 
 /// All of one job. Made when the first one comes.
 #[derive(Debug)]
-pub struct OpenRequests {
+pub struct PendingList {
     path: PathBuf,
     connection: Option<Connection>,
 }
 
-impl OpenRequests {
+impl PendingList {
     /// That of the allocation at `root`, next to its namespaces.
     #[must_use]
     pub fn beside(root: &Path) -> Self {
@@ -92,7 +92,7 @@ impl OpenRequests {
     ///
     /// # Errors
     /// One with the number that the program receives.
-    pub fn add(&mut self, requests: impl Iterator<Item = Open>) -> io::Result<()> {
+    pub fn add(&mut self, requests: impl Iterator<Item = PendingStageOut>) -> io::Result<()> {
         let mut requests = requests.peekable();
         if requests.peek().is_none() {
             return Ok(());
@@ -126,13 +126,13 @@ impl OpenRequests {
     ///
     /// # Errors
     /// One with the number that the program receives.
-    pub fn leave_out(&mut self, meant: &Meant) -> io::Result<()> {
+    pub fn leave_out(&mut self, meant: &Selection) -> io::Result<()> {
         let (tree, inner) = match meant {
-            Meant::Whole {
+            Selection::Whole {
                 inner,
                 is_directory,
             } => return self.remove(inner, *is_directory),
-            Meant::Part { tree, inner } => (bytes(tree), bytes(inner)),
+            Selection::Part { tree, inner } => (bytes(tree), bytes(inner)),
         };
         let Some(connection) = &self.connection else {
             return Ok(());
@@ -185,7 +185,7 @@ impl OpenRequests {
 ///
 /// # Errors
 /// If it is damaged.
-pub fn open_in(root: &Path) -> Result<Vec<Open>, Error> {
+pub fn open_in(root: &Path) -> Result<Vec<PendingStageOut>, Error> {
     let path = root.join(NAME);
     read_open(&path).map_err(|error| Error::Requests { path, error })
 }
@@ -197,7 +197,7 @@ pub fn are_open_in(root: &Path) -> bool {
 }
 
 /// What is open by this list; nothing if it is not there.
-pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<Open>> {
+pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<PendingStageOut>> {
     if files::status_of_name(path).is_err_and(|error| error.is_not_found()) {
         return Ok(Vec::new());
     }
@@ -208,7 +208,7 @@ pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<Open>> {
     let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
     let mut select = connection.prepare(sql)?;
     let rows = select.query_map([], open_of)?;
-    let mut open: Vec<Open> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut open: Vec<PendingStageOut> = rows.collect::<rusqlite::Result<_>>()?;
     if open.is_empty() {
         return Ok(open);
     }
@@ -238,8 +238,8 @@ pub fn none_is_open(root: &Path) -> Result<(), Error> {
     emptied.map_err(|error| Error::Requests { path, error })
 }
 
-fn open_of(row: &Row) -> rusqlite::Result<Open> {
-    Ok(Open {
+fn open_of(row: &Row) -> rusqlite::Result<PendingStageOut> {
+    Ok(PendingStageOut {
         inner: path_in(row, 0)?,
         outer: path_in(row, 2)?,
         is_directory: row.get(1)?,

@@ -14,7 +14,7 @@ use forebay_host::{clock, files, machine, state};
 use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
-use crate::{DrainTo, Error, StagingWish};
+use crate::{DrainTarget, Error, StagingOptions};
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,10 +69,10 @@ pub struct Record {
     pub stage_out: Vec<Stage>,
     /// The same, where no stage_out line says it.
     #[serde(default)]
-    pub drain_to: Vec<DrainTo>,
+    pub drain_to: Vec<DrainTarget>,
     /// How its staging copies, also where another process goes on with it.
     #[serde(default)]
-    pub staging: StagingWish,
+    pub staging: StagingOptions,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
     /// The record of its I/O, which stays.
@@ -82,7 +82,7 @@ pub struct Record {
 
 /// A record on disk.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordFile {
     /// What it says.
     pub record: Record,
     path: PathBuf,
@@ -124,7 +124,7 @@ impl Record {
             persistent: Vec::new(),
             stage_out: Vec::new(),
             drain_to: Vec::new(),
-            staging: StagingWish::default(),
+            staging: StagingOptions::default(),
             emulation: None,
             profile: None,
         })
@@ -135,7 +135,7 @@ impl Record {
     ///
     /// # Errors
     /// If no state directory takes it.
-    pub fn create(self, is_profiled: bool) -> Result<Recorded, Error> {
+    pub fn create(self, is_profiled: bool) -> Result<RecordFile, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
             match directory.and_then(|directory| self.clone().create_in(&directory, is_profiled)) {
@@ -146,7 +146,11 @@ impl Record {
         Err(Error::NoState(refused))
     }
 
-    fn create_in(mut self, directory: &Path, is_profiled: bool) -> forebay_host::Result<Recorded> {
+    fn create_in(
+        mut self,
+        directory: &Path,
+        is_profiled: bool,
+    ) -> forebay_host::Result<RecordFile> {
         // Jobs of other machines and of other temporary directories may have begun in the same
         // millisecond, and their records may lie in the same home.
         let name = format!(
@@ -156,7 +160,7 @@ impl Record {
         let path = directory.join(name);
         self.profile =
             is_profiled.then(|| directory.join(forebay_profile::PROFILES).join(&self.id));
-        let recorded = Recorded { record: self, path };
+        let recorded = RecordFile { record: self, path };
         recorded.write().map(|()| recorded)
     }
 }
@@ -195,7 +199,7 @@ impl Record {
     }
 }
 
-impl Recorded {
+impl RecordFile {
     /// Bytes that the allocation takes now; none if it has none.
     #[must_use]
     pub fn used_bytes(&self) -> Option<u64> {
@@ -313,7 +317,7 @@ const TEMPORARY: &str = "fresh";
 #[derive(Debug, Default)]
 pub struct Records {
     /// Oldest first.
-    pub found: Vec<Recorded>,
+    pub found: Vec<RecordFile>,
     /// What could not be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
     /// Records that are being written, or were when their job was killed.
@@ -357,12 +361,12 @@ fn read_records() -> forebay_host::Result<Records> {
                 record.map_err(|error| error.to_string())
             });
             match record {
-                Ok(record) => records.found.push(Recorded { record, path }),
+                Ok(record) => records.found.push(RecordFile { record, path }),
                 Err(reason) => records.unreadable.push((path, reason)),
             }
         }
     }
-    let id = |recorded: &Recorded| recorded.record.id.clone();
+    let id = |recorded: &RecordFile| recorded.record.id.clone();
     records.found.sort_by_key(id);
     Ok(records)
 }
@@ -381,7 +385,7 @@ pub fn reserved_bytes() -> forebay_host::Result<u64> {
     Ok(reserved.sum())
 }
 
-impl Ledger for Recorded {
+impl Ledger for RecordFile {
     fn about_to(&mut self, step: Step) -> forebay_host::Result<()> {
         match step {
             Step::Allocation(place) => self.record.place = Some(place),

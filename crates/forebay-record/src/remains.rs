@@ -4,9 +4,9 @@ use forebay_host::files;
 
 use forebay_engine::Place;
 
-use crate::{Phase, Recorded};
+use crate::{Phase, RecordFile};
 
-impl Recorded {
+impl RecordFile {
     /// Was there a script that may have written something which is to be staged out yet?
     #[must_use]
     pub fn needs_stage_out(&self) -> bool {

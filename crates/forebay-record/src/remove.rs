@@ -3,9 +3,9 @@
 use forebay_host::files;
 use forebay_mover::Journal;
 
-use crate::{Error, Recorded};
+use crate::{Error, RecordFile};
 
-impl Recorded {
+impl RecordFile {
     /// Takes it off the disk: nothing of the job is left.
     ///
     /// # Errors

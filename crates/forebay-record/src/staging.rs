@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// What the user wants of a job's own staging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StagingWish {
+pub struct StagingOptions {
     /// When checksums are taken.
     pub verify: Verify,
     /// No more than this is written; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
 }
 
-impl Default for StagingWish {
+impl Default for StagingOptions {
     fn default() -> Self {
         Self {
             verify: Verify::Copy,
@@ -24,7 +24,7 @@ impl Default for StagingWish {
     }
 }
 
-impl StagingWish {
+impl StagingOptions {
     /// When checksums are taken where the journal goes with its process, so that they have nowhere to be kept.
     #[must_use]
     pub fn verify_without_journal(self) -> Verify {
@@ -38,7 +38,7 @@ impl StagingWish {
 /// Files that go to a directory that no stage_out line names; also written down in the job's record, so
 /// that they are not forgotten when the job is killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DrainTo {
+pub struct DrainTarget {
     /// A directory in the allocation.
     pub directory: PathBuf,
     /// Which of its files; all if there is none.

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use forebay_host::files;
 use forebay_mover::remove_parts_in;
 
-use crate::Recorded;
+use crate::RecordFile;
 
 /// Between two paths: no path has it.
 const SEPARATOR: u8 = 0;
@@ -25,15 +25,15 @@ pub fn tag(job: &str, thread: usize) -> String {
 
 /// The list, while it is written.
 #[derive(Debug)]
-pub struct DrainedInto {
+pub struct TargetLog {
     path: PathBuf,
     list: Mutex<(HashSet<PathBuf>, Option<File>)>,
 }
 
-impl DrainedInto {
+impl TargetLog {
     /// That of this job.
     #[must_use]
-    pub fn of(recorded: &Recorded) -> Self {
+    pub fn of(recorded: &RecordFile) -> Self {
         Self {
             path: recorded.drained_into(),
             list: Mutex::default(),
@@ -44,7 +44,7 @@ impl DrainedInto {
     ///
     /// # Errors
     /// If that cannot be written down.
-    pub fn write_down(&self, directory: &Path) -> forebay_host::Result<()> {
+    pub fn append(&self, directory: &Path) -> forebay_host::Result<()> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, file) = &mut *list;
         if known.contains(directory) {
@@ -62,7 +62,7 @@ impl DrainedInto {
     }
 }
 
-impl Recorded {
+impl RecordFile {
     /// Where the list is, next to the record.
     fn drained_into(&self) -> PathBuf {
         self.path().with_extension("DRAINED-INTO")

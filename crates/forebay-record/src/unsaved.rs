@@ -8,14 +8,14 @@ use forebay_host::files;
 use forebay_mover::{Journal, Missing};
 use serde::Serialize;
 
-use crate::{Error, Recorded};
+use crate::{Error, RecordFile};
 
 /// Files named in a message; the list has all.
 const NAMED: usize = 10;
 
 /// What is to be staged out and is not at its destination.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct NotSafe {
+pub struct UnsavedFiles {
     /// How many, and other things that were asked for and are not there.
     pub files: u64,
     /// Their bytes, as far as they can be seen.
@@ -26,7 +26,7 @@ pub struct NotSafe {
     pub first: Vec<PathBuf>,
 }
 
-impl Recorded {
+impl RecordFile {
     /// Where the files are listed that are not safe, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
     #[must_use]
     pub fn not_safe_list(&self) -> PathBuf {
@@ -50,10 +50,10 @@ impl Recorded {
         journal: &Journal,
         root: Option<&Path>,
         reason: Option<&str>,
-    ) -> Result<(NotSafe, forebay_host::Result<()>), Error> {
-        let mut found = NotSafe {
+    ) -> Result<(UnsavedFiles, forebay_host::Result<()>), Error> {
+        let mut found = UnsavedFiles {
             list: self.not_safe_list(),
-            ..NotSafe::default()
+            ..UnsavedFiles::default()
         };
         let mut text = self.header();
         journal.missing(&|| true, |missing| {

@@ -9,7 +9,7 @@ use forebay_host::process::{self, Caught};
 use forebay_host::{clock, files, namespace};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
-use forebay_record::{Phase, Record, Recorded, StagingWish, open_in};
+use forebay_record::{Phase, Record, RecordFile, StagingOptions, open_in};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 use forebay_store::Allocation;
 
@@ -29,7 +29,7 @@ pub struct CleanOptions {
     /// End processes that are still alive.
     pub end_processes: bool,
     /// How files are copied.
-    pub staging: StagingWish,
+    pub staging: StagingOptions,
 }
 
 /// Stages out what is still to be staged out, and removes all that the job had. If something does
@@ -39,7 +39,7 @@ pub struct CleanOptions {
 /// # Errors
 /// If the job is running, or something cannot be removed.
 pub fn clean(
-    mut job: Recorded,
+    mut job: RecordFile,
     how: CleanOptions,
     caught: Caught,
     watcher: &dyn StagingProgress,
@@ -129,7 +129,7 @@ fn end_processes(record: &Record, found: &[i32], how: CleanOptions) -> Result<()
 /// Enters the job's view if something is to be staged out. Are we inside, and what is the matter with the job
 /// now? Its keeper may die at any moment: what could not be read in its memory then was not nothing.
 fn enter_view(
-    job: &Recorded,
+    job: &RecordFile,
     state: JobState,
     how: CleanOptions,
 ) -> Result<(JobState, bool), Error> {
@@ -151,9 +151,9 @@ fn enter_view(
 }
 
 fn drain(
-    job: &Recorded,
+    job: &RecordFile,
     is_inside: bool,
-    how: StagingWish,
+    how: StagingOptions,
     caught: Caught,
     watcher: &dyn StagingProgress,
 ) -> Result<Staged, Error> {
@@ -194,7 +194,7 @@ fn drain(
 }
 
 /// Removes partial files elsewhere than in the job's allocation.
-fn remove_partial_files(job: &Recorded, also_out: bool, watcher: &dyn Messages) {
+fn remove_partial_files(job: &RecordFile, also_out: bool, watcher: &dyn Messages) {
     let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
         // What it staged into a persistent allocation would stay there as partial files.
@@ -209,7 +209,7 @@ fn remove_partial_files(job: &Recorded, also_out: bool, watcher: &dyn Messages) 
 /// Removes files that are half staged out. From outside of the view: the job may be discarded
 /// because its view cannot be entered any more.
 fn remove_partial_stage_out(
-    job: &Recorded,
+    job: &RecordFile,
     watcher: &dyn Messages,
 ) -> Result<(), forebay_record::Error> {
     let record = &job.record;
@@ -226,7 +226,7 @@ fn remove_partial_stage_out(
     Ok(remove_parts(job.open_requests()?, &record.id)?)
 }
 
-fn remove_all(job: Recorded, inside: bool) -> Result<(), Error> {
+fn remove_all(job: RecordFile, inside: bool) -> Result<(), Error> {
     let record = &job.record;
     if let Some(place) = record.place.clone() {
         let allocation = Allocation::found(place.root, place.mounted);

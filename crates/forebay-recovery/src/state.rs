@@ -3,7 +3,7 @@
 use forebay_host::files;
 use forebay_host::process::{self, Identity, Liveness};
 use forebay_persistent::surviving_processes;
-use forebay_record::{Phase, RUN_VARIABLE, Record, Recorded};
+use forebay_record::{Phase, RUN_VARIABLE, Record, RecordFile};
 
 use crate::Error;
 
@@ -29,7 +29,7 @@ pub enum JobState {
 ///
 /// # Errors
 /// If /proc cannot be read.
-pub fn state(recorded: &Recorded) -> Result<JobState, Error> {
+pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     let record = &recorded.record;
     match record.runner.liveness()? {
         Liveness::Unknown => return Ok(JobState::Elsewhere),

@@ -25,8 +25,8 @@ use parking_lot::{Condvar, Mutex};
 
 pub use error::Error;
 use forebay_directive::Direction;
-use forebay_persistent::Askable;
-use forebay_record::{OpenRequests, StagingWish, open_in};
+use forebay_persistent::AskableNamespace;
+use forebay_record::{PendingList, StagingOptions, open_in};
 use rate_limit::RateLimit;
 pub use state::Requested;
 use state::{Shared, State};
@@ -55,9 +55,9 @@ impl Requests {
         allocation: &Allocation,
         capacity_bytes: u64,
         access: &[AccessMode],
-        persistent: Vec<Askable>,
+        persistent: Vec<AskableNamespace>,
         tag: &str,
-        how: StagingWish,
+        how: StagingOptions,
     ) -> Result<Option<Self>, Error> {
         if !access.contains(&AccessMode::Striped) {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Requests {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 table: RequestTable::default(),
-                open: OpenRequests::beside(allocation.root()),
+                open: PendingList::beside(allocation.root()),
                 requested: Requested::default(),
                 workers: 0,
                 workers_max: WORKERS,

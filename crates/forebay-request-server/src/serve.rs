@@ -16,7 +16,7 @@ use crate::copy::{errno, files_of, start_workers};
 use crate::state::{Shared, State, number_of};
 use crate::table::{Copy, Errno};
 use forebay_directive::Direction;
-use forebay_record::{Meant, Open};
+use forebay_record::{PendingStageOut, Selection};
 
 /// Files that may be copied at the same time, at most.
 const WORKERS_MAX: u32 = 64;
@@ -266,7 +266,7 @@ impl Shared {
             return Err(libc::EBUSY);
         }
         let out = copies.iter().filter_map(|(copy, _)| copy.as_open());
-        let out: Vec<Open> = out.collect();
+        let out: Vec<PendingStageOut> = out.collect();
         for one in &self.persistent {
             if out.iter().any(|copy| copy.inner.starts_with(&one.root)) {
                 one.stages_out().map_err(|error| errno(&error))?;
@@ -330,7 +330,7 @@ impl Shared {
             }
             Action::Activate => {
                 let deferred = self.state.lock().deferred(&inner, is_tree)?;
-                let with_files = |(_, copy): &(Meant, Copy)| match copy.is_directory {
+                let with_files = |(_, copy): &(Selection, Copy)| match copy.is_directory {
                     true => Ok((copy.clone(), files_of(copy)?)),
                     false => Ok((copy.clone(), BTreeSet::new())),
                 };
@@ -338,7 +338,7 @@ impl Shared {
                 self.add(copies?, false)?;
                 let mut state = self.state.lock();
                 for (meant, _) in &deferred {
-                    if let Meant::Part { .. } = meant {
+                    if let Selection::Part { .. } = meant {
                         state.leave_out(meant)?;
                         state.table.revoke(meant);
                     }
@@ -349,7 +349,7 @@ impl Shared {
     }
 
     /// What is meant by these names, each of which must have been asked for.
-    fn meant(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Meant>, Errno> {
+    fn meant(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Selection>, Errno> {
         let mut state = self.state.lock();
         let mut all = Vec::new();
         for path in inner {
@@ -434,7 +434,7 @@ impl Shared {
 
 impl State {
     /// It is not wanted at the job's end any more.
-    fn leave_out(&mut self, meant: &Meant) -> Result<(), Errno> {
+    fn leave_out(&mut self, meant: &Selection) -> Result<(), Errno> {
         let left_out = self.open.leave_out(meant);
         left_out.map_err(|error| number_of(&error))
     }
@@ -462,7 +462,11 @@ impl State {
     }
 
     /// What is deferred of these, each of which must be, at least in part.
-    fn deferred(&mut self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<(Meant, Copy)>, Errno> {
+    fn deferred(
+        &mut self,
+        inner: &[PathBuf],
+        is_tree: bool,
+    ) -> Result<Vec<(Selection, Copy)>, Errno> {
         let mut all = Vec::new();
         for path in inner {
             let deferred = self.table.deferred(path, is_tree);

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
 use crate::table::{Ended, Errno, Failed, RequestTable, Task};
-use forebay_persistent::Askable;
-use forebay_record::{OpenRequests, StagingWish};
+use forebay_persistent::AskableNamespace;
+use forebay_record::{PendingList, StagingOptions};
 
 /// Whoever cancels a copy waits no longer than this for it.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ pub(crate) struct CopyResult {
 /// All that is known, for one thread at a time.
 pub(crate) struct State {
     pub(crate) table: RequestTable,
-    pub(crate) open: OpenRequests,
+    pub(crate) open: PendingList,
     pub(crate) requested: Requested,
     pub(crate) workers: usize,
     pub(crate) workers_max: usize,
@@ -62,14 +62,14 @@ pub(crate) struct Shared {
     /// Root of the striped namespace, with links resolved.
     pub(crate) root: PathBuf,
     /// Namespaces that outlive the job.
-    pub(crate) persistent: Vec<Askable>,
+    pub(crate) persistent: Vec<AskableNamespace>,
     pub(crate) allocation: PathBuf,
     pub(crate) is_mounted: bool,
     pub(crate) capacity_bytes: u64,
     pub(crate) namespaces: usize,
     /// Id of the job.
     pub(crate) tag: String,
-    pub(crate) how: StagingWish,
+    pub(crate) how: StagingOptions,
 }
 
 impl Shared {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use forebay_requests::Counts;
 
 use forebay_directive::Direction;
-use forebay_record::{Meant, Open};
+use forebay_record::{PendingStageOut, Selection};
 
 /// The number of an error, as in errno(3).
 pub(crate) type Errno = i32;
@@ -104,8 +104,8 @@ impl Copy {
     }
 
     /// As it is written down, if it goes out.
-    pub(crate) fn as_open(&self) -> Option<Open> {
-        (self.direction == Direction::Out).then(|| Open {
+    pub(crate) fn as_open(&self) -> Option<PendingStageOut> {
+        (self.direction == Direction::Out).then(|| PendingStageOut {
             inner: self.inner.clone(),
             outer: self.outer.clone(),
             is_directory: self.is_directory,
@@ -256,8 +256,8 @@ impl RequestTable {
 
     /// What is meant by a name: what was asked for under it; else the part of a directory that was asked for, and
     /// of a directory also all that was asked for in it.
-    pub(crate) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Meant> {
-        let whole = |unit: &Entry| Meant::Whole {
+    pub(crate) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Selection> {
+        let whole = |unit: &Entry| Selection::Whole {
             inner: unit.copy.inner.clone(),
             is_directory: unit.copy.is_directory,
         };
@@ -269,7 +269,7 @@ impl RequestTable {
         if is_directory {
             meant.extend(self.below(inner).map(whole));
         }
-        let part = self.part_of(inner).map(|unit| Meant::Part {
+        let part = self.part_of(inner).map(|unit| Selection::Part {
             tree: unit.copy.inner.clone(),
             inner: inner.to_owned(),
         });
@@ -278,13 +278,13 @@ impl RequestTable {
     }
 
     /// Of what is meant by a name, that which is to be copied at the job's end.
-    pub(crate) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Meant, Copy)> {
+    pub(crate) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Selection, Copy)> {
         let meant = self.meant(inner, is_directory).into_iter();
         let deferred = meant.filter_map(|meant| {
             let unit = self.units.get(meant.name())?;
             let copy = match &meant {
-                Meant::Whole { .. } => unit.copy.clone(),
-                Meant::Part { inner, .. } => unit.copy.part(inner, is_directory),
+                Selection::Whole { .. } => unit.copy.clone(),
+                Selection::Part { inner, .. } => unit.copy.part(inner, is_directory),
             };
             matches!(unit.state, State::Deferred).then_some((meant, copy))
         });
@@ -292,10 +292,10 @@ impl RequestTable {
     }
 
     /// It is not to be copied at the job's end.
-    pub(crate) fn revoke(&mut self, meant: &Meant) {
+    pub(crate) fn revoke(&mut self, meant: &Selection) {
         match meant {
-            Meant::Whole { inner, .. } => self.forget(inner),
-            Meant::Part { tree, inner } => {
+            Selection::Whole { inner, .. } => self.forget(inner),
+            Selection::Part { tree, inner } => {
                 if let Some(unit) = self.units.get_mut(tree) {
                     unit.leave_out(inner);
                 }
@@ -320,10 +320,10 @@ impl RequestTable {
     }
 
     /// Ends it and forgets it, unless it is complete. Returns false while a worker still has it.
-    pub(crate) fn terminate(&mut self, meant: &Meant) -> bool {
+    pub(crate) fn terminate(&mut self, meant: &Selection) -> bool {
         let (name, part) = match meant {
-            Meant::Whole { inner, .. } => (inner, None),
-            Meant::Part { tree, inner } => (tree, Some(inner)),
+            Selection::Whole { inner, .. } => (inner, None),
+            Selection::Part { tree, inner } => (tree, Some(inner)),
         };
         let Some(unit) = self.units.get_mut(name) else {
             return true;

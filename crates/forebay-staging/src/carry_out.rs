@@ -5,7 +5,7 @@ use forebay_host::clock;
 use forebay_host::messages::Messages;
 use forebay_host::process::Stops;
 use forebay_mover::{CopyEvent, Failure, Journal, Options, WriteMode, carry_out};
-use forebay_record::StagingWish;
+use forebay_record::StagingOptions;
 
 use crate::Staged;
 
@@ -32,7 +32,7 @@ pub struct Staging<'a> {
     /// Into allocations that were made for this job alone.
     pub into_new_allocation: bool,
     /// How it copies.
-    pub how: StagingWish,
+    pub how: StagingOptions,
 }
 
 impl Staging<'_> {

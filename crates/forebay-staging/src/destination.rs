@@ -7,7 +7,7 @@ use forebay_host::files::{self, Kind};
 
 /// Where a file goes.
 #[derive(Debug)]
-pub struct Way {
+pub struct Destination {
     /// The path of the file there.
     pub target: PathBuf,
     /// A directory of the destination, and what it stands for, if directories between are to be made.
@@ -16,7 +16,7 @@ pub struct Way {
 
 /// Where the stage_out lines take a file of the namespace at `root`.
 #[must_use]
-pub fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way> {
+pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Destination> {
     let own = stages.iter().filter(|stage| stage.persistent.is_none());
     let ways = own.filter_map(|stage| {
         let target = Path::new(&stage.pfs_path);
@@ -28,7 +28,7 @@ pub fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way
                 let name = relative.file_name().filter(|_| into);
                 let target = name.map_or(target.to_owned(), |name| target.join(name));
                 let below = None;
-                Some(Way { target, below })
+                Some(Destination { target, below })
             }
             StageKind::Directory | StageKind::Path => {
                 let rest = relative.strip_prefix(inner).ok()?;
@@ -36,7 +36,7 @@ pub fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way
                 let top = own_name.map_or(target.to_owned(), |name| target.join(name));
                 let target = top.join(rest);
                 let below = Some((top, root.join(inner)));
-                Some(Way { target, below })
+                Some(Destination { target, below })
             }
             StageKind::File | StageKind::List => None,
         }
@@ -46,8 +46,8 @@ pub fn ways_of_stages(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Way
 
 /// Where a file of a directory goes that as a whole goes to another one.
 #[must_use]
-pub fn way_to(to: &Path, directory: &Path, relative: &Path) -> Way {
-    Way {
+pub fn destination_in(to: &Path, directory: &Path, relative: &Path) -> Destination {
+    Destination {
         target: to.join(relative),
         below: Some((to.to_owned(), directory.to_owned())),
     }

@@ -7,9 +7,9 @@ use forebay_host::files::{self, Kind};
 use forebay_mover::{Failure, Journal, Planned, Transfer, What};
 use forebay_store::Allocation;
 
-use crate::destination::ways_of_stages;
+use crate::destination::destinations_of;
 use crate::patterns::Patterns;
-use forebay_record::DrainTo;
+use forebay_record::DrainTarget;
 
 /// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
 #[must_use]
@@ -41,13 +41,13 @@ pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
 /// If the journal cannot be written, or it was told to stop.
 pub(crate) fn plan_extra_targets(
     journal: &Journal,
-    elsewhere: &[DrainTo],
+    elsewhere: &[DrainTarget],
     stages: &[Stage],
     allocation: &Allocation,
     on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let striped = allocation.namespace(AccessMode::Striped.directory());
-    for DrainTo {
+    for DrainTarget {
         directory,
         patterns,
         to,
@@ -75,7 +75,7 @@ pub(crate) fn plan_extra_targets(
         for source in found {
             let target = to.join(below(&source));
             let inner = source.strip_prefix(&striped).ok();
-            let staged = inner.map(|inner| ways_of_stages(stages, &striped, inner));
+            let staged = inner.map(|inner| destinations_of(stages, &striped, inner));
             if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
                 continue; // a stage_out line brings it to the same place
             }

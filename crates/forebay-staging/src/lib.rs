@@ -16,7 +16,7 @@ mod stage_out;
 mod summary;
 
 pub use carry_out::{Staging, StagingProgress};
-pub use destination::{Way, way_to, ways_of_stages};
+pub use destination::{Destination, destination_in, destinations_of};
 pub use error::Error;
 pub use extra_targets::files_below;
 pub use inside::is_inside_allocation;

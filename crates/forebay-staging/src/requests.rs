@@ -6,7 +6,7 @@ use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned, Transfer, What, remove_parts_in};
 
 use crate::Roots;
-use forebay_record::{Open, open_in};
+use forebay_record::{PendingStageOut, open_in};
 
 /// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
 /// its request with it, but not one whose persistent allocation is not there.
@@ -63,7 +63,7 @@ const NOT_THERE: &str =
 ///
 /// # Errors
 /// If one cannot be removed.
-pub fn remove_parts(open: Vec<Open>, tag: &str) -> forebay_host::Result<()> {
+pub fn remove_parts(open: Vec<PendingStageOut>, tag: &str) -> forebay_host::Result<()> {
     let begin = format!("{tag}-");
     for request in open {
         let directory = match request.is_directory {
@@ -84,7 +84,7 @@ fn is_gone(error: forebay_host::Error) -> bool {
 }
 
 /// Does a directory that is open too bring it to the same place?
-fn is_covered(request: &Open, open: &[Open]) -> bool {
+fn is_covered(request: &PendingStageOut, open: &[PendingStageOut]) -> bool {
     open.iter().filter(|other| other.is_directory).any(|tree| {
         let rest = request.inner.strip_prefix(&tree.inner);
         let is_left_out = || {

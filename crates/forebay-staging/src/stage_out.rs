@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Direction, Stage};
 use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned};
-use forebay_record::{DrainTo, Recorded, STAGE_OUT, are_open_in};
+use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, are_open_in};
 use forebay_store::Allocation;
 
 use crate::extra_targets::plan_extra_targets;
@@ -19,7 +19,7 @@ pub struct StageOut<'a> {
     /// Lines of the script.
     pub stages: &'a [Stage],
     /// What goes to directories that no stage_out line names.
-    pub elsewhere: Vec<DrainTo>,
+    pub elsewhere: Vec<DrainTarget>,
     /// Where the namespaces lie.
     pub roots: Roots,
     /// The job's own, which is removed afterwards.
@@ -42,7 +42,7 @@ impl StageOut<'_> {
     /// If neither takes one, or the one that is there is damaged or in hand; or it was told to stop.
     pub fn plan(
         &self,
-        recorded: &Recorded,
+        recorded: &RecordFile,
         on_planned: Planned,
     ) -> Result<Journal, forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};

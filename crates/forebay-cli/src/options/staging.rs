@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use forebay_mover::Verify;
-use forebay_record::StagingWish;
+use forebay_record::StagingOptions;
 
 use crate::parsers::rate;
 
@@ -49,8 +49,8 @@ impl JobStagingArguments {
     }
 
     /// What is not said here is as it was.
-    pub fn wish(&self, was: StagingWish) -> StagingWish {
-        StagingWish {
+    pub fn wish(&self, was: StagingOptions) -> StagingOptions {
+        StagingOptions {
             verify: self.stage_verify.map_or(was.verify, Verify::from),
             bytes_per_s_max: self.stage_rate.or(was.bytes_per_s_max),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_directive::Direction;
 use forebay_host::{clock, files};
-use forebay_record::{Phase, Recorded, records};
+use forebay_record::{Phase, RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::JobState;
 use forebay_terminal::CliError;
@@ -19,13 +19,13 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The job with this id, if there is one.
-pub fn with_id(id: &str) -> Result<Option<Recorded>, CliError> {
+pub fn with_id(id: &str) -> Result<Option<RecordFile>, CliError> {
     let mut found = records().map_err(recovery::Error::from)?.found.into_iter();
     Ok(found.find(|job| job.record.id == id))
 }
 
 /// What it stages, or staged last.
-pub fn staging(job: &Recorded) -> Result<StagingRecord, CliError> {
+pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     let id = &job.record.id;
     if recovery::state(job)? == JobState::Elsewhere {
         let message = format!("the staging of job {id} is on {}", job.record.runner.host);
@@ -71,7 +71,7 @@ pub enum End {
 }
 
 /// Waits until its `forebay run` has ended.
-pub fn wait_for_end(mut job: Recorded) -> Result<End, CliError> {
+pub fn wait_for_end(mut job: RecordFile) -> Result<End, CliError> {
     loop {
         match recovery::state(&job)? {
             // One that is not begun yet may end without a word: hardly so fast that this is not seen.
@@ -98,7 +98,7 @@ pub fn wait_for_end(mut job: Recorded) -> Result<End, CliError> {
 }
 
 /// What its record of I/O tells of a job that has ended; none if there is no such record.
-fn record_says_started(job: &Recorded) -> Option<bool> {
+fn record_says_started(job: &RecordFile) -> Option<bool> {
     let path = job.record.profile.as_ref()?.join("job.json");
     let told: Value = serde_json::from_str(&files::read_to_string(&path).ok()?).ok()?;
     let is_told = told["outcome"].is_object() || told["error"].is_string();

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use super::queue::{Copied, Made};
 use super::speed::{MIN_SAMPLE_BYTES, Speed};
 use crate::versions::Version;
-use forebay_record::DrainedInto;
-use forebay_staging::Way;
+use forebay_record::TargetLog;
+use forebay_staging::Destination;
 
 /// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
 /// write after it cannot be missed by comparing them.
@@ -50,7 +50,7 @@ impl ImpreciseCopy {
 /// How it is copied.
 pub(super) struct Copying<'a> {
     /// Where directories are written down before something is copied into them; and whom to tell if not.
-    pub(super) target_log: (&'a DrainedInto, &'a dyn Messages),
+    pub(super) target_log: (&'a TargetLog, &'a dyn Messages),
     /// What arrived with other times than its own.
     pub(super) imprecise: &'a Mutex<Vec<ImpreciseCopy>>,
     /// Held while directories are made: who finds one there may rely on its name.
@@ -67,7 +67,12 @@ pub(super) struct Copying<'a> {
 impl Copying<'_> {
     /// Copies what was closed, if it is there still. Directories that were made on the way are added to
     /// `made`, parents first.
-    pub(super) fn copy(&self, version: &Version, ways: Vec<Way>, made: &mut Vec<Made>) -> Copied {
+    pub(super) fn copy(
+        &self,
+        version: &Version,
+        ways: Vec<Destination>,
+        made: &mut Vec<Made>,
+    ) -> Copied {
         let closed = &version.closed;
         wait_for_clock_tick(closed.status.modified);
         for way in ways {
@@ -86,7 +91,12 @@ impl Copying<'_> {
         Copied::Done
     }
 
-    fn copy_to(&self, closed: &Closed, way: &Way, made: &mut Vec<Made>) -> Result<(), Failure> {
+    fn copy_to(
+        &self,
+        closed: &Closed,
+        way: &Destination,
+        made: &mut Vec<Made>,
+    ) -> Result<(), Failure> {
         let source = &closed.path;
         let refused = |reason: String| Failure::new(source.clone(), reason);
         let told = |error: forebay_mover::Error| refused(error.to_string());
@@ -95,7 +105,7 @@ impl Copying<'_> {
         drop(parents);
         let (target_log, messages) = self.target_log;
         let directory = way.target.parent().unwrap_or(Path::new("/"));
-        if let Err(error) = target_log.write_down(directory) {
+        if let Err(error) = target_log.append(directory) {
             messages.explain(&format!("drain: {error}"));
         }
         let journal = Journal::in_memory().map_err(told)?;
@@ -142,7 +152,7 @@ impl Copying<'_> {
 
     /// Two versions that differ in less than the file system keeps would look alike, so times are not rounded:
     /// what was copied is remembered.
-    fn note_imprecise(&self, closed: &Closed, way: &Way) {
+    fn note_imprecise(&self, closed: &Closed, way: &Destination) {
         let Ok(target_status) = files::status_of_name(&way.target) else {
             return; // somebody has taken it away: stage-out sees that
         };
@@ -165,7 +175,7 @@ fn is_unchanged(closed: &Closed) -> forebay_host::Result<bool> {
 
 /// The same directories as at the source, with their modes; times they get at the end. Nobody but us gets into one
 /// before it has its mode, and it gets it at the end if it has not.
-fn make_parents(way: &Way, made: &mut Vec<Made>) -> forebay_host::Result<()> {
+fn make_parents(way: &Destination, made: &mut Vec<Made>) -> forebay_host::Result<()> {
     const OPEN_TO_US: u32 = 0o700;
     let Some((top, source)) = &way.below else {
         return Ok(()); // the mover makes what leads to a single file
@@ -230,7 +240,7 @@ fn wait_for_clock_tick((seconds, nanoseconds): (i64, i64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_staging::way_to;
+    use forebay_staging::destination_in;
 
     #[test]
     fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {
@@ -238,7 +248,7 @@ mod tests {
         let (to, from) = (scratch.path().join("to"), scratch.path().join("from"));
         files::make_directories(&from, 0o755).expect("made");
         files::set_mode(&from, 0o755).expect("set");
-        let way = way_to(&to, &from, Path::new("d/file"));
+        let way = destination_in(&to, &from, Path::new("d/file"));
         let mode = |name: &str| files::status(&to.join(name)).expect("there").mode & 0o777;
         let mut made = Vec::new();
         make_parents(&way, &mut made).expect_err("there is no from/d");

@@ -16,8 +16,10 @@ use super::spec::{check_target, namespace, target_error};
 use super::{DrainSpec, Job};
 use crate::Error;
 use crate::versions::Version;
-use forebay_record::DrainTo;
-use forebay_staging::{Patterns, Way, files_below, is_inside_allocation, way_to, ways_of_stages};
+use forebay_record::DrainTarget;
+use forebay_staging::{
+    Destination, Patterns, destination_in, destinations_of, files_below, is_inside_allocation,
+};
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
@@ -59,11 +61,11 @@ impl Rule {
     }
 
     /// All places where it goes.
-    pub(super) fn ways(&self, path: &Path, stages: &[Stage]) -> Vec<Way> {
+    pub(super) fn ways(&self, path: &Path, stages: &[Stage]) -> Vec<Destination> {
         let below = path.strip_prefix(&self.directory).unwrap_or(path);
         match &self.to {
-            Some(to) => vec![way_to(to, &self.directory, below)],
-            None => ways_of_stages(stages, &self.directory, below),
+            Some(to) => vec![destination_in(to, &self.directory, below)],
+            None => destinations_of(stages, &self.directory, below),
         }
     }
 }
@@ -193,10 +195,10 @@ impl Rules {
         versions.collect()
     }
 
-    pub(super) fn elsewhere(&self) -> Vec<DrainTo> {
+    pub(super) fn elsewhere(&self) -> Vec<DrainTarget> {
         let elsewhere = self.rules.iter().filter_map(|rule| {
             let patterns = rule.patterns.iter().flat_map(|patterns| patterns.all());
-            Some(DrainTo {
+            Some(DrainTarget {
                 directory: rule.directory.clone(),
                 patterns: patterns
                     .map(|pattern| pattern.as_str().to_owned())

@@ -110,9 +110,9 @@ fn what_waits_and_is_not_wanted_is_not_begun() {
     assert!(next.cancelled.load(Ordering::SeqCst));
 }
 
-fn part(table: &RequestTable, inner: &str, is_directory: bool) -> Meant {
+fn part(table: &RequestTable, inner: &str, is_directory: bool) -> Selection {
     let meant = table.meant(Path::new(inner), is_directory);
-    let [meant] = <[Meant; 1]>::try_from(meant).expect("one thing is meant");
+    let [meant] = <[Selection; 1]>::try_from(meant).expect("one thing is meant");
     meant
 }
 
@@ -141,7 +141,7 @@ fn parts_of_a_directory_are_revoked_and_activated_alone() {
     let new = part(&table, "/d/new", false);
     assert_eq!(
         new,
-        Meant::Part {
+        Selection::Part {
             tree: "/d".into(),
             inner: "/d/new".into()
         }
