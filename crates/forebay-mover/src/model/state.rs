@@ -1,6 +1,6 @@
 //! How far a file is, as the journal stores it.
 
-/// How far a file is.
+/// How far a file is. Journals on disk and the SQL statements hold these numbers, so they never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i64)]
 pub enum State {
