@@ -12,7 +12,7 @@ TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 # Tests at a time, the number that repeats their order, and how long all of them may take.
 JOBS ?= $(shell nproc)
-TEST_MINUTES_MAX ?= 24
+TEST_MINUTES_MAX ?= 30
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(sys.argv[1]).resolve()
+BUILD = pathlib.Path(sys.argv[1] if __name__ == "__main__" else os.environ["FOREBAY_BUILD"]).resolve()
 #: What a test puts its own in place of; all are as long as what they stand for.
 TOP = "/tmp/forebay-format-00000000"
 BOOT = "00000000-0000-0000-0000-000000000000"
@@ -46,13 +46,25 @@ class Scratch:
         (self.submit / "in" / "large").write_bytes(bytes(range(256)) * 1024)  # four pieces
 
     def script(self, body, *directives, name="job.sh"):
-        (self.submit / name).write_text("\n".join(["#!/bin/bash", "#SBATCH --ntasks=2", *directives, body, ""]))
+        (self.submit / name).write_text(
+            "\n".join(["#!/bin/bash", "#SBATCH --ntasks=2", *directives, body, ""])
+        )
 
     def start(self, *words, **environment):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOREBAY", "DW_", "SLURM"))}
-        kept |= {"TMPDIR": str(self.top / "tmp"), "FOREBAY_STATE": str(self.state), "USER": "ada"} | environment
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("FOREBAY", "DW_", "SLURM"))
+        }
+        kept |= {
+            "TMPDIR": str(self.top / "tmp"),
+            "FOREBAY_STATE": str(self.state),
+            "USER": "ada",
+        } | environment
         out = (self.top.parent / f"{self.top.name}.log").open("ab")
-        return subprocess.Popen([BUILD / "bin" / "forebay", *words], cwd=self.submit, env=kept, stdout=out, stderr=out)
+        return subprocess.Popen(
+            [BUILD / "bin" / "forebay", *words], cwd=self.submit, env=kept, stdout=out, stderr=out
+        )
 
     def forebay(self, *words, status=0, **environment):
         assert self.start(*words, **environment).wait(60) == status, words
@@ -82,16 +94,25 @@ class Scratch:
             for end in ("-wal", "-shm"):
                 path.with_name(path.name + end).unlink(missing_ok=True)
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        swaps = {str(self.top): TOP, boot: BOOT, os.readlink("/proc/self/ns/pid"): NAMESPACE, socket.gethostname(): HOST}
+        swaps = {
+            str(self.top): TOP,
+            boot: BOOT,
+            os.readlink("/proc/self/ns/pid"): NAMESPACE,
+            socket.gethostname(): HOST,
+        }
         with tarfile.open(HERE / f"{self.name}.tar.gz", "w:gz") as tar:
             for path in sorted(self.top.rglob("*")):
                 if not (path.is_file() or path.is_dir() or path.is_symlink()) or path.parent.name == "bin":
                     continue  # the launchers' stand-ins are links to forebay
-                if path.is_file() and not path.is_symlink() and path.suffix != ".trace":  # checksums are in traces
+                if (
+                    path.is_file() and not path.is_symlink() and path.suffix != ".trace"
+                ):  # checksums are in traces
                     times = path.stat()
                     path.write_bytes(swapped(path.read_bytes(), swaps))
                     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-                entry = tar.gettarinfo(path, swapped(str(path.relative_to(self.top)).encode(), swaps).decode())
+                entry = tar.gettarinfo(
+                    path, swapped(str(path.relative_to(self.top)).encode(), swaps).decode()
+                )
                 if path.is_symlink():
                     entry.linkname = swapped(entry.linkname.encode(), swaps).decode()
                 entry.uid = entry.gid = 0
@@ -130,12 +151,26 @@ def running():
     """A job that was killed while its script ran, with its use of a persistent allocation, and what a drain had begun."""
     here = Scratch("running")
     here.forebay("persistent", "create", "proj1", "--capacity", "1MiB", "--store", here.store)
-    body = "mkdir $DW_JOB_STRIPED/out; cd $DW_JOB_STRIPED; cp -r \"$OLDPWD/in/.\" out; echo precious > \"$DW_PERSISTENT_STRIPED_proj1/p\""
-    here.script(f"{body}; echo precious > d.dat; touch \"$OLDPWD/runs\"; exec sleep 60", DW, OUT, USE, FROM)
-    options = ("--stage-verify", "end", "--stage-rate", "64MiB", "--drain", f"*.dat:to={here.submit}/drained", "--drain", "large:rate=64KiB/s")
+    body = 'mkdir $DW_JOB_STRIPED/out; cd $DW_JOB_STRIPED; cp -r "$OLDPWD/in/." out; echo precious > "$DW_PERSISTENT_STRIPED_proj1/p"'
+    here.script(f'{body}; echo precious > d.dat; touch "$OLDPWD/runs"; exec sleep 60', DW, OUT, USE, FROM)
+    options = (
+        "--stage-verify",
+        "end",
+        "--stage-rate",
+        "64MiB",
+        "--drain",
+        f"*.dat:to={here.submit}/drained",
+        "--drain",
+        "large:rate=64KiB/s",
+    )
     here.killed(
-        lambda: (here.submit / "drained" / "d.dat").exists() and list((here.submit / "results").glob("*.part")),
-        "run", "--store", here.store, *options, "job.sh",
+        lambda: (here.submit / "drained" / "d.dat").exists()
+        and list((here.submit / "results").glob("*.part")),
+        "run",
+        "--store",
+        here.store,
+        *options,
+        "job.sh",
     )
     here.keep()
 
@@ -144,9 +179,22 @@ def requests():
     """A killed job whose program had asked for a file and a directory, part of which it revoked."""
     here = Scratch("requests")
     program = here.top / "ask"
-    source = HERE.parent / "capi" / "programs" / "ask.c"
+    source = HERE.parent / "programs" / "capi" / "ask.c"
     library = BUILD / "lib"
-    subprocess.run(["cc", "-I", BUILD / "include", "-o", program, source, f"-L{library}", "-ldatawarp", f"-Wl,-rpath,{library}"], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-I",
+            BUILD / "include",
+            "-o",
+            program,
+            source,
+            f"-L{library}",
+            "-ldatawarp",
+            f"-Wl,-rpath,{library}",
+        ],
+        check=True,
+    )
     body = [
         "S=$DW_JOB_STRIPED; cp -r in $S/d; cp in/small $S/f; echo no > $S/d/not; mkdir asked-d",
         f"'{program}' out $S/f \"$PWD/asked\" end; '{program}' out-directory $S/d \"$PWD/asked-d\" end",
@@ -201,7 +249,11 @@ def pieces(here):
     found = 0
     for path in here.state.rglob("*.journal"):
         try:
-            found += sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("SELECT count(*) FROM piece").fetchone()[0]
+            found += (
+                sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+                .execute("SELECT count(*) FROM piece")
+                .fetchone()[0]
+            )
         except sqlite3.Error:
             pass
     return found
@@ -210,7 +262,9 @@ def pieces(here):
 def persistent():
     """Two persistent allocations and the links to them; of one its store is not there any more."""
     here = Scratch("persistent")
-    here.forebay("persistent", "create", "proj1", "--capacity", "1MiB", "--expires", "9999d", "--store", here.store)
+    here.forebay(
+        "persistent", "create", "proj1", "--capacity", "1MiB", "--expires", "9999d", "--store", here.store
+    )
     (here.store / "forebay-persistent-proj1" / "striped" / "p").write_bytes(TOLD)
     other = here.top / "other"
     other.mkdir()
@@ -240,7 +294,9 @@ def study():
     kernel = BUILD / "kernels" / "btio"
     deck = "{ echo w; echo 0; echo 2; echo 16 16 16; echo out; } > deck.data"
     hints = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
-    here.script(f"{hints}\nmkdir -p out\n{deck}\nPATH={BUILD}/kernels:$PATH\nmpiexec.openmpi --oversubscribe -n 4 btio --sweeps 0 deck.data")
+    here.script(
+        f"{hints}\nmkdir -p out\n{deck}\nPATH={BUILD}/kernels:$PATH\nmpiexec.openmpi --oversubscribe -n 4 btio --sweeps 0 deck.data"
+    )
     model = BUILD.parent / "machines" / "lustre-small.toml"
     shutil.copy(model, here.submit / "model.toml")
     here.forebay("tune", "--pfs-model", "model.toml", "--budget", "3", "--seed", "1", "job.sh", **MPI)

@@ -68,7 +68,7 @@ def test_what_is_installed_works_from_there(build, tmp_path):
 
 def compile_against(prefix, tmp_path):
     """A program that uses every function: as C and C++, through pkg-config, and with the plain compiler."""
-    every = PROJECT / "tests" / "capi" / "programs" / "ask.c"
+    every = PROJECT / "tests" / "programs" / "capi" / "ask.c"
     named = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": os.environ["PATH"]}
     asked = ["pkg-config", "--cflags", "--libs", "cray-datawarp"]
     flags = subprocess.run(asked, env=named, check=True, capture_output=True, text=True).stdout.split()

@@ -3,8 +3,12 @@
 import os
 import re
 
+import pytest
 from support.slow_model import MODEL
 from support.slurm_batch import DW, STAGE_OUT
+
+# Slurm's clock does not wait for a test that others slow down.
+pytestmark = pytest.mark.alone
 
 # Forebay begins when the test has said when the job ends.
 BEGIN = '[ -n "${DW_JOB_STRIPED-}" ] || { touch ready; until [ -e go ]; do sleep 0.05; done; exec forebay run %s "$0"; }'
