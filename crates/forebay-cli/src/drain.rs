@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use forebay_job::{ControlRequest, DrainStatus, Error, query_drain};
+use forebay_onclose::{ControlRequest, DrainStatus, Error, query_drain};
 use forebay_terminal::{
     CliError, print_error, print_error_line, print_hint, print_json, print_stdout, print_warning,
 };

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use forebay_host::process::Caught;
-use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output, Spectral};
+use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output};
+use forebay_onclose::Spectral;
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};

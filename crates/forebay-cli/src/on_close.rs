@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use forebay_host::files::real_path;
 use forebay_host::process::{Bell, Caught};
-use forebay_job::{
+use forebay_onclose::{
     Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
 };
 use forebay_terminal::{

@@ -1,6 +1,7 @@
 //! `forebay run --dry-run`.
 
-use forebay_job::{OnClose, Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_job::{Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_onclose::OnClose;
 use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
 use serde::Serialize;

@@ -7,9 +7,8 @@ use forebay_terminal::{
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_job::{
-    DRAIN_VARIABLE, DrainSpec, FAILED_BEFORE_THE_JOB, OnClose, Outcome, Output, Preview,
-};
+use forebay_job::{FAILED_BEFORE_THE_JOB, Outcome, Output, Preview};
+use forebay_onclose::{DRAIN_VARIABLE, DrainSpec, OnClose};
 use forebay_profile::Recording;
 use forebay_record::UnsavedFiles;
 use indicatif::HumanBytes;

@@ -92,22 +92,9 @@ pub enum Error {
     /// The command of `forebay profile`.
     #[error(transparent)]
     CommandNotStarted(forebay_host::Error),
-    /// What is asked to be drained while the job runs, or of the drain, cannot be.
-    #[error("{message}")]
-    Drain {
-        /// What is wrong.
-        message: String,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// Nobody drains anything here.
-    #[error("{message}")]
-    NoDrain {
-        /// Why.
-        message: &'static str,
-        /// What to do.
-        hint: &'static str,
-    },
+    /// A drain or the commands on close cannot be run.
+    #[error(transparent)]
+    OnClose(#[from] forebay_onclose::Error),
     /// A signal came before the job was started.
     #[error("stopped by a signal before the job was started")]
     Stopped,
@@ -135,7 +122,6 @@ impl Error {
                 let kept = kept.display();
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }
-            Self::Drain { hint, .. } | Self::NoDrain { hint, .. } => hint,
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",
             Self::NoCommand | Self::CommandNotStarted(_) => COMMAND_HINT,
@@ -151,6 +137,7 @@ impl Error {
             Self::Staging(error) => return error.hint(),
             Self::StageInPlan(error) => return error.hint(),
             Self::Record(error) => return error.hint(),
+            Self::OnClose(error) => return error.hint(),
             Self::Persistent(error) => return error.hint(),
             Self::Recovery(error) => return error.hint(),
             Self::Stopped | Self::LostSight { .. } => return None,

@@ -12,10 +12,10 @@ use forebay_host::{clock, files, machine};
 use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
-use crate::on_close::{CommandSummary, WatcherProcess};
 use crate::order::Output;
-use crate::{DRAIN_VARIABLE, Error, TIME_LIMIT_REACHED};
+use crate::{Error, TIME_LIMIT_REACHED};
 use forebay_deadline::Guard;
+use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, WatcherProcess};
 use forebay_profile::is_launcher;
 use forebay_profile::{Profile, Recording};
 use forebay_record::PendingUpdate;

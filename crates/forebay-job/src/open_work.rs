@@ -4,7 +4,7 @@ use forebay_deadline::{OpenWork, Outstanding};
 use forebay_mover::Journal;
 use forebay_staging::StageOut;
 
-use crate::drain::Drain;
+use forebay_onclose::Drain;
 
 /// The stage-out of a job, and its drain.
 pub(crate) struct OpenStageOut<'a> {

@@ -11,10 +11,10 @@ use forebay_host::messages::Messages;
 use forebay_host::process::Leftovers;
 use forebay_persistent::{Owner, StoreSearch};
 
-use crate::drain;
-use crate::{DrainSpec, Error, Spectral};
+use crate::Error;
 use forebay_deadline::DeadlineOptions;
 use forebay_engine::AllocationProgress;
+use forebay_onclose::{DrainSpec, Spectral};
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
 use forebay_scheduler::JobScript;
@@ -105,14 +105,15 @@ impl Order<'_> {
             }
         }
         if request.job.is_none() && !self.on_close.is_empty() {
-            return Err(Error::Drain {
+            return Err(forebay_onclose::Error::Request {
                 message:
                     "on close: there is no burst buffer to watch: the script has no #DW jobdw line"
                         .to_owned(),
                 hint: "add one, or watch another directory with forebay watch DIR --on-close",
-            });
+            }
+            .into());
         }
-        drain::check(self.drain, &self.spectral, &request, self.wishes.maps)?;
+        forebay_onclose::check(self.drain, &self.spectral, &request, self.wishes.maps)?;
         Ok(request)
     }
 

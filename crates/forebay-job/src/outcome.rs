@@ -6,8 +6,9 @@ use serde::{Serialize, Serializer};
 
 use forebay_engine::StoreUsed;
 
-use crate::{CommandSummary, Drained, STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
+use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
 use forebay_deadline::DeadlineAccount;
+use forebay_onclose::{CommandSummary, Drained};
 use forebay_persistent::PersistentUsed;
 use forebay_record::UnsavedFiles;
 use forebay_request_server::Requested;

@@ -10,9 +10,10 @@ use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
-use crate::drain::not_in_burst_buffer;
-use crate::{DrainSpec, Error, Order, Watcher};
+use crate::{Error, Order, Watcher};
 use forebay_engine::StoreUsed;
+use forebay_onclose::DrainSpec;
+use forebay_onclose::not_in_burst_buffer;
 use forebay_persistent::PersistentPlan;
 use forebay_persistent::plans;
 use forebay_record::reserved_bytes;
@@ -221,7 +222,7 @@ impl Order<'_> {
         let is_wanted = self.spectral.wanted;
         let (persist_dir, pfs_dir) = match self.spectral.directories.clone() {
             Some((persist, pfs)) if is_local(&persist) => (Some(persist), Some(pfs)),
-            Some((persist, _)) if is_wanted => return Err(not_in_burst_buffer(&persist)),
+            Some((persist, _)) if is_wanted => return Err(not_in_burst_buffer(&persist).into()),
             _ => (None, None),
         };
         let is_there = is_wanted || persist_dir.is_some();

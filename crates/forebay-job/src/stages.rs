@@ -10,13 +10,13 @@ use forebay_store::Allocation;
 use indicatif::HumanBytes;
 
 use crate::context::{ActiveJob, FAILURES_MAX};
-use crate::drain::{self, Drain};
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
 use crate::{Error, Outcome};
 use forebay_deadline::{Guard, Measurements};
 use forebay_directive::Direction;
+use forebay_onclose::{Drain, Job as DrainedJob};
 use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::UnsavedFiles;
 use forebay_record::{Phase, Record, RecordFile, STAGE_IN, none_is_open};
@@ -265,10 +265,10 @@ impl ActiveJob<'_> {
         }
     }
 
-    fn drained_job<'a>(&'a self, space: &'a Space) -> drain::Job<'a> {
+    fn drained_job<'a>(&'a self, space: &'a Space) -> DrainedJob<'a> {
         let life = self.life;
         let order = life.order;
-        drain::Job {
+        DrainedJob {
             id: life.directory.id(),
             directory: life.directory.path(),
             request: &life.request,

@@ -90,5 +90,6 @@ with_own_hint!(
     forebay_job::Error,
     forebay_persistent::Error,
     forebay_recovery::Error,
-    forebay_mover::Error
+    forebay_mover::Error,
+    forebay_onclose::Error
 );

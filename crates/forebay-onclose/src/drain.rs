@@ -40,8 +40,8 @@ use speed::Speed;
 pub use control::{ControlRequest, query_drain};
 pub use queue::DrainStatus;
 pub use report::Drained;
-pub(crate) use rules::not_in_burst_buffer;
-pub(crate) use spec::check;
+pub use rules::not_in_burst_buffer;
+pub use spec::check;
 pub use spec::{DrainSpec, Spectral};
 
 /// The text of `--drain`, where no option says it: directives have no room for it.
@@ -51,24 +51,31 @@ pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
 const WORKERS: usize = 4;
 
 /// What a drain must know of its job.
-pub(crate) struct Job<'a> {
-    pub(crate) id: &'a str,
-    /// A directory of its own, which gets the socket.
-    pub(crate) directory: &'a Path,
-    pub(crate) request: &'a Request,
-    pub(crate) allocation: &'a Allocation,
+pub struct Job<'a> {
+    /// Identifies it.
+    pub id: &'a str,
+    /// Its own directory, which gets the socket.
+    pub directory: &'a Path,
+    /// What its script asks for.
+    pub request: &'a Request,
+    /// Its allocation.
+    pub allocation: &'a Allocation,
     /// Directories of the namespaces.
-    pub(crate) roots: Vec<PathBuf>,
+    pub roots: Vec<PathBuf>,
     /// Where the job also sees the private namespace.
-    pub(crate) node_local: Option<PathBuf>,
-    pub(crate) specs: &'a [DrainSpec],
-    pub(crate) spectral: &'a Spectral,
-    pub(crate) verify: Verify,
-    pub(crate) messages: &'a dyn Messages,
+    pub node_local: Option<PathBuf>,
+    /// What is drained.
+    pub specs: &'a [DrainSpec],
+    /// What is drained Spectral's way.
+    pub spectral: &'a Spectral,
+    /// When copies are compared with their sources.
+    pub verify: Verify,
+    /// Prints messages.
+    pub messages: &'a dyn Messages,
 }
 
 /// The drain of one job.
-pub(crate) struct Drain<'a> {
+pub struct Drain<'a> {
     job: Job<'a>,
     stops: Stops,
     rules: Mutex<Rules>,
@@ -86,7 +93,7 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// If it cannot be done.
-    pub(crate) fn new(job: Job<'a>, stops: Stops) -> Result<Option<Self>, Error> {
+    pub fn new(job: Job<'a>, stops: Stops) -> Result<Option<Self>, Error> {
         let rules = Rules::new(&job)?;
         if rules.is_empty() {
             return Ok(None);
@@ -106,7 +113,7 @@ impl<'a> Drain<'a> {
     }
 
     /// What goes to directories that no stage_out line names.
-    pub(crate) fn elsewhere(&self) -> Vec<DrainTarget> {
+    pub fn elsewhere(&self) -> Vec<DrainTarget> {
         self.rules.lock().elsewhere()
     }
 
@@ -115,18 +122,18 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// The job's own; or nothing can be watched, and the job was not begun.
-    pub(crate) fn run_with<T>(
+    pub fn run_with<T, E: From<Error>>(
         &self,
         recorded: &mut RecordFile,
-        job: impl FnOnce() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        job: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         let roots: Vec<&Path> = self.job.roots.iter().map(PathBuf::as_path).collect();
-        let closes = Closes::watch(&roots).map_err(|error| Error::Drain {
+        let closes = Closes::watch(&roots).map_err(|error| Error::Request {
             message: format!("drain: {error}"),
             hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
         })?;
         let bell = closes.bell();
-        let control = Control::listen(self.job.directory)?;
+        let control = Control::listen(self.job.directory).map_err(Error::from)?;
         let target_log = TargetLog::of(recorded);
         let recorded = Mutex::new(recorded);
         let handle = |request| self.handle(request, &bell, &recorded);
@@ -335,13 +342,13 @@ impl<'a> Drain<'a> {
     }
 
     /// How fast it goes where no rate holds it back; none as long as too little was copied to tell.
-    pub(crate) fn bytes_per_s(&self) -> Option<f64> {
+    pub fn bytes_per_s(&self) -> Option<f64> {
         self.speed.lock().bytes_per_s(clock::now())
     }
 
     /// Marks in the journal of the stage-out what has arrived although it does not look so. Returns how many
     /// files that are.
-    pub(crate) fn mark_arrived(&self, journal: &Journal) -> u64 {
+    pub fn mark_arrived(&self, journal: &Journal) -> u64 {
         let mut marked = 0;
         for copy in &*self.imprecise.lock() {
             match copy.mark_arrived(journal) {
@@ -353,7 +360,7 @@ impl<'a> Drain<'a> {
     }
 
     /// Reports what was done by now.
-    pub(crate) fn report_progress(&self) -> DrainStatus {
+    pub fn report_progress(&self) -> DrainStatus {
         let queue = self.queue.lock();
         let (status, first) = (queue.status(), queue.first_not_staged.clone());
         drop(queue);
@@ -362,13 +369,13 @@ impl<'a> Drain<'a> {
     }
 
     /// The account, after stage-out.
-    pub(crate) fn summary(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
+    pub fn summary(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
         let last_copied = self.queue.lock().last_copied;
         report::summary(status, staged, self.began, last_copied)
     }
 
     /// After stage-out, with its journal if there was one: what was left to it is done if it is at its place now.
-    pub(crate) fn finish(&self, journal: Option<&Journal>) {
+    pub fn finish(&self, journal: Option<&Journal>) {
         if let Err(error) = finish_directories(&mut self.queue.lock().made) {
             self.job.messages.warning(&error.to_string());
         }

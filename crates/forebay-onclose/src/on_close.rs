@@ -21,8 +21,7 @@ pub use callbacks::Callbacks;
 use forebay_staging::Patterns;
 pub use queue::CommandSummary;
 use queue::Queue;
-pub(crate) use watcher_process::WatcherProcess;
-pub use watcher_process::{FINISH, READY, STOP};
+pub use watcher_process::{FINISH, READY, STOP, WatcherProcess};
 
 /// Names the file for the command.
 const FILE_VARIABLE: &str = "FOREBAY_FILE";

@@ -71,7 +71,7 @@ pub fn query_drain(request: &ControlRequest) -> Result<DrainStatus, Error> {
     })?;
     let answer: Answer = serde_json::from_slice(&answer).map_err(not_understood)?;
     match answer.error {
-        Some(message) => Err(Error::Drain {
+        Some(message) => Err(Error::Request {
             message,
             hint: "see docs/drain.md",
         }),
@@ -86,7 +86,7 @@ fn exchange(socket: &Path, request: &[u8]) -> forebay_host::Result<Vec<u8>> {
 }
 
 fn not_understood(error: serde_json::Error) -> Error {
-    Error::Drain {
+    Error::Request {
         message: format!("the answer of forebay run is not understood: {error}"),
         hint: "use the same forebay in the job and around it",
     }

@@ -251,8 +251,10 @@ impl Rule {
     }
 }
 
-pub(crate) fn not_in_burst_buffer(persist: &Path) -> Error {
-    Error::Drain {
+/// The error of a `PERSIST_DIR` outside the burst buffer.
+#[must_use]
+pub fn not_in_burst_buffer(persist: &Path) -> Error {
+    Error::Request {
         message: format!(
             "PERSIST_DIR={}: it is not in the burst buffer",
             persist.display()
@@ -263,7 +265,7 @@ pub(crate) fn not_in_burst_buffer(persist: &Path) -> Error {
 
 fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
     if is_inside_allocation(allocation, to) {
-        return Err(Error::Drain {
+        return Err(Error::Request {
             message: format!(
                 "drain to {}: it lies in the allocation itself",
                 to.display()

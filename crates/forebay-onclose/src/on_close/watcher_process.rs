@@ -21,14 +21,15 @@ pub const FINISH: &str = "finish";
 /// What it is told when nothing more is to be begun.
 pub const STOP: &str = "stop";
 
-pub(crate) struct WatcherProcess {
+/// The process that runs the commands of one job.
+pub struct WatcherProcess {
     job: Job,
     input: PipeWriter,
     output: BufReader<PipeReader>,
 }
 
 fn failed(why: impl std::fmt::Display) -> Error {
-    Error::Drain {
+    Error::Request {
         message: format!("on close: {why}"),
         hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
     }
@@ -39,7 +40,7 @@ impl WatcherProcess {
     ///
     /// # Errors
     /// If it does not: it has said why on our standard error.
-    pub(crate) fn start(
+    pub fn start(
         mut process: Command,
         arguments: &[OsString],
         roots: &[PathBuf],
@@ -64,7 +65,7 @@ impl WatcherProcess {
     ///
     /// # Errors
     /// If the process was lost.
-    pub(crate) fn end(
+    pub fn end(
         mut self,
         finish_commands: bool,
         events: &Events,

@@ -16,11 +16,14 @@ const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]"
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainSpec {
     pub(super) text: String,
-    pub(crate) patterns: Patterns,
-    pub(crate) rate_bytes_per_s: Option<u64>,
-    pub(crate) newest: bool,
-    /// None: to where the stage_out lines say.
-    pub(crate) to: Option<PathBuf>,
+    /// Which files.
+    pub patterns: Patterns,
+    /// At most so fast.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Only the file closed last.
+    pub newest: bool,
+    /// The destination directory; none: where the stage_out lines say.
+    pub to: Option<PathBuf>,
 }
 
 impl DrainSpec {
@@ -75,7 +78,7 @@ pub struct Spectral {
 ///
 /// # Errors
 /// If it cannot be done.
-pub(crate) fn check(
+pub fn check(
     specs: &[DrainSpec],
     spectral: &Spectral,
     request: &Request,
@@ -85,7 +88,7 @@ pub(crate) fn check(
         return Ok(());
     }
     if request.job.is_none() {
-        return Err(Error::Drain {
+        return Err(Error::Request {
             message: "there is no burst buffer to drain: the script has no #DW jobdw line"
                 .to_owned(),
             hint: "add one, or leave out --drain (and FOREBAY_DRAIN, --spectral)",
@@ -114,7 +117,7 @@ fn check_covered(spec: &DrainSpec, request: &Request) -> Result<(), Error> {
         .iter()
         .find(|pattern| !is_covered(pattern))
     {
-        Some(pattern) => Err(Error::Drain {
+        Some(pattern) => Err(Error::Request {
             message: format!(
                 "drain {}: no stage_out line of the script takes a file {} anywhere",
                 spec.text,
@@ -132,7 +135,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
     let nearest = files::nearest_real_path(to).map_err(refused)?;
     let found = files::status(&nearest).map_err(refused)?;
     if found.kind != Kind::Directory {
-        return Err(Error::Drain {
+        return Err(Error::Request {
             message: format!(
                 "drain to {}: {} is no directory",
                 to.display(),
@@ -145,7 +148,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {
-    Error::Drain {
+    Error::Request {
         message: format!("drain to {}: {error}", to.display()),
         hint: "name a directory that you may write in",
     }

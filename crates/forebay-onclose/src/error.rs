@@ -1,0 +1,40 @@
+//! Why a drain or the commands on close cannot be run, with the remedy.
+
+/// Why nothing is drained, or no command runs.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine refused.
+    #[error(transparent)]
+    Host(#[from] forebay_host::Error),
+    /// The job's record cannot be written.
+    #[error(transparent)]
+    Record(#[from] forebay_record::Error),
+    /// The request cannot be carried out.
+    #[error("{message}")]
+    Request {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// No job here drains files.
+    #[error("{message}")]
+    NoDrain {
+        /// Why.
+        message: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Host(error) => error.hint().map(str::to_owned),
+            Self::Record(error) => error.hint(),
+            Self::Request { hint, .. } | Self::NoDrain { hint, .. } => Some((*hint).to_owned()),
+        }
+    }
+}
