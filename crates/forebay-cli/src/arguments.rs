@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand};
+use forebay_doctor::DoctorArguments;
 use forebay_terminal::print_error;
 
 use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
-use crate::doctor::DoctorArguments;
 use crate::drain::DrainArguments;
 use crate::gather::GatherArguments;
 use crate::on_close::WatchArguments;

@@ -14,17 +14,15 @@ use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use forebay_record::{RecordFile, Records};
 use forebay_recovery::is_unrecorded;
 use forebay_store::{SHARED_MEMORY, Store};
-use forebay_terminal::{CliError, print_warning};
+use forebay_terminal::{CliError, preload_library, print_warning};
 use serde::Serialize;
 
-use crate::libraries;
 use crate::options::emulation::EmulationArguments;
 
 /// A state's name continues with the process id, its PID namespace, the state directory and the time in
 /// milliseconds: process ids mean nothing to a container that shares /dev/shm, and the records of one
 /// state directory mean nothing to the jobs of another.
 const STATE_NAME: &str = "forebay-pfs-";
-const PRELOAD_LIBRARY: &str = "libforebay_pfsmodel_preload.so";
 
 /// What the emulation did, for `--json`.
 #[derive(Debug, Serialize)]
@@ -215,9 +213,4 @@ fn mapped_roots(roots: &[PathBuf], maps: &[PathMap]) -> Result<Vec<PathBuf>, for
         }
     }
     Ok(shown)
-}
-
-/// The library that delays.
-pub fn preload_library() -> Result<PathBuf, CliError> {
-    libraries::library(PRELOAD_LIBRARY)
 }

@@ -8,12 +8,11 @@ use forebay_onclose::Spectral;
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};
-use forebay_terminal::{CliError, print_status};
+use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
 use crate::emulation::{self, Emulation};
-use crate::launchers;
-use crate::libraries::MPI_LIBRARY;
-use crate::options::job::{JobArguments, site_store};
+use crate::options::job::JobArguments;
+use forebay_store::site_store;
 
 /// Hints for MPI-IO; only Cray's MPI obeys it without our library.
 const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
@@ -56,7 +55,7 @@ impl<'a> JobSetup<'a> {
             .notes()
             .iter()
             .for_each(|note| print_status(note));
-        let shims = launchers::names(emulation.is_some());
+        let shims = forebay_launchers::names(emulation.is_some());
         let setup = Self {
             arguments,
             site_store,

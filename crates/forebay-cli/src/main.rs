@@ -3,14 +3,10 @@
 mod arguments;
 mod clean;
 mod compare;
-mod doctor;
 mod drain;
 mod emulation;
 mod gather;
 mod job_setup;
-mod launchers;
-mod lfs;
-mod libraries;
 mod on_close;
 mod options;
 mod parsers;
@@ -30,7 +26,6 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Verb};
-use launchers::rank;
 use profile::ProfileVerb;
 
 fn main() -> ExitCode {
@@ -38,7 +33,7 @@ fn main() -> ExitCode {
     let name = words.first().map(Path::new).and_then(Path::file_name);
     let rest = words.get(1..).unwrap_or_default();
     let name = name.and_then(|name| name.to_str());
-    let status = match name.and_then(launchers::stand_in) {
+    let status = match name.and_then(forebay_launchers::stand_in) {
         Some(stand_in) => stand_in(rest),
         None => verb(words),
     };
@@ -76,10 +71,10 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Gather(arguments) => gather::gather(&arguments),
-        Verb::Doctor(arguments) => doctor::doctor(&arguments),
-        Verb::ProbeNamespace { huge } => doctor::probe_namespace(huge),
+        Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments),
+        Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
-        Verb::Rank { program } => rank::exec_rank(&program),
+        Verb::Rank { program } => forebay_launchers::exec_rank(&program),
     }
 }

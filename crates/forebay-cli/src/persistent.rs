@@ -11,8 +11,8 @@ use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::options::job::site_store;
 use crate::parsers::{expiry, mode, size};
+use forebay_store::site_store;
 
 #[derive(Debug, Args)]
 pub struct PersistentArguments {

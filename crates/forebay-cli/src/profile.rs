@@ -8,9 +8,8 @@ use clap::{Args, Subcommand};
 use forebay_host::process::Caught;
 use forebay_job::{Command, Error};
 use forebay_profile::{Recording, summarize};
-use forebay_terminal::{CliError, Progress, print_json, print_status};
+use forebay_terminal::{CliError, Progress, observers, print_json, print_status};
 
-use crate::libraries;
 use crate::parsers::time;
 
 #[derive(Debug, Args)]
@@ -48,7 +47,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
         time_limit: arguments.time.filter(|limit| !limit.is_zero()),
         output_to_error: arguments.json,
         recording: Recording {
-            libraries: libraries::observers(),
+            libraries: observers(),
             trace: arguments.trace,
             emulated: None,
         },

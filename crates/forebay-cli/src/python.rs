@@ -1,21 +1,19 @@
 //! Verbs that are written in Python: `forebay VERB` becomes `forebay-py VERB` (decision 9).
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
+use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
-use forebay_host::{files, machine};
-use forebay_terminal::print_error;
+use forebay_terminal::{PYTHON_PROGRAM, library_directory, print_error, python_program};
 
-const PROGRAM: &str = "forebay-py";
 /// Exit code where it cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
 
 /// Replaces this process by the verb. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
-    let Some(program) = program() else {
+    let Some(program) = python_program() else {
         let message = format!(
-            "{PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
+            "{PYTHON_PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
         );
         return print_error(
             &message,
@@ -33,7 +31,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
         Err(error) => return print_error(&error.to_string(), None, CANNOT_START),
     };
-    if let Some(libraries) = libraries() {
+    if let Some(libraries) = library_directory() {
         python.env("FOREBAY_LIBRARY", libraries);
     }
     let error = replace_by(python);
@@ -42,19 +40,4 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         Some("run make build, or make install"),
         CANNOT_START,
     )
-}
-
-/// Beside us, else in PATH.
-pub fn program() -> Option<PathBuf> {
-    let beside = machine::program_directory().ok()?.join(PROGRAM);
-    if files::status(&beside).is_ok() {
-        return Some(beside);
-    }
-    machine::find_other_program(PROGRAM)
-}
-
-/// The folder of our libraries, as it is built and installed.
-fn libraries() -> Option<PathBuf> {
-    let directory = machine::program_directory().ok()?.join("../lib/forebay");
-    files::real_path(&directory).ok()
 }

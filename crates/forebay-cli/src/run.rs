@@ -1,8 +1,8 @@
 //! `forebay run`.
 
 use forebay_terminal::{
-    CliError, Progress, print_error_line, print_failures, print_hint, print_json, print_status,
-    print_warning,
+    CliError, Progress, observers, print_error_line, print_failures, print_hint, print_json,
+    print_status, print_warning,
 };
 use std::path::PathBuf;
 
@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use crate::emulation::{Emulated, Emulation};
 use crate::job_setup::JobSetup;
-use crate::libraries;
 use crate::on_close::RunHandlingArguments;
 use crate::options::deadline::DeadlineArguments;
 use crate::options::job::JobArguments;
@@ -103,7 +102,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
     let emulation = setup.emulation.as_ref();
     let emulated = emulation.map(|emulation| || emulation.report().as_value());
     let recording = Recording {
-        libraries: libraries::observers(),
+        libraries: observers(),
         trace: arguments.trace,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };

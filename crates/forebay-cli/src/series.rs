@@ -9,11 +9,10 @@ use std::time::Duration;
 use forebay_host::process::Bell;
 use forebay_job::{Error, Output, Ran, Ready, Run, What};
 use forebay_profile::Recording;
-use forebay_terminal::{CliError, Progress, print_json};
+use forebay_terminal::{CliError, Progress, observers, print_json};
 use serde::{Deserialize, Serialize};
 
 use crate::job_setup::JobSetup;
-use crate::libraries;
 use crate::options::job::JobArguments;
 
 const HINT: &str = "docs/tune.md describes the requests of a series";
@@ -82,7 +81,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
     // The model alone: what it counts is of all runs together.
     let emulated = model.map(|model| move || serde_json::Value::from(model));
     let recording = Recording {
-        libraries: libraries::observers(),
+        libraries: observers(),
         trace: false,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };

@@ -10,6 +10,13 @@ use crate::Error;
 /// Memory that every process sees: the store in memory where there can be no private mount.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
+/// The store that the site names in `FOREBAY_STORE`.
+#[must_use]
+pub fn site_store() -> Option<PathBuf> {
+    let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
+    named.map(PathBuf::from)
+}
+
 /// A place for allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {

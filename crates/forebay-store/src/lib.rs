@@ -15,7 +15,7 @@ use forebay_host::{files, machine};
 use indicatif::HumanBytes;
 
 pub use capacity::Grant;
-pub use choice::{Reason, SHARED_MEMORY, Store};
+pub use choice::{Reason, SHARED_MEMORY, Store, site_store};
 
 /// A job that is about to be recorded, or an allocation that is about to be locked, is younger than this, in ms.
 const UNRECORDED_MS_MAX: u128 = 2000;

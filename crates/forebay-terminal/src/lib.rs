@@ -1,11 +1,17 @@
 //! What the user sees: messages on standard error, results on standard output, progress bars.
 //! Assumes that either stream may be closed. Never reads input and never ends the process.
 
+mod drain;
 mod error;
+mod installation;
 mod messages;
 mod progress;
 
+pub use drain::{drain_counts, drain_exit_code, print_drain_failures};
 pub use error::CliError;
+pub use installation::{
+    MPI_LIBRARY, PYTHON_PROGRAM, library_directory, observers, preload_library, python_program,
+};
 pub use messages::{
     print_error, print_error_line, print_failures, print_hint, print_json, print_json_error,
     print_status, print_stdout, print_warning,

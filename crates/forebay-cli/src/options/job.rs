@@ -105,9 +105,3 @@ impl SpaceArguments {
         args
     }
 }
-
-/// The store that the site names in `FOREBAY_STORE`.
-pub fn site_store() -> Option<PathBuf> {
-    let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
-    named.map(PathBuf::from)
-}

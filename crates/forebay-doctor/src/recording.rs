@@ -4,12 +4,12 @@ use forebay_profile::usage;
 use indicatif::HumanBytes;
 
 use super::diagnosis::Diagnosis;
-use crate::{libraries, python};
+use forebay_terminal::{observers, python_program};
 
 const BUILD: &str = "run make build, or make install";
 
 pub fn recording() -> Diagnosis {
-    let observers = libraries::observers();
+    let observers = observers();
     let families = [("Open MPI", observers.openmpi), ("MPICH", observers.mpich)];
     let there = families
         .into_iter()
@@ -45,7 +45,7 @@ pub fn recording() -> Diagnosis {
 }
 
 pub fn reports() -> Diagnosis {
-    match python::program() {
+    match python_program() {
         Some(path) => Diagnosis::ok(
             path.display().to_string(),
             "forebay report, why and profile export show what was recorded",

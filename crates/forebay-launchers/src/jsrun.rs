@@ -1,8 +1,8 @@
 //! The `jsrun` stand-in: its options, as far as they have a meaning on one machine (IBM Job Step
 //! Manager 10.1). Resource sets are no more than so many times so many tasks here.
 
-use super::options::Step;
-use super::options::{Count, Dialect, Meaning as M, Symbol};
+use crate::options::Step;
+use crate::options::{Count, Dialect, Meaning as M, Symbol};
 
 pub static JSRUN: Dialect = Dialect {
     name: "jsrun",
@@ -73,7 +73,7 @@ fn tasks(step: &Step) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launchers::options::parsed;
+    use crate::options::parsed;
 
     #[test]
     fn tasks_are_resource_sets_times_tasks_of_each() {

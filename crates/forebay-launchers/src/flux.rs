@@ -5,9 +5,9 @@ use std::ffi::OsString;
 
 use forebay_terminal::print_error;
 
-use super::options::Step;
-use super::options::{Count, Dialect, Meaning as M, Symbol};
-use super::step;
+use crate::options::Step;
+use crate::options::{Count, Dialect, Meaning as M, Symbol};
+use crate::step;
 
 static FLUX_RUN: Dialect = Dialect {
     name: "flux run",
@@ -90,7 +90,7 @@ fn tasks(step: &Step) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launchers::options::parsed;
+    use crate::options::parsed;
 
     #[test]
     fn tasks_are_one_unless_more_are_asked_for() {

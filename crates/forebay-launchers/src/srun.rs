@@ -1,8 +1,8 @@
 //! The `srun` stand-in: its options, as far as they have a meaning on one machine (srun(1) of
 //! Slurm 22.05).
 
-use super::options::Step;
-use super::options::{Count, Dialect, Meaning as M, Symbol};
+use crate::options::Step;
+use crate::options::{Count, Dialect, Meaning as M, Symbol};
 
 pub static SRUN: Dialect = Dialect {
     name: "srun",
@@ -82,7 +82,7 @@ fn tasks(step: &Step) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launchers::options::parsed;
+    use crate::options::parsed;
 
     #[test]
     fn what_matters_is_taken_and_the_program_keeps_its_own_options() {

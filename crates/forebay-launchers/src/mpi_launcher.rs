@@ -10,7 +10,7 @@ use forebay_profile::MpiFamily;
 use forebay_scheduler::TASKS_VARIABLE;
 use forebay_terminal::print_error;
 
-use crate::drain;
+use crate::spectral;
 
 /// Exit code when no rank was started, as a shell gives it for a command it cannot run.
 const CANNOT_LAUNCH: i32 = 127;
@@ -45,7 +45,7 @@ impl Launcher {
 
     /// Becomes it. `prepare` may set directory, environment and output.
     pub fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
-        drain::announce_from_launcher();
+        spectral::announce_from_launcher();
         let mut process = command(&self.path);
         adapt(&mut process, self.flavour);
         process.args(words);

@@ -9,9 +9,9 @@ use forebay_host::machine;
 use forebay_scheduler::JOB_ID_VARIABLE;
 use forebay_terminal::{print_error, print_stdout, print_warning};
 
-use super::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
-use super::options::{Count, Dialect, Step, Symbol};
-use super::rank;
+use crate::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
+use crate::options::{Count, Dialect, Step, Symbol};
+use crate::rank;
 
 /// Stands in for a launcher in a job that runs without a scheduler.
 pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {

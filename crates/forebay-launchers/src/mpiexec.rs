@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use forebay_terminal::print_warning;
 
-use super::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
+use crate::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
 
 /// How many values follow an option, and what becomes of it.
 #[derive(Clone, Copy, PartialEq, Eq)]

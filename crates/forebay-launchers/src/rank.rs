@@ -8,7 +8,7 @@ use forebay_host::files;
 use forebay_host::process::{command, replace_by};
 use forebay_terminal::print_error;
 
-use super::mpi_launcher::first_variable;
+use crate::mpi_launcher::first_variable;
 
 /// File that each task reads as its standard input.
 pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";

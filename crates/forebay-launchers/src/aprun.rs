@@ -1,8 +1,8 @@
 //! The `aprun` stand-in: its options, as far as they have a meaning on one machine (aprun(1) of
 //! Cray's ALPS). Some of them are two letters behind one dash.
 
-use super::options::Step;
-use super::options::{Count, Dialect, Meaning as M};
+use crate::options::Step;
+use crate::options::{Count, Dialect, Meaning as M};
 
 pub static APRUN: Dialect = Dialect {
     name: "aprun",
@@ -57,7 +57,7 @@ fn tasks(step: &Step) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launchers::options::parsed;
+    use crate::options::parsed;
 
     #[test]
     fn two_letters_behind_one_dash_are_one_option() {

@@ -6,7 +6,7 @@ use forebay_profile::MpiFamily;
 use forebay_scheduler::SHIMS_VARIABLE;
 
 use super::diagnosis::{Diagnosis, ask};
-use crate::emulation;
+use forebay_terminal::preload_library;
 
 /// What `scontrol show config` says that matters here.
 const SLURM_SETTINGS: [&str; 5] = [
@@ -195,7 +195,7 @@ fn slurm_setting<'a>(said: &'a str, name: &str) -> Option<&'a str> {
 }
 
 pub fn emulation() -> Diagnosis {
-    match emulation::preload_library() {
+    match preload_library() {
         Ok(path) => {
             let consequence = "--pfs-model can emulate a parallel file system";
             Diagnosis::ok(path.display().to_string(), consequence)

@@ -17,9 +17,10 @@ use forebay_terminal::{print_json, print_stdout};
 
 pub use node::probe_namespace;
 
-use crate::options::job::site_store;
 use diagnosis::{Diagnosis, Finding, PROBE_TIME_MS_MAX, State};
+use forebay_store::site_store;
 
+/// The options of `forebay doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     /// The store to look at [default: the one a job would get]
@@ -64,6 +65,8 @@ const QUESTIONS: [(&str, Question); 17] = [
     ("reports", |_| recording::reports()),
 ];
 
+/// Prints what was found; returns the exit code.
+#[must_use]
 pub fn doctor(arguments: &DoctorArguments) -> i32 {
     let findings = look(&[arguments.store.clone(), site_store()]);
     let of = |id| findings.iter().find(|finding| finding.id == id);

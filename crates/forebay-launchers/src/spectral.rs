@@ -1,0 +1,52 @@
+//! The stand-in for Spectral's command that waits, and how launchers announce Spectral's directories.
+
+use std::ffi::OsString;
+
+use forebay_onclose::{ControlRequest, Error, query_drain};
+use forebay_terminal::{
+    drain_counts, print_drain_failures, print_error, print_stdout, print_warning,
+};
+
+const FAILED: i32 = 1;
+
+/// Spectral's `spectral_wait.py`.
+pub fn spectral_wait(_words: &[OsString]) -> i32 {
+    let waited = announce().and_then(|_| {
+        let begin = query_drain(&ControlRequest::Status)?;
+        print_stdout(&drain_counts(&begin), 0);
+        query_drain(&ControlRequest::Wait)
+    });
+    match waited {
+        Ok(status) => {
+            let code = print_drain_failures(&status);
+            print_stdout(&drain_counts(&status), code);
+            if code == 0 {
+                return print_stdout("All files moved", 0);
+            }
+            code
+        }
+        Err(error) => print_error(
+            &format!("spectral_wait.py: {error}"),
+            error.hint().as_deref(),
+            FAILED,
+        ),
+    }
+}
+
+/// Tells `forebay run` where Spectral's files go, if the script has said so by now.
+fn announce() -> Result<bool, Error> {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (Some(persist), Some(pfs)) = (named("PERSIST_DIR"), named("PFS_DIR")) else {
+        return Ok(false);
+    };
+    query_drain(&ControlRequest::Spectral { persist, pfs }).map(|_| true)
+}
+
+/// The same, from a launcher in any job.
+pub fn announce_from_launcher() {
+    match announce() {
+        // A job that was not started with Spectral has no socket for it, and means nothing by the variables.
+        Ok(_) | Err(Error::NoDrain { .. }) => {}
+        Err(error) => print_warning(&format!("Spectral: {error}")),
+    }
+}

@@ -1,0 +1,46 @@
+//! How far a drain is, in the words of Spectral's log.
+
+use forebay_onclose::DrainStatus;
+
+use crate::messages::{print_error_line, print_hint};
+
+/// Exit code when something did not arrive, or nobody can tell.
+const NOT_ALL_SAFE: i32 = 1;
+/// Failures named one by one; `--json` has all.
+const SHOWN: usize = 10;
+
+/// The counts, as Spectral prints them.
+#[must_use]
+pub fn drain_counts(status: &DrainStatus) -> String {
+    let DrainStatus {
+        enqueued,
+        dequeued,
+        done,
+        ..
+    } = status;
+    format!("Enqueued:{enqueued} Dequeued:{dequeued} Done:{done}")
+}
+
+/// Prints what did not arrive; returns the exit code.
+pub fn print_drain_failures(status: &DrainStatus) -> i32 {
+    for (path, reason) in status.failures.iter().take(SHOWN) {
+        print_error_line(&format!("drain: {path}: {reason}"));
+    }
+    if !status.failures.is_empty() {
+        let number = status.failures.len();
+        print_hint(&format!(
+            "files that did not arrive: {number}; stage-out tries again after the job"
+        ));
+    }
+    drain_exit_code(status)
+}
+
+/// 1 if something did not arrive.
+#[must_use]
+pub fn drain_exit_code(status: &DrainStatus) -> i32 {
+    if status.failures.is_empty() {
+        0
+    } else {
+        NOT_ALL_SAFE
+    }
+}
