@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::emulation;
 use crate::options::staging::JobStagingArguments;
+use crate::status::warn_of_unreadable;
 
 #[derive(Debug, Args)]
 pub struct CleanArguments {
@@ -92,9 +93,7 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 /// The jobs named; without a name, all that left something which nobody wants to keep.
 fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
     let records = records()?;
-    for (path, reason) in &records.unreadable {
-        print_warning(&format!("cannot read {}: {reason}", path.display()));
-    }
+    warn_of_unreadable(&records);
     if arguments.jobs.is_empty() {
         remove_unrecorded(&records)?;
         emulation::remove_abandoned(&records)?;

@@ -1,6 +1,5 @@
 //! `forebay gather`: what the nodes of jobs still hold is staged out, on each node by `forebay clean` there.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -9,25 +8,21 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::machine;
 use forebay_host::process::command;
-use forebay_host::state::directories;
 use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_record::records;
-use forebay_recovery as recovery;
-use forebay_recovery::JobState;
-use forebay_scheduler::in_a_schedulers_job;
+use forebay_recovery::{self as recovery, JobsByNode, Undrained, undrained_by_node};
+use forebay_scheduler::{RemoteShell, launcher_command_on};
 use forebay_terminal::{
     print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
-    print_warning,
 };
 use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::status::warn_of_unreadable;
+
 /// Nodes that are at work at once.
 const AT_ONCE: usize = 32;
-const LAUNCHER: &str = "srun";
-/// Where jobs are recorded; a remote shell takes no variable along that says it.
-const STATE: &str = "FOREBAY_STATE";
 
 #[derive(Debug, Args)]
 pub struct GatherArguments {
@@ -35,23 +30,11 @@ pub struct GatherArguments {
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<String>,
     /// How nodes are reached where there is no srun: COMMAND NODE WORDS runs the words there, for example 'ssh -q'
-    #[arg(long, value_name = "COMMAND", value_parser = remote_shell)]
+    #[arg(long, value_name = "COMMAND", value_parser = RemoteShell::parse)]
     pub rsh: Option<RemoteShell>,
     /// Print a JSON list, an object for each node
     #[arg(long)]
     pub json: bool,
-}
-
-/// The words of `--rsh`: at least one.
-#[derive(Debug, Clone)]
-pub struct RemoteShell(Vec<String>);
-
-fn remote_shell(text: &str) -> Result<RemoteShell, String> {
-    let words = shlex::split(text).ok_or("a quote is not closed")?;
-    if words.is_empty() {
-        return Err("write for example ssh".to_owned());
-    }
-    Ok(RemoteShell(words))
 }
 
 /// What one node did.
@@ -70,12 +53,16 @@ struct Gathered {
 }
 
 type Asked = (String, Vec<String>);
-/// Ids of jobs, by the node that holds them.
-type Held = BTreeMap<String, Vec<String>>;
 
 pub fn gather(arguments: &GatherArguments) -> i32 {
-    let (held, unknown) = match held(&arguments.nodes) {
-        Ok(held) => held,
+    let undrained = records()
+        .map_err(recovery::Error::from)
+        .and_then(|records| {
+            warn_of_unreadable(&records);
+            undrained_by_node(&records, &arguments.nodes)
+        });
+    let Undrained { held, unknown } = match undrained {
+        Ok(undrained) => undrained,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
     for node in &arguments.nodes {
@@ -103,7 +90,7 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     print_stdout(&table(&gathered), code)
 }
 
-fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
+fn add_unknown(gathered: &mut Vec<Gathered>, unknown: JobsByNode) {
     for (node, jobs) in unknown {
         match gathered.iter_mut().find(|one| one.node == node) {
             Some(one) => one.unknown = jobs,
@@ -116,36 +103,6 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: Held) {
     }
 }
 
-/// The jobs that left something to be staged out; and those of which only their node can tell.
-fn held(wanted: &[String]) -> Result<(Held, Held), forebay_job::Error> {
-    let records = records()?;
-    for (path, reason) in &records.unreadable {
-        print_warning(&format!("cannot read {}: {reason}", path.display()));
-    }
-    let (mut held, mut unknown) = (Held::new(), Held::new());
-    for recorded in records.found {
-        let host = &recorded.record.runner.host;
-        if !wanted.is_empty() && !wanted.contains(host) {
-            continue;
-        }
-        let state = recovery::state(&recorded)?;
-        let left = match &state {
-            JobState::Left { .. } | JobState::Elsewhere => {
-                recorded.needs_stage_out() && !recorded.needs_user_decision()
-            }
-            JobState::Running | JobState::Lost | JobState::Unreachable => false,
-        };
-        let into = match state {
-            _ if left => &mut held,
-            JobState::Elsewhere if recorded.may_have_requests() => &mut unknown,
-            _ => continue,
-        };
-        let record = recorded.record;
-        into.entry(record.runner.host).or_default().push(record.id);
-    }
-    Ok((held, unknown))
-}
-
 /// Starts `forebay clean` on the node.
 fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, String> {
     let program = machine::this_program().map_err(|error| error.to_string())?;
@@ -154,49 +111,13 @@ fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, Strin
     clean.extend(jobs.iter().map(OsString::from));
     let words = match rsh {
         _ if *node == machine::hostname() => clean,
-        Some(rsh) => through_shell(rsh, node, clean)?,
-        None => through_launcher(node, clean)?,
+        Some(rsh) => rsh.command_on(node, clean)?,
+        None => launcher_command_on(node, clean)?,
     };
     let mut started = command(&words[0]);
     started.args(&words[1..]).stdin(Stdio::null());
     let started = started.stdout(Stdio::piped()).spawn();
     started.map_err(|error| format!("cannot run {}: {error}", Path::new(&words[0]).display()))
-}
-
-fn through_launcher(node: &str, clean: Vec<OsString>) -> Result<Vec<OsString>, String> {
-    let launcher = machine::find_other_program(LAUNCHER).ok_or_else(|| {
-        format!("there is no {LAUNCHER} to reach it; use --rsh ssh, or run forebay clean there")
-    })?;
-    let mut words = vec![launcher.into()];
-    let options = ["--nodes=1", "--ntasks=1", "--quiet", "--nodelist", node];
-    words.extend(options.map(OsString::from));
-    if in_a_schedulers_job() {
-        words.push("--overlap".into());
-    }
-    words.extend(clean);
-    Ok(words)
-}
-
-/// The shell at the other end reads the words once more.
-fn through_shell(
-    RemoteShell(rsh): &RemoteShell,
-    node: &str,
-    clean: Vec<OsString>,
-) -> Result<Vec<OsString>, String> {
-    let state = directories().into_iter().next().map(|state| {
-        let mut set = OsString::from(format!("{STATE}="));
-        set.push(state);
-        ["env".into(), set]
-    });
-    let mut words: Vec<OsString> = rsh.iter().map(OsString::from).collect();
-    words.push(node.into());
-    for word in state.into_iter().flatten().chain(clean) {
-        let word = word.into_string().ok();
-        let word = word.ok_or("a path that is not UTF-8 cannot be said to it")?;
-        let quoted = shlex::try_quote(&word).map_err(|error| error.to_string())?;
-        words.push(quoted.into_owned().into());
-    }
-    Ok(words)
 }
 
 fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
@@ -278,20 +199,4 @@ fn table(gathered: &[Gathered]) -> String {
         ]);
     }
     table.trim_fmt()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_remote_shell_is_told_where_jobs_are_recorded_whatever_says_it_here() {
-        let shell = RemoteShell(vec!["ssh".to_owned()]);
-        let words = through_shell(&shell, "n2", vec!["forebay".into()]).expect("words");
-        let state = directories().swap_remove(0);
-        assert_eq!(words[..3], ["ssh", "n2", "env"].map(OsString::from));
-        let said = shlex::split(words[3].to_str().expect("UTF-8")).expect("quoted");
-        assert_eq!(said, [format!("{STATE}={}", state.display())]);
-        assert_eq!(words[4..], [OsString::from("forebay")]);
-    }
 }

@@ -5,10 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::clock;
-use forebay_mover::{Failure, Shortage};
-use forebay_record::{Phase, RecordFile, records};
-use forebay_recovery as recovery;
-use forebay_recovery::JobState;
+use forebay_record::{Phase, Records, records};
+use forebay_recovery::{self as recovery, JobReport, JobState, report};
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
 use serde::Serialize;
@@ -22,42 +20,11 @@ pub struct StatusArguments {
     pub json: bool,
 }
 
-/// Failures that are told of each job.
-const FAILURES_SHOWN: usize = 5;
-
-/// One job as `--json` shows it.
-#[derive(Serialize)]
-struct Shown {
-    job_id: String,
-    script: String,
-    host: String,
-    began_unix_s: u64,
-    state: &'static str,
-    phase: Phase,
-    /// The job's processes that outlived its `forebay run`.
-    processes: Vec<i32>,
-    /// Is there something to be staged out yet?
-    undrained: bool,
-    /// Of a stage-out that was begun: what has not arrived; and the first failures, path and reason.
-    missing_files: Option<u64>,
-    missing_bytes: Option<u64>,
-    failures: Vec<(String, String)>,
-    /// File systems that had no room for it: what is needed there and what is free.
-    shortages: Vec<Shortage>,
-    /// Files that are in the allocation only, and the list of them; none if nothing was listed.
-    not_safe_files: Option<u64>,
-    not_safe_list: Option<String>,
-    used_bytes: Option<u64>,
-    capacity_bytes: Option<u64>,
-    /// Where the data can be reached.
-    data: Option<String>,
-}
-
 /// One line of `--json`: jobs as they were, persistent allocations beside them.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
-    Job(&'a Shown),
+    Job(&'a JobReport),
     Persistent(&'a persistent::Shown),
 }
 
@@ -70,19 +37,23 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     let shown = records()
         .map_err(recovery::Error::from)
         .and_then(|records| {
-            for (path, reason) in &records.unreadable {
-                print_warning(&format!("cannot read {}: {reason}", path.display()));
-            }
+            warn_of_unreadable(&records);
             records
                 .found
                 .iter()
-                .map(show)
+                .map(report)
                 .collect::<Result<Vec<_>, _>>()
         });
     let shown = match shown {
         Ok(shown) => shown,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
+    for job in &shown {
+        if let Some(error) = &job.journal_error {
+            let job = &job.job_id;
+            print_error(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
+        }
+    }
     if arguments.json {
         let persistent = persistent.iter().map(Line::Persistent);
         let lines: Vec<_> = shown.iter().map(Line::Job).chain(persistent).collect();
@@ -126,66 +97,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     code
 }
 
-fn show(recorded: &RecordFile) -> Result<Shown, recovery::Error> {
-    let record = &recorded.record;
-    let (state, processes) = match recovery::state(recorded)? {
-        JobState::Running => ("running", Vec::new()),
-        JobState::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
-            ("kept", processes)
-        }
-        JobState::Left { processes } => ("left", processes),
-        JobState::Lost => ("lost", Vec::new()),
-        JobState::Unreachable => ("unreachable", Vec::new()),
-        JobState::Elsewhere => ("elsewhere", Vec::new()),
-    };
-    let not_safe_files = recorded.not_safe_files();
-    let here = state != "lost" && state != "elsewhere";
-    let begun = if here {
-        recorded.staged_out(FAILURES_SHOWN)
-    } else {
-        Ok(None)
-    };
-    let begun = begun.unwrap_or_else(|error| {
-        let job = &record.id;
-        print_error(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
-        None
-    });
-    let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
-    let (shortages, failures) = begun.map_or_else(Default::default, |(account, failures)| {
-        (account.shortages, failures)
-    });
-    let path = |failure: &Failure| failure.path.to_string_lossy().into_owned();
-    Ok(Shown {
-        job_id: record.id.clone(),
-        script: record.script.clone(),
-        host: record.runner.host.clone(),
-        began_unix_s: record.began_unix_s,
-        state,
-        phase: record.phase,
-        processes,
-        undrained: state != "lost" && recorded.needs_stage_out(),
-        missing_files: missing.map(|missing| missing.files),
-        missing_bytes: missing.map(|missing| missing.bytes),
-        failures: failures
-            .into_iter()
-            .map(|failure| (path(&failure), failure.reason))
-            .collect(),
-        shortages,
-        not_safe_files,
-        not_safe_list: not_safe_files
-            .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),
-        used_bytes: recorded
-            .used_bytes()
-            .filter(|_| here && state != "unreachable"),
-        capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
-        data: recorded
-            .data()
-            .filter(|_| here)
-            .map(|path| path.to_string_lossy().into_owned()),
-    })
-}
-
-fn table(shown: &[Shown]) -> String {
+fn table(shown: &[JobReport]) -> String {
     let now = clock::unix_s();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -211,7 +123,7 @@ fn table(shown: &[Shown]) -> String {
     table.trim_fmt()
 }
 
-fn state(job: &Shown) -> String {
+fn state(job: &JobReport) -> String {
     let mut text = job.state.to_owned();
     if job.undrained && job.state != "running" {
         text.push_str(", undrained");
@@ -224,6 +136,13 @@ fn state(job: &Shown) -> String {
         text.push_str(&format!(", alive: {}", pids.join(" ")));
     }
     text
+}
+
+/// Names records that cannot be read.
+pub fn warn_of_unreadable(records: &Records) {
+    for (path, reason) in &records.unreadable {
+        print_warning(&format!("cannot read {}: {reason}", path.display()));
+    }
 }
 
 /// Names what earlier jobs have left, before another one begins.

@@ -3,10 +3,12 @@
 
 mod clean;
 mod error;
+mod report;
 mod state;
 mod unrecorded;
 
 pub use clean::{CleanOptions, clean};
 pub use error::Error;
+pub use report::{JobReport, JobsByNode, Undrained, report, undrained_by_node};
 pub use state::{JobState, state};
 pub use unrecorded::{is_unrecorded, remove_unrecorded};

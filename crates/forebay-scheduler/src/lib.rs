@@ -5,6 +5,7 @@ mod end_time;
 mod environment;
 mod error;
 mod header;
+mod reach;
 mod script;
 
 pub use end_time::EndTime;
@@ -14,4 +15,5 @@ pub use environment::{
 };
 pub use error::Error;
 pub use header::{Header, Scheduler, parse_time};
+pub use reach::{RemoteShell, launcher_command_on};
 pub use script::JobScript;

@@ -1,0 +1,158 @@
+//! What is known of recorded jobs: one by one, and by the node that holds their data. Never changes anything.
+
+use std::collections::BTreeMap;
+
+use forebay_mover::{Failure, Shortage};
+use forebay_record::{Phase, RecordFile, Records};
+use serde::Serialize;
+
+use crate::Error;
+use crate::state::{JobState, state as state_of};
+
+/// Failures that a report names.
+const FAILURES_SHOWN: usize = 5;
+
+/// A job that was recorded, as it is now.
+#[derive(Debug, Serialize)]
+pub struct JobReport {
+    /// Identifies the job.
+    pub job_id: String,
+    /// Its script.
+    pub script: String,
+    /// The host of its `forebay run`.
+    pub host: String,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// running, kept, left, lost, unreachable or elsewhere.
+    pub state: &'static str,
+    /// What it did last.
+    pub phase: Phase,
+    /// The job's processes that outlived its `forebay run`.
+    pub processes: Vec<i32>,
+    /// Some of its data are to be staged out yet.
+    pub undrained: bool,
+    /// Files of a stage-out that have not arrived; none if no stage-out began.
+    pub missing_files: Option<u64>,
+    /// Their bytes.
+    pub missing_bytes: Option<u64>,
+    /// The first failures, path and reason.
+    pub failures: Vec<(String, String)>,
+    /// File systems that had no room for it: what is needed there and what is free.
+    pub shortages: Vec<Shortage>,
+    /// Files that are in the allocation only; none if nothing was listed.
+    pub not_safe_files: Option<u64>,
+    /// The list that names them.
+    pub not_safe_list: Option<String>,
+    /// Bytes in the allocation.
+    pub used_bytes: Option<u64>,
+    /// Bytes that the allocation may hold.
+    pub capacity_bytes: Option<u64>,
+    /// Where the data can be reached.
+    pub data: Option<String>,
+    /// Why its journal cannot be read.
+    #[serde(skip)]
+    pub journal_error: Option<forebay_record::Error>,
+}
+
+/// What is known of a job on this machine. Changes nothing.
+///
+/// # Errors
+/// If its processes cannot be looked at.
+pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
+    let record = &recorded.record;
+    let (state, processes) = match state_of(recorded)? {
+        JobState::Running => ("running", Vec::new()),
+        JobState::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
+            ("kept", processes)
+        }
+        JobState::Left { processes } => ("left", processes),
+        JobState::Lost => ("lost", Vec::new()),
+        JobState::Unreachable => ("unreachable", Vec::new()),
+        JobState::Elsewhere => ("elsewhere", Vec::new()),
+    };
+    let not_safe_files = recorded.not_safe_files();
+    let here = state != "lost" && state != "elsewhere";
+    let begun = if here {
+        recorded.staged_out(FAILURES_SHOWN)
+    } else {
+        Ok(None)
+    };
+    let (begun, journal_error) = match begun {
+        Ok(begun) => (begun, None),
+        Err(error) => (None, Some(error)),
+    };
+    let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
+    let (shortages, failures) = begun.map_or_else(Default::default, |(account, failures)| {
+        (account.shortages, failures)
+    });
+    let path = |failure: &Failure| failure.path.to_string_lossy().into_owned();
+    Ok(JobReport {
+        job_id: record.id.clone(),
+        script: record.script.clone(),
+        host: record.runner.host.clone(),
+        began_unix_s: record.began_unix_s,
+        state,
+        phase: record.phase,
+        processes,
+        undrained: state != "lost" && recorded.needs_stage_out(),
+        missing_files: missing.map(|missing| missing.files),
+        missing_bytes: missing.map(|missing| missing.bytes),
+        failures: failures
+            .into_iter()
+            .map(|failure| (path(&failure), failure.reason))
+            .collect(),
+        shortages,
+        journal_error,
+        not_safe_files,
+        not_safe_list: not_safe_files
+            .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),
+        used_bytes: recorded
+            .used_bytes()
+            .filter(|_| here && state != "unreachable"),
+        capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
+        data: recorded
+            .data()
+            .filter(|_| here)
+            .map(|path| path.to_string_lossy().into_owned()),
+    })
+}
+
+/// Ids of jobs, by the node that holds them.
+pub type JobsByNode = BTreeMap<String, Vec<String>>;
+
+/// Jobs with data that are to be staged out yet.
+#[derive(Debug, Default)]
+pub struct Undrained {
+    /// Those that left something.
+    pub held: JobsByNode,
+    /// Those of which only their node can tell, since their programs may have asked for a stage-out.
+    pub unknown: JobsByNode,
+}
+
+/// The jobs on these nodes, or on all if none is named, that left something to be staged out.
+///
+/// # Errors
+/// If a job's processes cannot be looked at.
+pub fn undrained_by_node(records: &Records, nodes: &[String]) -> Result<Undrained, Error> {
+    let mut undrained = Undrained::default();
+    for recorded in &records.found {
+        let record = &recorded.record;
+        let host = &record.runner.host;
+        if !nodes.is_empty() && !nodes.contains(host) {
+            continue;
+        }
+        let state = state_of(recorded)?;
+        let may_hold = matches!(state, JobState::Left { .. } | JobState::Elsewhere);
+        let jobs = if may_hold && recorded.needs_stage_out() && !recorded.needs_user_decision() {
+            &mut undrained.held
+        } else if state == JobState::Elsewhere && recorded.may_have_requests() {
+            &mut undrained.unknown
+        } else {
+            continue;
+        };
+        jobs.entry(host.clone())
+            .or_default()
+            .push(record.id.clone());
+    }
+    Ok(undrained)
+}
