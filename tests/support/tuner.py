@@ -2,12 +2,12 @@
 
 import json
 import pathlib
-import time
 
 from forebay.tune.model import Run
 from forebay.tune.study import Study
 
 from support.mpi import LAUNCHING, PROJECT
+from support.waiting import wait_until
 
 MACHINE = str(PROJECT / "machines" / "lustre-small.toml")
 EMULATED = ("--pfs-model", MACHINE)
@@ -84,12 +84,7 @@ class TunedJob:
 
     def leaves_no_process(self) -> None:
         """Neither keepers nor kernels of this job are left, soon."""
-        deadline = time.monotonic() + 60
-        while (
-            found := self.job.keepers() + self._of_this_job()
-        ) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert found == []
+        wait_until(lambda: not self.job.keepers() + self._of_this_job(), 60, "the end of the job's processes")
 
     def _of_this_job(self) -> list[str]:
         mark = f"TMPDIR={self.job.temporary}".encode()

@@ -1,11 +1,10 @@
 """What cannot be tuned, and why: told before much is run."""
 
-import time
-
 import pytest
 
 from support.job import INTERRUPT
 from support.tuner import EMULATED, WITHOUT_BUFFERING
+from support.waiting import wait_until
 
 
 def refused(tuned, *options: str, runs: int | None = None) -> str:
@@ -133,9 +132,7 @@ def test_two_tuners_of_one_study(tuned):
     tuned.script("sleep 300")
     first = tuned.start()
     output = tuned.study_directory / "runs" / "0001" / "output.txt"
-    deadline = time.monotonic() + 60
-    while not output.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(output.exists, what="the first run")
     status, _, err = tuned.tune()
     first.send_signal(INTERRUPT)
     first.communicate(timeout=60)
