@@ -203,7 +203,10 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
 fn mapped_roots(roots: &[PathBuf], maps: &[PathMap]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     let mut shown = Vec::new();
     for map in maps {
-        let (at, from) = (files::final_path(&map.at)?, files::final_path(&map.from)?);
+        let (at, from) = (
+            files::final_path(&map.path)?,
+            files::final_path(&map.directory)?,
+        );
         for root in roots {
             if from.starts_with(root) {
                 shown.push(at.clone());

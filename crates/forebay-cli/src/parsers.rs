@@ -55,5 +55,8 @@ pub fn map(text: &str) -> Result<PathMap, String> {
         return Err("PATH must not be in /proc, /dev or /sys".into());
     }
     let from = std::path::absolute(from).map_err(|error| error.to_string())?;
-    Ok(PathMap { at: plain, from })
+    Ok(PathMap {
+        path: plain,
+        directory: from,
+    })
 }

@@ -10,6 +10,7 @@ use forebay_store::{Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use crate::driver::NodeFacts;
 use crate::error::Error;
 use crate::path_map::PathMap;
 
@@ -42,15 +43,6 @@ pub struct StoreOptions<'a> {
     pub maps: &'a [PathMap],
 }
 
-/// The store and the size that a job gets.
-#[derive(Debug, Clone)]
-pub struct Chosen {
-    /// Where.
-    pub store: Store,
-    /// What will be given.
-    pub used: StoreUsed,
-}
-
 impl StoreOptions<'_> {
     /// Can these directories be shown?
     ///
@@ -58,19 +50,19 @@ impl StoreOptions<'_> {
     /// If one is a file, or cannot be added.
     pub fn check_maps(&self) -> Result<(), Error> {
         for (index, map) in self.maps.iter().enumerate() {
-            for path in [&map.at, &map.from] {
+            for path in [&map.path, &map.directory] {
                 let found = files::status(path);
                 if found.is_ok_and(|status| status.kind != Kind::Directory) {
                     return Err(Error::MapOfFile(path.clone()));
                 }
             }
             let before = &self.maps[..index];
-            let shown = PathMap::behind(before, &map.at);
-            let within_another = before.iter().any(|other| map.at.starts_with(&other.at));
+            let shown = PathMap::behind(before, &map.path);
+            let within_another = before.iter().any(|other| map.path.starts_with(&other.path));
             let can_be = if within_another {
                 files::status(&shown).map(drop) // nothing is made in what is shown
             } else {
-                namespace::check_addition(&map.at)
+                namespace::check_addition(&map.path)
             };
             can_be.map_err(|error| Error::MapTargetUnusable { at: shown, error })?;
         }
@@ -88,7 +80,7 @@ impl StoreOptions<'_> {
         asked: &JobDw,
         reserved_bytes: ReservedBytes,
         messages: &dyn Messages,
-    ) -> Result<Chosen, Error> {
+    ) -> Result<NodeFacts, Error> {
         let (store, reason) = Store::choose(self.store, self.site_store)?;
         let why = match reason {
             Reason::Named => "named with --store".to_owned(),
@@ -113,7 +105,7 @@ impl StoreOptions<'_> {
         why: &str,
         reserved_bytes: ReservedBytes,
         messages: &dyn Messages,
-    ) -> Result<Chosen, Error> {
+    ) -> Result<NodeFacts, Error> {
         if *store == (Store::Memory { huge: true }) {
             return Err(Error::NoView(why.to_owned()));
         }
@@ -135,7 +127,7 @@ impl StoreOptions<'_> {
         store: Store,
         reserved_bytes: ReservedBytes,
         messages: &dyn Messages,
-    ) -> Result<Chosen, Error> {
+    ) -> Result<NodeFacts, Error> {
         let asked_bytes = self.capacity_bytes.or(asked.capacity_bytes);
         let reserved_bytes = if store.in_memory() {
             reserved_bytes()?
@@ -168,7 +160,7 @@ impl StoreOptions<'_> {
         messages.explain(&format!(
             "capacity: {asked} asked, at most {usable} to be had; {limit}"
         ));
-        Ok(Chosen { store, used })
+        Ok(NodeFacts { store, used })
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathMap {
     /// The path in the script.
-    pub at: PathBuf,
+    pub path: PathBuf,
     /// The directory that is there.
-    pub from: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl PathMap {
@@ -17,8 +17,8 @@ impl PathMap {
     pub fn behind(maps: &[Self], path: &Path) -> PathBuf {
         // A later one covers an earlier one.
         let shown = maps.iter().rev().find_map(|map| {
-            let rest = path.strip_prefix(&map.at).ok()?;
-            Some(map.from.join(rest))
+            let rest = path.strip_prefix(&map.path).ok()?;
+            Some(map.directory.join(rest))
         });
         shown.unwrap_or_else(|| path.to_owned())
     }

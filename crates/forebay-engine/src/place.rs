@@ -42,14 +42,14 @@ pub struct Place {
 
 /// The job's allocation and what is known of it.
 #[derive(Debug)]
-pub struct Space {
+pub struct JobAllocation {
     /// Where it is.
     pub allocation: Allocation,
     /// Its store and size.
     pub used: StoreUsed,
 }
 
-impl Space {
+impl JobAllocation {
     /// Directories of all namespaces.
     #[must_use]
     pub fn roots(&self, request: &Request) -> Vec<PathBuf> {

@@ -1,20 +1,16 @@
-//! Makes the allocation and the view of a job, and enters the view.
+//! Chooses the store of a job's allocation, and has the driver's plan carried out.
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{AccessMode, JobDw};
-use forebay_host::namespace::{self, Keeper, Mount};
-use forebay_host::{files, machine};
-use forebay_store::{Allocation, SHARED_MEMORY, Store};
+use forebay_directive::JobDw;
+use forebay_host::namespace::Keeper;
+use forebay_store::{Allocation, Store};
 
+use crate::driver::{JobFacts, NodeFacts, Plan, driver_of, without_allocation};
 use crate::error::Error;
-use crate::options::{AllocationProgress, Chosen, ReservedBytes, StoreOptions, StoreUsed};
-use crate::path_map::PathMap;
-use crate::place::{Ledger, Place, Space, Step};
-
-/// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
-/// from outside, and no job that clears its directory for temporary files comes near it.
-pub const MOUNTED_BELOW: &str = "/mnt/forebay";
+use crate::options::{AllocationProgress, ReservedBytes, StoreOptions, StoreUsed};
+use crate::place::{JobAllocation, Ledger};
+use crate::runner::Runner;
 
 /// What a job has.
 #[derive(Debug, Default)]
@@ -22,7 +18,7 @@ pub struct Provisioned {
     /// Holds the view.
     pub keeper: Option<Keeper>,
     /// The allocation.
-    pub space: Option<Space>,
+    pub allocation: Option<JobAllocation>,
 }
 
 /// Who provisions a job, and with what.
@@ -48,131 +44,79 @@ pub struct Provisioner<'a> {
 }
 
 impl Provisioner<'_> {
-    /// Makes the allocation and the view, and enters it. The ledger says at every moment what there is to
-    /// be removed.
+    /// Makes the allocation and the view, and enters it. The ledger knows at every moment what must be removed.
     ///
     /// # Errors
     /// If the job cannot have them; what was made is removed then, or is in the ledger.
     pub fn provision(&self, ledger: &mut dyn Ledger) -> Result<Provisioned, Error> {
         self.check()?;
+        let job = self.job_facts();
         let Some(asked) = self.asked else {
-            let keeper = self.view(self.extra_mounts(None), None, ledger)?;
-            let space = None;
-            return Ok(Provisioned { keeper, space });
+            return self.carry_out(&without_allocation(&job), None, ledger);
         };
-        let namespaces: Vec<_> = asked.access.iter().map(|m| m.directory()).collect();
-        let chosen = self
-            .options
-            .choose(asked, self.reserved_bytes, self.progress)?;
-        if let Store::Directory { path, .. } = &chosen.store {
-            return self.in_directory(path, chosen.used.clone(), &namespaces, ledger);
-        }
-        match self.in_memory(&chosen, &namespaces, ledger) {
+        let (options, reserved) = (self.options, self.reserved_bytes);
+        let node = options.choose(asked, reserved, self.progress)?;
+        let carry_out = |node: NodeFacts, ledger: &mut dyn Ledger| {
+            let plan = driver_of(&node.store)(&job, &node);
+            self.carry_out(&plan, Some(node.used), ledger)
+        };
+        let store = node.store.clone();
+        match carry_out(node, ledger) {
             // Only what memory itself needs: without it there is another way.
-            Err(Error::View(error)) if !self.needs_view() => {
+            Err(Error::View(error))
+                if !self.needs_view() && matches!(store, Store::Memory { .. }) =>
+            {
                 let why = error.to_string();
-                let chosen = self.options.shared_memory(
-                    asked,
-                    &chosen.store,
-                    &why,
-                    self.reserved_bytes,
-                    self.progress,
-                )?;
-                let path = Path::new(SHARED_MEMORY);
-                self.in_directory(path, chosen.used, &namespaces, ledger)
+                let node = options.shared_memory(asked, &store, &why, reserved, self.progress)?;
+                carry_out(node, ledger)
             }
-            placed => placed,
+            provisioned => provisioned,
         }
     }
 
-    fn in_memory(
-        &self,
-        chosen: &Chosen,
-        namespaces: &[&str],
-        ledger: &mut dyn Ledger,
-    ) -> Result<Provisioned, Error> {
-        let at = Path::new(MOUNTED_BELOW).join(self.id);
-        let huge = chosen.store == Store::Memory { huge: true };
-        let size = chosen.used.capacity_bytes;
-        let mut mounts = vec![Allocation::mount(&at, size, huge, namespaces)];
-        mounts.extend(self.extra_mounts(Some(&at)));
-        let allocation = Allocation::found(at, true);
-        let placed = self.record_place(&allocation, &chosen.used, ledger);
-        self.report_allocation(&allocation, &chosen.used);
-        let keeper = placed.and_then(|()| self.view(mounts, Some(allocation.root()), ledger))?;
-        let used = chosen.used.clone();
-        let space = Some(Space { allocation, used });
-        Ok(Provisioned { keeper, space })
-    }
-
-    fn in_directory(
-        &self,
-        store: &Path,
-        used: StoreUsed,
-        namespaces: &[&str],
-        ledger: &mut dyn Ledger,
-    ) -> Result<Provisioned, Error> {
-        let id = self.id;
-        let planned = Allocation::planned_in(store, id)?;
-        self.record_place(&planned, &used, ledger)?;
-        let allocation = Allocation::in_directory(store, id, namespaces)?;
-        self.report_allocation(&allocation, &used);
-        let viewed = self.view(
-            self.extra_mounts(Some(allocation.root())),
-            Some(allocation.root()),
-            ledger,
-        );
-        match viewed {
-            Ok(keeper) => {
-                let space = Some(Space { allocation, used });
-                Ok(Provisioned { keeper, space })
-            }
-            Err(error) => {
-                allocation.free()?;
-                Err(error)
-            }
+    fn job_facts(&self) -> JobFacts<'_> {
+        JobFacts {
+            id: self.id,
+            access: self.asked.map_or(&[], |asked| &asked.access),
+            node_local: self.node_local.as_deref(),
+            maps: self.options.maps,
         }
     }
 
-    fn report_allocation(&self, allocation: &Allocation, used: &StoreUsed) {
-        self.progress.allocated(used);
-        let root = allocation.root().to_string_lossy();
+    fn carry_out(
+        &self,
+        plan: &Plan,
+        used: Option<StoreUsed>,
+        ledger: &mut dyn Ledger,
+    ) -> Result<Provisioned, Error> {
+        let needed = self.needed.iter().chain(&self.persistent);
+        let runner = Runner {
+            id: self.id,
+            scratch: &self.scratch,
+            needed: needed.map(PathBuf::as_path).collect(),
+            maps: self.options.maps,
+            messages: self.progress,
+        };
+        let report = |allocation: &Allocation| {
+            used.iter().for_each(|used| self.progress.allocated(used));
+            self.warn_of_blanks(allocation.root());
+        };
+        let (allocation, keeper) = runner.carry_out(plan, report, ledger)?;
+        let allocation = allocation.zip(used);
+        Ok(Provisioned {
+            keeper,
+            allocation: allocation.map(|(allocation, used)| JobAllocation { allocation, used }),
+        })
+    }
+
+    fn warn_of_blanks(&self, root: &Path) {
+        let root = root.to_string_lossy();
         if root.contains(char::is_whitespace) {
             self.progress.warning(&format!(
                 "there are blanks in the allocation's path, {root}: scripts must quote \
                  \"$DW_JOB_STRIPED\", or --store be without"
             ));
         }
-    }
-
-    /// Before the allocation is made: whenever we are killed, it is known where it lies.
-    fn record_place(
-        &self,
-        allocation: &Allocation,
-        used: &StoreUsed,
-        ledger: &mut dyn Ledger,
-    ) -> Result<(), Error> {
-        let place = Place {
-            root: allocation.root().to_owned(),
-            mounted: allocation.is_mounted(),
-            capacity_bytes: used.capacity_bytes,
-        };
-        Ok(ledger.about_to(Step::Allocation(place))?)
-    }
-
-    /// What the job sees under other paths.
-    fn extra_mounts(&self, allocation: Option<&Path>) -> Vec<Mount> {
-        let private = AccessMode::Private.directory();
-        let local = self.node_local.iter().zip(allocation);
-        let local = local.map(|(at, root)| Mount::Directory {
-            at: at.clone(),
-            from: root.join(private),
-        });
-        let maps = self.options.maps.iter().map(|map| Mount::Directory {
-            at: map.at.clone(),
-            from: map.from.clone(),
-        });
-        maps.chain(local).collect()
     }
 
     /// What the user asks for and cannot have is said before anything is made.
@@ -187,60 +131,5 @@ impl Provisioner<'_> {
     /// Are there paths that only a view can show?
     fn needs_view(&self) -> bool {
         !self.options.maps.is_empty() || self.node_local.is_some()
-    }
-
-    /// What the job needs itself must not vanish behind what it is shown.
-    fn check_map_hides_nothing(&self, root: Option<&Path>) -> Result<(), Error> {
-        let program = machine::program_directory()?;
-        let needed = self.needed.iter().map(PathBuf::as_path);
-        let needed = needed.chain([program.as_path()]).chain(root);
-        let needed = needed.chain(self.persistent.iter().map(PathBuf::as_path));
-        for map in self.options.maps {
-            let at = files::final_path(&map.at)?;
-            if let Some(hidden) = needed.clone().find(|path| path.starts_with(&at)) {
-                return Err(Error::MapHides {
-                    at: map.at.clone(),
-                    hidden: hidden.to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn view(
-        &self,
-        mounts: Vec<Mount>,
-        root: Option<&Path>,
-        ledger: &mut dyn Ledger,
-    ) -> Result<Option<Keeper>, Error> {
-        if mounts.is_empty() {
-            return Ok(None);
-        }
-        self.check_map_hides_nothing(root)?;
-        let maps = self.options.maps;
-        for (index, map) in maps.iter().enumerate() {
-            files::make_directories(&PathMap::behind(&maps[..index], &map.from), 0o755)?;
-        }
-        files::make_directory(&self.scratch, 0o700)?;
-        let mut keeper = Keeper::start(&self.scratch, &mounts).map_err(Error::View)?;
-        let identity = keeper.identity();
-        let entered = ledger
-            .about_to(Step::Keeper(identity))
-            .and_then(|()| keeper.hold())
-            .map_err(Error::from)
-            .and_then(|()| namespace::enter(identity).map_err(Error::View));
-        if let Err(error) = entered {
-            keeper.end();
-            ledger.about_to(Step::KeeperEnded)?;
-            return Err(error);
-        }
-        for mount in &mounts {
-            if let Mount::Directory { at, from } = mount {
-                let (at, from) = (at.display(), from.display());
-                self.progress
-                    .explain(&format!("the job sees {from} as {at}"));
-            }
-        }
-        Ok(Some(keeper))
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::Request;
-use forebay_engine::{Provisioned, Provisioner, Space};
+use forebay_engine::{JobAllocation, Provisioned, Provisioner};
 use forebay_host::files::{self, Kind};
 use forebay_host::machine;
 use forebay_host::process::{Events, Identity};
@@ -35,7 +35,7 @@ pub(crate) struct ActiveJob<'a> {
     pub(crate) life: &'a JobContext<'a>,
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
-    pub(crate) space: Option<&'a Space>,
+    pub(crate) job_allocation: Option<&'a JobAllocation>,
     pub(crate) persistents: &'a mut JobPersistents,
 }
 

@@ -241,7 +241,7 @@ impl ActiveJob<'_> {
         &self,
         execution: &Execution,
     ) -> Result<(ExecutionResult, Option<CommandSummary>), Error> {
-        let (words, Some(space)) = (self.life.order.on_close, self.space) else {
+        let (words, Some(allocated)) = (self.life.order.on_close, self.job_allocation) else {
             return Ok((self.execute(execution)?, None));
         };
         if words.is_empty() {
@@ -249,7 +249,7 @@ impl ActiveJob<'_> {
         }
         let mut process = command(machine::this_program()?);
         self.prepare_environment(&mut process, execution)?;
-        let roots = space.roots(&self.life.request);
+        let roots = allocated.roots(&self.life.request);
         let beside = WatcherProcess::start(process, words, &roots, &self.events)?;
         let mut executed = self.execute(execution)?;
         let is_late = execution.guard.is_some_and(Guard::has_ended_job);
@@ -329,11 +329,11 @@ impl ActiveJob<'_> {
 
     /// Those that name the namespaces, with the slash that DataWarp gives.
     pub(crate) fn variables(&self) -> BTreeMap<String, std::ffi::OsString> {
-        let Some((job, space)) = self.life.request.job.as_ref().zip(self.space) else {
+        let Some((job, allocated)) = self.life.request.job.as_ref().zip(self.job_allocation) else {
             return BTreeMap::new();
         };
         let named = job.access.iter().map(|mode| {
-            let root = space.allocation.namespace(mode.directory());
+            let root = allocated.allocation.namespace(mode.directory());
             (job.variable(*mode), forebay_scheduler::with_slash(&root))
         });
         named.collect()

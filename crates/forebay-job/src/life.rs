@@ -168,7 +168,7 @@ impl JobResources {
             life: &life,
             events: caught.watch(keeper),
             keeper,
-            space: self.provisioned.space.as_ref(),
+            job_allocation: self.provisioned.allocation.as_ref(),
             persistents: &mut self.persistents,
         };
         job(&mut running, &mut self.recorded)
@@ -201,7 +201,10 @@ impl JobResources {
 
     /// What cannot be freed stays recorded.
     fn free(self) -> Result<(), Error> {
-        let freed = self.provisioned.space.map(|space| space.allocation.free());
+        let freed = self
+            .provisioned
+            .allocation
+            .map(|allocated| allocated.allocation.free());
         if let Some(keeper) = self.provisioned.keeper {
             keeper.end();
         }

@@ -193,7 +193,7 @@ impl Order<'_> {
         let maps = self.wishes.maps;
         let works_in = self.script.working_directory(submitted_in);
         let found = files::status(&PathMap::behind(maps, &works_in));
-        let will_be_made = maps.iter().any(|map| map.at.starts_with(&works_in));
+        let will_be_made = maps.iter().any(|map| map.path.starts_with(&works_in));
         if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
             return Err(Error::NoDirectory(works_in));
         }
@@ -202,8 +202,8 @@ impl Order<'_> {
 
     fn shown(&self) -> Vec<Shown> {
         let maps = self.wishes.maps.iter().map(|map| Shown {
-            path: map.at.display().to_string(),
-            directory: Some(map.from.display().to_string()),
+            path: map.path.display().to_string(),
+            directory: Some(map.directory.display().to_string()),
         });
         let local = self.node_local_path().map(|path| Shown {
             path: path.display().to_string(),

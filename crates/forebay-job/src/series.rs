@@ -43,7 +43,9 @@ impl ActiveJob<'_> {
         requester: &mut dyn Requester,
     ) -> Result<(), Error> {
         let stage_in = self.stage_in(|_| true)?;
-        let root = self.space.map(|space| space.allocation.root());
+        let root = self
+            .job_allocation
+            .map(|allocated| allocated.allocation.root());
         let mut snapshot = root.map(Snapshot::of).transpose()?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
@@ -65,12 +67,12 @@ impl ActiveJob<'_> {
         let variables = self.variables().into_iter();
         let root = |pid| format!("/proc/{pid}/root");
         Ready {
-            burst_buffer: self.space.is_some(),
+            burst_buffer: self.job_allocation.is_some(),
             variables: variables.map(|(name, value)| (name, text(value))).collect(),
             root: self
                 .keeper
                 .map_or_else(String::new, |keeper| root(keeper.pid)),
-            store: self.space.map(|space| space.used.clone()),
+            store: self.job_allocation.map(|allocated| allocated.used.clone()),
             stage_in,
         }
     }
@@ -150,8 +152,8 @@ impl ActiveJob<'_> {
         stage_in: Option<Staged>,
     ) -> Result<(Ran, Outcome), Error> {
         let executed = self.execute(execution)?;
-        if let Some(space) = self.space {
-            self.check_capacity(space);
+        if let Some(allocated) = self.job_allocation {
+            self.check_capacity(allocated);
         }
         let (over_time_limit, ended_by_signal) = (executed.over_time_limit, executed.signal);
         let outcome = self.outcome(execution, executed, stage_in);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::StageKind;
-use forebay_engine::Space;
+use forebay_engine::JobAllocation;
 use forebay_host::files;
 use forebay_mover::{Journal, Number};
 use forebay_store::Allocation;
@@ -32,13 +32,13 @@ impl ActiveJob<'_> {
         recorded: &mut RecordFile,
     ) -> Result<Outcome, Error> {
         let life = self.life;
-        if let Some(space) = self.space {
-            self.check_destinations(space)?;
+        if let Some(allocated) = self.job_allocation {
+            self.check_destinations(allocated)?;
         }
         let stops = self.events.stops();
         let drain = self
-            .space
-            .map(|space| Drain::new(self.drained_job(space), stops));
+            .job_allocation
+            .map(|allocated| Drain::new(self.drained_job(allocated), stops));
         let drain = drain.transpose()?.flatten();
         let stage_in = self.stage_in(|_| true)?;
         if self.events.stops().count() > 0 {
@@ -103,7 +103,7 @@ impl ActiveJob<'_> {
             job_id: life.job_id.clone(),
             run_id: life.directory.id().to_owned(),
             script: execution.script(life).path.clone(),
-            store: self.space.map(|space| space.used.clone()),
+            store: self.job_allocation.map(|allocated| allocated.used.clone()),
             persistent: self.persistents.account(),
             stage_in,
             job_status: executed.status,
@@ -152,8 +152,8 @@ impl ActiveJob<'_> {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
         });
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
-        if let Some(space) = self.space {
-            self.check_capacity(space);
+        if let Some(allocated) = self.job_allocation {
+            self.check_capacity(allocated);
         }
         if !missing {
             // Whatever becomes of the record, the job has ended well.
@@ -170,7 +170,7 @@ impl ActiveJob<'_> {
                 life.watcher.warning(&error.to_string());
             }
         }
-        if missing || (life.order.keep && self.space.is_some()) {
+        if missing || (life.order.keep && self.job_allocation.is_some()) {
             let kept = self.data_location();
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
@@ -239,7 +239,7 @@ impl ActiveJob<'_> {
 
     /// May there be something to be staged out?
     fn may_stage_out(&self) -> bool {
-        self.space.is_some() || self.persistents.are_used()
+        self.job_allocation.is_some() || self.persistents.are_used()
     }
 
     /// Where data lie that must not be lost sight of.
@@ -249,7 +249,7 @@ impl ActiveJob<'_> {
     }
 
     fn allocation(&self) -> Option<&Allocation> {
-        self.space.map(|space| &space.allocation)
+        self.job_allocation.map(|allocated| &allocated.allocation)
     }
 
     fn roots(&self) -> Roots {
@@ -265,15 +265,15 @@ impl ActiveJob<'_> {
         }
     }
 
-    fn drained_job<'a>(&'a self, space: &'a Space) -> DrainedJob<'a> {
+    fn drained_job<'a>(&'a self, allocated: &'a JobAllocation) -> DrainedJob<'a> {
         let life = self.life;
         let order = life.order;
         DrainedJob {
             id: life.directory.id(),
             directory: life.directory.path(),
             request: &life.request,
-            allocation: &space.allocation,
-            roots: space.roots(&life.request),
+            allocation: &allocated.allocation,
+            roots: allocated.roots(&life.request),
             node_local: order.node_local_path(),
             specs: order.drain,
             spectral: &order.spectral,
@@ -353,12 +353,12 @@ impl ActiveJob<'_> {
     /// Listens to what the job's programs ask.
     fn requests(&self) -> Result<Option<Requests>, Error> {
         let asked = self.life.request.job.as_ref();
-        match asked.zip(self.space) {
-            Some((job, space)) => {
+        match asked.zip(self.job_allocation) {
+            Some((job, allocated)) => {
                 let persistent = self.persistents.askable()?;
                 let tag = self.life.directory.id();
                 let how = self.life.order.staging;
-                let (own, capacity_bytes) = (&space.allocation, space.used.capacity_bytes);
+                let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
                 Ok(Requests::listen(
                     own,
                     capacity_bytes,
@@ -388,13 +388,13 @@ impl ActiveJob<'_> {
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.
-    pub(crate) fn check_capacity(&self, space: &Space) {
-        if space.used.enforced {
+    pub(crate) fn check_capacity(&self, allocated: &JobAllocation) {
+        if allocated.used.enforced {
             return;
         }
-        let used = files::tree_bytes(space.allocation.root());
-        if used > space.used.capacity_bytes {
-            let (used, capacity) = (HumanBytes(used), HumanBytes(space.used.capacity_bytes));
+        let used = files::tree_bytes(allocated.allocation.root());
+        if used > allocated.used.capacity_bytes {
+            let (used, capacity) = (HumanBytes(used), HumanBytes(allocated.used.capacity_bytes));
             self.life.watcher.warning(&format!(
                 "the job left {used} in an allocation of {capacity}: where the size is enforced it \
                  would have seen ENOSPC"
@@ -403,12 +403,12 @@ impl ActiveJob<'_> {
     }
 
     /// What is staged out must not end in what is removed next.
-    fn check_destinations(&self, space: &Space) -> Result<(), Error> {
+    fn check_destinations(&self, allocated: &JobAllocation) -> Result<(), Error> {
         let life = self.life;
         let stages = life.request.stage_out.iter();
         let mut named = stages.filter(|stage| stage.kind != StageKind::List);
         match named
-            .find(|stage| is_inside_allocation(&space.allocation, Path::new(&stage.pfs_path)))
+            .find(|stage| is_inside_allocation(&allocated.allocation, Path::new(&stage.pfs_path)))
         {
             Some(stage) => Err(Error::StageOutInside {
                 script: life.order.script.path.clone(),
@@ -449,17 +449,17 @@ impl ActiveJob<'_> {
             &journal, stages, &roots, script, as_named, &go_on, &is_wanted,
         )
         .map_err(stopped)?;
-        if let Some(space) = self.space {
+        if let Some(allocated) = self.job_allocation {
             let mut own = journal.counts()?;
             if self.persistents.are_used() {
-                let root = space.allocation.root();
+                let root = allocated.allocation.root();
                 let is_own = |target: &Path| target.starts_with(root) && is_wanted(target);
                 let alone = Journal::in_memory()?;
                 plan_in(&alone, stages, &roots, script, as_named, &go_on, &is_own)
                     .map_err(stopped)?;
                 own = alone.counts()?;
             }
-            space.used.must_hold(own.open().bytes)?;
+            allocated.used.must_hold(own.open().bytes)?;
         }
         let failures = journal.failures(FAILURES_MAX)?;
         if !failures.is_empty() {

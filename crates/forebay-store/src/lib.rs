@@ -98,19 +98,24 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// What [`Allocation::in_directory`] is about to make, to be written down before it is.
+    /// Where the allocation of a job lies in the directory of a store.
+    #[must_use]
+    pub fn root_in(store: &Path, id: &str) -> PathBuf {
+        store.join(format!("forebay-{}-{id}", machine::user_id()))
+    }
+
+    /// Checks that [`Allocation::in_directory`] can use this id.
     ///
     /// # Errors
     /// If `id` is taken.
-    pub fn planned_in(store: &Path, id: &str) -> Result<Self, Error> {
-        let root = root_in(store, id);
-        if files::status_of_name(&root).is_ok() {
+    pub fn check_unused(store: &Path, id: &str) -> Result<(), Error> {
+        if files::status_of_name(&Self::root_in(store, id)).is_ok() {
             return Err(Error::Exists {
                 id: id.to_owned(),
                 store: store.to_owned(),
             });
         }
-        Ok(Self::found(root, false))
+        Ok(())
     }
 
     /// An allocation in a directory below a store's.
@@ -118,7 +123,7 @@ impl Allocation {
     /// # Errors
     /// If `id` is taken or a directory cannot be made; nothing is left behind then.
     pub fn in_directory(store: &Path, id: &str, namespaces: &[&str]) -> Result<Self, Error> {
-        let root = root_in(store, id);
+        let root = Self::root_in(store, id);
         match files::make_directory(&root, 0o700) {
             Err(error) if error.already_exists() => {
                 return Err(Error::Exists {
@@ -187,10 +192,6 @@ impl Allocation {
         };
         Ok(freed?)
     }
-}
-
-fn root_in(store: &Path, id: &str) -> PathBuf {
-    store.join(format!("forebay-{}-{id}", machine::user_id()))
 }
 
 #[cfg(test)]
