@@ -1,11 +1,5 @@
 //! The lines in which a script speaks to its scheduler: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
 
-mod dialect;
-mod flux;
-mod lsf;
-mod pbs;
-mod quantity;
-mod slurm;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +8,9 @@ use std::time::Duration;
 
 use forebay_directive::is_bare_continuation;
 
-use dialect::{Dialect, Meaning, meaning};
+use crate::dialect::{Dialect, Meaning, meaning};
+use crate::pbs::Resource;
+use crate::{flux, lsf, pbs, quantity, slurm};
 
 /// A scheduler that scripts are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,6 +247,27 @@ impl Header {
         }
         if ONLY_RECORDED.contains(&meaning) {
             self.ignored_options.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    fn take_resources(&mut self, dialect: &Dialect, list: &str) -> Result<(), String> {
+        for resource in pbs::resources(list)? {
+            match resource {
+                Resource::Option(meaning, name, value) => {
+                    self.take(dialect, meaning, &name, value)?;
+                }
+                Resource::Chunks(pbs::Chunks {
+                    nodes,
+                    tasks,
+                    cpus_per_task,
+                }) => {
+                    (self.nodes, self.tasks) = (Some(nodes), Some(tasks));
+                    self.tasks_per_node = (tasks % nodes == 0).then_some(tasks / nodes);
+                    self.cpus_per_task = cpus_per_task.or(self.cpus_per_task);
+                }
+                Resource::Ignored(option) => self.ignored_options.push(option),
+            }
         }
         Ok(())
     }

@@ -1,19 +1,28 @@
 //! What batch schedulers say and expect: the header of a script, the variables of a job, the end of a job.
 //! Reads scripts and the environment, and asks a scheduler's own programs. Never starts a job.
 
+mod dialect;
+mod end_query;
 mod end_time;
-mod environment;
 mod error;
+mod flux;
 mod header;
+mod job_facts;
+mod lsf;
+mod pbs;
+mod quantity;
 mod reach;
+mod scheduler_program;
 mod script;
+mod slurm;
+mod variables;
 
 pub use end_time::EndTime;
-pub use environment::{
-    BASH_START_UP, JOB_ID_VARIABLE, SHIMS_VARIABLE, TASKS_VARIABLE, Variable, in_a_schedulers_job,
-    job_variables, scheduler_job_id, shim_variables, with_slash,
-};
 pub use error::Error;
 pub use header::{Header, Scheduler, parse_time};
 pub use reach::{RemoteShell, launcher_command_on};
 pub use script::JobScript;
+pub use variables::{
+    BASH_START_UP, JOB_ID_VARIABLE, SHIMS_VARIABLE, TASKS_VARIABLE, Variable, in_a_schedulers_job,
+    job_variables, scheduler_job_id, shim_variables, with_slash,
+};

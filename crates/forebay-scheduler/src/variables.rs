@@ -1,9 +1,4 @@
-//! The environment a job sees.
-
-mod facts;
-mod lsf;
-mod pbs;
-mod slurm;
+//! The variables that a job sees: its scheduler's, and those by which it finds the shims.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,7 +8,8 @@ use forebay_host::machine;
 use crate::header::Scheduler;
 use crate::script::JobScript;
 
-use facts::{Facts, Names};
+use crate::job_facts::{Facts, Names};
+use crate::{lsf, pbs, slurm};
 
 /// Names the directory of the shims, for what is started by the job.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";

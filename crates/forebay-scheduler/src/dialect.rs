@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What an option says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     JobName,
     /// A name, with a job array behind it in brackets.
     JobNameAndArray,
@@ -28,22 +28,22 @@ pub(super) enum Meaning {
 }
 
 /// Names of options, with their dashes, and what they say.
-pub(super) type Options = &'static [(&'static [&'static str], Meaning)];
+pub(crate) type Options = &'static [(&'static [&'static str], Meaning)];
 
 /// How one scheduler writes its options.
-pub(super) struct Dialect {
-    pub(super) options: Options,
+pub(crate) struct Dialect {
+    pub(crate) options: Options,
     /// An option and the value attached to it; the value is none if it is the next word.
-    pub(super) split: fn(&str) -> (&str, Option<&str>),
+    pub(crate) split: fn(&str) -> (&str, Option<&str>),
     /// A limit of time; zero is no limit.
-    pub(super) time: fn(&str) -> Option<Duration>,
+    pub(crate) time: fn(&str) -> Option<Duration>,
     /// How a limit of time is written, for the user.
-    pub(super) time_form: &'static str,
+    pub(crate) time_form: &'static str,
     /// What a size without a unit is in.
-    pub(super) memory_unit_bytes: u64,
+    pub(crate) memory_unit_bytes: u64,
 }
 
-pub(super) fn meaning(options: Options, name: &str) -> Option<Meaning> {
+pub(crate) fn meaning(options: Options, name: &str) -> Option<Meaning> {
     let found = options.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, meaning)| *meaning)
 }

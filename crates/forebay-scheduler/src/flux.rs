@@ -1,11 +1,13 @@
-//! `# flux:` (flux-batch(1), Flux RFC 36).
+//! Flux: `# flux:` lines (flux-batch(1), RFC 36) and the end that flux-job(1) tells.
 
 use std::time::Duration;
 
-use super::dialect::{Dialect, Meaning as M};
-use super::slurm;
+use crate::dialect::{Dialect, Meaning as M};
+use crate::end_time::EndTime;
+use crate::scheduler_program::{parse_error, run_command};
+use crate::slurm;
 
-pub(super) static DIALECT: Dialect = Dialect {
+pub(crate) static DIALECT: Dialect = Dialect {
     options: &[
         (&["--job-name"], M::JobName),
         (&["-n", "--nslots"], M::Tasks),
@@ -27,7 +29,7 @@ pub(super) static DIALECT: Dialect = Dialect {
 
 /// The tag stands behind any characters that are no part of words: `#FLUX:`, `# flux:`, `-- flux:`.
 /// What follows is options, or else a comment about a flux of another kind.
-pub(super) fn options_of_line(line: &str) -> Option<&str> {
+pub(crate) fn options_of_line(line: &str) -> Option<&str> {
     let tag = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '_');
     let mut names = ["flux:", "FLUX:"].iter();
     let options = names.find_map(|name| tag.strip_prefix(name))?;
@@ -52,4 +54,16 @@ fn time(text: &str) -> Option<Duration> {
     let (number, seconds) = unit.unwrap_or((text, 60.0));
     let number: f64 = number.parse().ok()?;
     Duration::try_from_secs_f64(number * seconds).ok()
+}
+
+pub(crate) fn end(go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
+    let said = run_command("flux", &["job", "timeleft"], go_on)?;
+    match said.trim().parse::<f64>() {
+        // The largest number that there is says that there is no limit.
+        Ok(seconds) if seconds.is_finite() && seconds < f64::from(u32::MAX) => {
+            Ok(Some(EndTime::after(seconds, "flux job timeleft")))
+        }
+        Ok(_) => Ok(None),
+        Err(_) => Err(parse_error("flux job timeleft", &said)),
+    }
 }

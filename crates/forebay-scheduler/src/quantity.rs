@@ -1,7 +1,7 @@
 //! Numbers, times and sizes as schedulers write them.
 
 /// A number above 0; the least of a range (`2-4`, `2,4`).
-pub(super) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
+pub(crate) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
     let value = value.unwrap_or("");
     let least = value.split(['-', ',']).next().unwrap_or(value);
     match least.parse() {
@@ -14,7 +14,7 @@ pub(super) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
 
 /// Numbers between colons, each times its weight. `forms` has the weights for one number, for two,
 /// and so on.
-pub(super) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
+pub(crate) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
     let numbers: Vec<u64> = text
         .split(':')
         .map(|number| number.parse().ok())
@@ -28,7 +28,7 @@ pub(super) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
 }
 
 /// A size: `4G`, `4gb`; without a letter it is in `unit` bytes.
-pub(super) fn bytes(text: &str, unit: u64) -> Option<u64> {
+pub(crate) fn bytes(text: &str, unit: u64) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let (number, has_b) = match lower.strip_suffix('b') {
         Some(number) => (number, true),
@@ -43,4 +43,24 @@ pub(super) fn bytes(text: &str, unit: u64) -> Option<u64> {
         None => (number, if has_b { 1 } else { unit }),
     };
     number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// `H:M:S` and shorter, in units of the last number.
+pub(crate) fn parse_hms(text: &str) -> Option<f64> {
+    text.split(':').try_fold(0.0, |sum, part| {
+        let part: u32 = part.parse().ok()?;
+        Some(sum * 60.0 + f64::from(part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_up_to_three_parts_are_read() {
+        assert_eq!(parse_hms("00:10:05"), Some(605.0));
+        assert_eq!(parse_hms("90"), Some(90.0));
+        assert_eq!(parse_hms("1:x"), None);
+    }
 }

@@ -1,0 +1,24 @@
+//! Runs a scheduler's own program, for its answer.
+
+use std::time::Duration;
+
+use forebay_host::process::{answer_of, command};
+
+/// A scheduler that does not answer within this time is not waited for.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run_command(
+    name: &'static str,
+    arguments: &[&str],
+    go_on: &dyn Fn() -> bool,
+) -> Result<String, String> {
+    let mut asked = command(name);
+    // As a number: no time zone is in doubt.
+    asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
+    let said = answer_of(asked, QUERY_TIMEOUT, go_on).map_err(|error| error.to_string())?;
+    said.ok_or_else(|| format!("{name} did not answer within {} s", QUERY_TIMEOUT.as_secs()))
+}
+
+pub(crate) fn parse_error(name: &str, said: &str) -> String {
+    format!("{name} says \"{}\"", said.trim())
+}
