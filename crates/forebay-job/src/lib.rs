@@ -5,6 +5,7 @@ mod context;
 mod error;
 mod execution;
 mod life;
+mod node;
 mod open_work;
 mod order;
 mod outcome;

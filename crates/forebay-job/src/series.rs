@@ -12,6 +12,7 @@ use forebay_staging::Staged;
 use crate::context::{ActiveJob, check_directory};
 use crate::error::Error;
 use crate::execution::{Execution, Program};
+use crate::node::{Node, Scope};
 use crate::order::Output;
 use crate::outcome::Outcome;
 use crate::recording::{self, begin_of_run};
@@ -42,7 +43,7 @@ impl ActiveJob<'_> {
         recorded: &mut RecordFile,
         requester: &mut dyn Requester,
     ) -> Result<(), Error> {
-        let stage_in = self.stage_in(|_| true)?;
+        let stage_in = self.node(None).stage_in(Scope::Everything)?;
         let root = self
             .job_allocation
             .map(|allocated| allocated.allocation.root());
@@ -152,9 +153,7 @@ impl ActiveJob<'_> {
         stage_in: Option<Staged>,
     ) -> Result<(Ran, Outcome), Error> {
         let executed = self.execute(execution)?;
-        if let Some(allocated) = self.job_allocation {
-            self.check_capacity(allocated);
-        }
+        self.check_capacity(&self.node(None));
         let (over_time_limit, ended_by_signal) = (executed.over_time_limit, executed.signal);
         let outcome = self.outcome(execution, executed, stage_in);
         let ran = Ran {
@@ -174,7 +173,7 @@ impl ActiveJob<'_> {
         let staged = if missing.is_empty() {
             None
         } else {
-            self.stage_in(|target| missing.contains(target))?
+            self.node(None).stage_in(Scope::Targets(&missing))?
         };
         snapshot.update(&missing)?;
         Ok(staged)

@@ -1,16 +1,16 @@
 //! A job that has its allocation: stage in, run, stage out.
 
-use std::path::{Path, PathBuf};
+use std::cell::RefCell;
+use std::path::Path;
 
 use forebay_directive::StageKind;
 use forebay_engine::JobAllocation;
-use forebay_host::files;
-use forebay_mover::{Journal, Number};
-use forebay_store::Allocation;
+use forebay_mover::{Error as MoverError, Number};
 use indicatif::HumanBytes;
 
-use crate::context::{ActiveJob, FAILURES_MAX};
+use crate::context::ActiveJob;
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
+use crate::node::{LocalNode, Node, Scope};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
 use crate::{Error, Outcome};
@@ -19,11 +19,11 @@ use forebay_directive::Direction;
 use forebay_onclose::{Drain, Job as DrainedJob};
 use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::UnsavedFiles;
-use forebay_record::{Phase, Record, RecordFile, STAGE_IN, none_is_open};
+use forebay_record::{Phase, Record, RecordFile, none_is_open};
 use forebay_request_server::Requested;
 use forebay_request_server::Requests;
 use forebay_staging::Staged;
-use forebay_staging::{Roots, StageOut, Staging, is_inside_allocation, plan_in};
+use forebay_staging::is_inside_allocation;
 
 impl ActiveJob<'_> {
     pub(crate) fn run(
@@ -40,11 +40,12 @@ impl ActiveJob<'_> {
             .job_allocation
             .map(|allocated| Drain::new(self.drained_job(allocated), stops));
         let drain = drain.transpose()?.flatten();
-        let stage_in = self.stage_in(|_| true)?;
+        let node = self.node(drain.as_ref());
+        let stage_in = node.stage_in(Scope::Everything)?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
-        let guard = self.guard(stage_in.as_ref(), drain.as_ref());
+        let guard = self.guard(&node, stage_in.as_ref());
         let recording = life.order.recording.as_ref();
         let requests = self.requests()?;
         let socket = requests.iter().map(Requests::variable);
@@ -74,7 +75,7 @@ impl ActiveJob<'_> {
         let (executed, handled) = executed.map_err(|error| match error {
             Error::LostSight { error, .. } => Error::LostSight {
                 error,
-                kept: self.data_location(),
+                kept: node.data_location(),
             },
             error => error,
         })?;
@@ -84,8 +85,8 @@ impl ActiveJob<'_> {
         let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
         outcome.requested =
             requests.and_then(|requests| self.end(&requests, before, skip_remaining_copies));
-        Ok(if self.may_stage_out() {
-            self.finish(outcome, before, recorded, drain.as_ref(), guard.as_ref())
+        Ok(if node.data_location().is_some() {
+            self.finish(outcome, before, recorded, &node, guard.as_ref())
         } else {
             outcome
         })
@@ -129,16 +130,15 @@ impl ActiveJob<'_> {
         mut outcome: Outcome,
         before: usize,
         recorded: &mut RecordFile,
-        drain: Option<&Drain>,
+        node: &LocalNode,
         guard: Option<&Guard>,
     ) -> Outcome {
         let life = self.life;
         let mut missing = !outcome.unended_processes.is_empty();
+        let drain = node.drain;
         let drained = drain.map(Drain::report_progress);
-        let stage_out = self.stage_out(drain);
-        if stage_out.is_asked_for() {
-            let (staged, not_safe) =
-                self.run_stage_out(&stage_out, recorded, (guard, drain), before, missing);
+        if node.stage_out_lines().is_asked_for() {
+            let (staged, not_safe) = self.run_stage_out(node, recorded, guard, before, missing);
             missing |= !staged.failures.is_empty();
             outcome.stage_out = Some(staged);
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
@@ -152,9 +152,7 @@ impl ActiveJob<'_> {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
         });
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
-        if let Some(allocated) = self.job_allocation {
-            self.check_capacity(allocated);
-        }
+        self.check_capacity(node);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
             let change = if life.order.keep {
@@ -163,15 +161,15 @@ impl ActiveJob<'_> {
                 Record::mark_removing
             };
             let written = self
-                .allocation()
-                .map_or(Ok(()), |own| none_is_open(own.root()))
+                .job_allocation
+                .map_or(Ok(()), |own| none_is_open(own.allocation.root()))
                 .and_then(|()| recorded.update(change));
             if let Err(error) = written {
                 life.watcher.warning(&error.to_string());
             }
         }
         if missing || (life.order.keep && self.job_allocation.is_some()) {
-            let kept = self.data_location();
+            let kept = node.data_location();
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
         outcome
@@ -180,89 +178,45 @@ impl ActiveJob<'_> {
     /// The stage-out, and what is not safe after it; `before`: how often we were asked to stop until now.
     fn run_stage_out(
         &self,
-        stage_out: &StageOut,
+        node: &dyn Node,
         recorded: &RecordFile,
-        (guard, drain): (Option<&Guard>, Option<&Drain>),
+        guard: Option<&Guard>,
         before: usize,
         missing: bool,
     ) -> (Staged, Option<UnsavedFiles>) {
-        let on_duty = guard.filter(|guard| guard.is_active());
-        let stops = self.events.stops();
-        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
-        let is_repeated = || on_duty.is_some() && stops.is_by_sigterm();
-        // What a scheduler kills next is listed, and so looked through.
-        let go_on = |_| stops.count() <= before || on_duty.is_some();
-        let journal = match stage_out.plan(recorded, &go_on) {
-            Ok(journal) => journal,
+        let guard = guard.filter(|guard| guard.is_active());
+        let ignored = |all: bool| if all { usize::MAX } else { before };
+        // What a scheduler kills next is listed, and so planned to the end.
+        match node.plan_stage_out(recorded, ignored(guard.is_some())) {
+            Ok(()) => {}
             // Whoever stopped this does not wait until all is looked through for a list.
-            Err(error @ forebay_mover::Error::PlanInterrupted(_)) => {
-                if let Some(drain) = drain {
-                    drain.finish(None);
-                }
+            Err(error @ MoverError::PlanInterrupted(_)) => {
                 return (Staged::not_started(error), None);
             }
             Err(error) => {
-                let not_safe = self.list_unsaved_without_journal(stage_out, recorded, &error);
-                if let Some(drain) = drain {
-                    drain.finish(None);
-                }
-                return (Staged::not_started(error), not_safe);
+                let unsaved = node.list_unsaved(recorded, Some(&error.to_string()));
+                return (Staged::not_started(error), unsaved);
             }
-        };
-        let drained = drain.map_or(0, |drain| drain.mark_arrived(&journal));
-        // A journal that cannot be read will be said to be so by the stage-out.
+        }
         let open = || {
-            let counts = journal.counts();
-            let open = counts.map_or_else(|_| Number::default(), |counts| counts.open());
-            (open.files, open.bytes)
+            let Number { files, bytes } = node.outstanding();
+            (files, bytes)
         };
         // May we be killed at any moment from here on?
-        let is_near = on_duty.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(open));
+        let is_near = guard.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(open));
         if is_near {
-            self.list_not_safe(recorded, &journal, None);
+            node.list_unsaved(recorded, None);
         }
-        let ignored = if is_repeated() { usize::MAX } else { before };
-        let mut staged = self.staging(Direction::Out).carry_out(&journal, ignored);
-        staged.files += drained;
-        staged.unchanged_files += drained;
-        if let Some(drain) = drain {
-            drain.finish(Some(&journal));
-        }
+        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
+        let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
+        let staged = node.stage_out(ignored(is_repeated));
         let listed = missing || is_near || !staged.failures.is_empty();
-        let not_safe = listed.then(|| self.list_not_safe(recorded, &journal, None));
-        (staged, not_safe.flatten())
+        let unsaved = listed.then(|| node.list_unsaved(recorded, None));
+        (staged, unsaved.flatten())
     }
 
     fn is_asked_to_stop(&self) -> bool {
         self.events.stops().count() > 0
-    }
-
-    /// May there be something to be staged out?
-    fn may_stage_out(&self) -> bool {
-        self.job_allocation.is_some() || self.persistents.are_used()
-    }
-
-    /// Where data lie that must not be lost sight of.
-    fn data_location(&self) -> Option<PathBuf> {
-        let own = self.allocation().map(|own| own.root().to_owned());
-        own.or_else(|| self.persistents.root())
-    }
-
-    fn allocation(&self) -> Option<&Allocation> {
-        self.job_allocation.map(|allocated| &allocated.allocation)
-    }
-
-    fn roots(&self) -> Roots {
-        Roots::of(self.allocation(), self.persistents.namespaces())
-    }
-
-    fn stage_out(&self, drain: Option<&Drain>) -> StageOut<'_> {
-        StageOut {
-            stages: &self.life.request.stage_out,
-            elsewhere: drain.map(Drain::elsewhere).unwrap_or_default(),
-            roots: self.roots(),
-            allocation: self.allocation(),
-        }
     }
 
     fn drained_job<'a>(&'a self, allocated: &'a JobAllocation) -> DrainedJob<'a> {
@@ -282,21 +236,32 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// Looks after the end that a scheduler sets, if there may be something to be staged out by then.
-    fn guard<'a>(
-        &'a self,
-        stage_in: Option<&Staged>,
-        drain: Option<&'a Drain<'a>>,
-    ) -> Option<Guard<'a>> {
+    pub(crate) fn node<'a>(&'a self, drain: Option<&'a Drain<'a>>) -> LocalNode<'a> {
         let life = self.life;
-        let wishes = life
-            .order
-            .deadline
-            .as_ref()
-            .filter(|_| self.may_stage_out())?;
-        let work = OpenStageOut {
-            stage_out: self.stage_out(drain),
+        LocalNode {
+            job_id: life.directory.id(),
+            script: &life.order.script.path,
+            directory: life.directory.path(),
+            request: &life.request,
+            job_allocation: self.job_allocation,
+            persistent: self.persistents.namespaces(),
+            persistent_root: self.persistents.root(),
+            options: life.order.staging,
             drain,
+            stops: self.events.stops(),
+            watcher: life.watcher,
+            planned: RefCell::default(),
+        }
+    }
+
+    /// Looks after the end that a scheduler sets, if there may be something to be staged out by then.
+    fn guard<'a>(&'a self, node: &LocalNode<'a>, stage_in: Option<&Staged>) -> Option<Guard<'a>> {
+        let life = self.life;
+        let has_data = node.data_location().is_some();
+        let wishes = life.order.deadline.as_ref().filter(|_| has_data)?;
+        let work = OpenStageOut {
+            stage_out: node.stage_out_lines(),
+            drain: node.drain,
         };
         let measurements = Measurements {
             stage_in: stage_in.map(|staged| (staged.copied_bytes, staged.seconds)),
@@ -313,41 +278,6 @@ impl ActiveJob<'_> {
         )?;
         guard.begin();
         Some(guard)
-    }
-
-    /// Where there is no journal that could be carried out, all that is not safe is found without.
-    fn list_unsaved_without_journal(
-        &self,
-        stage_out: &StageOut,
-        recorded: &RecordFile,
-        error: &forebay_mover::Error,
-    ) -> Option<UnsavedFiles> {
-        let planned =
-            Journal::in_memory().and_then(|journal| stage_out.plan_in(journal, &|_| true));
-        match planned {
-            Ok(journal) => self.list_not_safe(recorded, &journal, Some(&error.to_string())),
-            Err(error) => {
-                self.life.watcher.warning(&error.to_string());
-                None
-            }
-        }
-    }
-
-    /// `reason`: why nothing could be staged out. None if the journal cannot be read any more.
-    fn list_not_safe(
-        &self,
-        recorded: &RecordFile,
-        journal: &Journal,
-        reason: Option<&str>,
-    ) -> Option<UnsavedFiles> {
-        let root = self.allocation().map(Allocation::root);
-        let warn = |text: String| self.life.watcher.warning(&text);
-        let (not_safe, listed) = recorded
-            .list_not_safe(journal, root, reason)
-            .map_err(|error| warn(error.to_string()))
-            .ok()?;
-        listed.unwrap_or_else(|error| warn(error.to_string()));
-        Some(not_safe)
     }
 
     /// Listens to what the job's programs ask.
@@ -388,13 +318,9 @@ impl ActiveJob<'_> {
     }
 
     /// Where the size is no limit of the file system's own, going beyond it is at least said.
-    pub(crate) fn check_capacity(&self, allocated: &JobAllocation) {
-        if allocated.used.enforced {
-            return;
-        }
-        let used = files::tree_bytes(allocated.allocation.root());
-        if used > allocated.used.capacity_bytes {
-            let (used, capacity) = (HumanBytes(used), HumanBytes(allocated.used.capacity_bytes));
+    pub(crate) fn check_capacity(&self, node: &dyn Node) {
+        if let Some((used, capacity)) = node.over_capacity() {
+            let (used, capacity) = (HumanBytes(used), HumanBytes(capacity));
             self.life.watcher.warning(&format!(
                 "the job left {used} in an allocation of {capacity}: where the size is enforced it \
                  would have seen ENOSPC"
@@ -417,75 +343,6 @@ impl ActiveJob<'_> {
                 destination: stage.pfs_path.clone(),
             }),
             None => Ok(()),
-        }
-    }
-
-    /// Stages in what goes to the wanted places; none if nothing is to be staged in.
-    pub(crate) fn stage_in(
-        &self,
-        is_wanted: impl Fn(&Path) -> bool + Sync,
-    ) -> Result<Option<Staged>, Error> {
-        let life = self.life;
-        if life.request.stage_in.is_empty() || !self.may_stage_out() {
-            return Ok(None);
-        }
-        let (stages, roots) = (&life.request.stage_in, self.roots());
-        let script = &life.order.script.path;
-        // A stage-in that is killed is never gone on with, so its journal need not outlive the job.
-        let path = life.directory.path().join(STAGE_IN);
-        let journal = Journal::open(&path)?;
-        let stops = self.events.stops();
-        let go_on = |_| stops.count() == 0;
-        let stopped = |error| match error {
-            forebay_staging::Error::Mover(forebay_mover::Error::PlanInterrupted(_))
-                if !go_on(0) =>
-            {
-                Error::Stopped
-            }
-            error => error.into(),
-        };
-        let as_named = &Path::to_owned;
-        plan_in(
-            &journal, stages, &roots, script, as_named, &go_on, &is_wanted,
-        )
-        .map_err(stopped)?;
-        if let Some(allocated) = self.job_allocation {
-            let mut own = journal.counts()?;
-            if self.persistents.are_used() {
-                let root = allocated.allocation.root();
-                let is_own = |target: &Path| target.starts_with(root) && is_wanted(target);
-                let alone = Journal::in_memory()?;
-                plan_in(&alone, stages, &roots, script, as_named, &go_on, &is_own)
-                    .map_err(stopped)?;
-                own = alone.counts()?;
-            }
-            allocated.used.must_hold(own.open().bytes)?;
-        }
-        let failures = journal.failures(FAILURES_MAX)?;
-        if !failures.is_empty() {
-            return Err(Error::StageIn(failures));
-        }
-        let staged = self.staging(Direction::In).carry_out(&journal, 0);
-        drop(journal);
-        Journal::remove(&path)?;
-        if self.events.stops().count() > 0 {
-            return Err(Error::Stopped);
-        }
-        if staged.failures.is_empty() {
-            Ok(Some(staged))
-        } else {
-            Err(Error::StageIn(staged.failures))
-        }
-    }
-
-    fn staging(&self, direction: Direction) -> Staging<'_> {
-        Staging {
-            direction,
-            tag: self.life.directory.id(),
-            stops: self.events.stops(),
-            watcher: self.life.watcher,
-            into_new_allocation: direction == Direction::In && !self.persistents.are_used(),
-            how: self.life.order.staging,
         }
     }
 }

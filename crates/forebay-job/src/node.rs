@@ -1,0 +1,271 @@
+//! One node's part of a job: what it stages in and out, and what is unsaved there. The job uses [`Node`] alone.
+//! Arguments and results are data, so that a process on another node can serve it. Never decides when a job ends.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{Direction, Request};
+use forebay_engine::JobAllocation;
+use forebay_host::files;
+use forebay_host::process::Stops;
+use forebay_mover::{Error as MoverError, Journal, Number};
+use forebay_onclose::Drain;
+use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles};
+use forebay_staging::{Roots, StageOut, Staged, Staging, plan_in};
+use forebay_store::Allocation;
+
+use crate::Error;
+use crate::context::FAILURES_MAX;
+use crate::order::Watcher;
+
+/// What is staged in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    Everything,
+    /// These targets alone.
+    Targets(&'a BTreeSet<PathBuf>),
+}
+
+impl Scope<'_> {
+    fn has(self, target: &Path) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Targets(targets) => targets.contains(target),
+        }
+    }
+}
+
+/// More signals than this stop a staging.
+pub(crate) type IgnoredStops = usize;
+
+/// What the job asks of a node.
+pub(crate) trait Node {
+    /// Stages in; none if the script has nothing to stage in.
+    ///
+    /// # Errors
+    /// If a file cannot be staged in, or a signal came.
+    fn stage_in(&self, scope: Scope) -> Result<Option<Staged>, Error>;
+
+    /// Plans the stage-out.
+    ///
+    /// # Errors
+    /// If no journal can be written, or the plan was stopped.
+    fn plan_stage_out(&self, record: &RecordFile, ignored: IgnoredStops) -> Result<(), MoverError>;
+
+    /// What is to be copied yet by the plan.
+    fn outstanding(&self) -> Number;
+
+    /// Carries out the plan.
+    fn stage_out(&self, ignored: IgnoredStops) -> Staged;
+
+    /// Lists the files that are here only, by the plan, or without it for `reason`: why there is none.
+    /// None if they cannot be listed.
+    fn list_unsaved(&self, record: &RecordFile, reason: Option<&str>) -> Option<UnsavedFiles>;
+
+    /// Bytes beyond the capacity, where the file system does not enforce it: what is used, what was given.
+    fn over_capacity(&self) -> Option<(u64, u64)>;
+
+    /// The directory with data that must not be lost.
+    fn data_location(&self) -> Option<PathBuf>;
+}
+
+/// The node that `forebay run` is on.
+pub(crate) struct LocalNode<'a> {
+    pub(crate) job_id: &'a str,
+    pub(crate) script: &'a Path,
+    /// The job's own directory.
+    pub(crate) directory: &'a Path,
+    pub(crate) request: &'a Request,
+    pub(crate) job_allocation: Option<&'a JobAllocation>,
+    /// Name and directory of each persistent namespace that the job uses.
+    pub(crate) persistent: Vec<(String, PathBuf)>,
+    pub(crate) persistent_root: Option<PathBuf>,
+    pub(crate) options: StagingOptions,
+    pub(crate) drain: Option<&'a Drain<'a>>,
+    pub(crate) stops: Stops,
+    pub(crate) watcher: &'a dyn Watcher,
+    /// The planned stage-out, and how many files the drain brought that do not look so.
+    pub(crate) planned: RefCell<Option<(Journal, u64)>>,
+}
+
+impl<'a> LocalNode<'a> {
+    fn allocation(&self) -> Option<&'a Allocation> {
+        self.job_allocation.map(|allocated| &allocated.allocation)
+    }
+
+    fn roots(&self) -> Roots {
+        Roots::of(self.allocation(), self.persistent.clone())
+    }
+
+    pub(crate) fn stage_out_lines(&self) -> StageOut<'a> {
+        StageOut {
+            stages: &self.request.stage_out,
+            elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
+            roots: self.roots(),
+            allocation: self.allocation(),
+        }
+    }
+
+    fn staging(&self, direction: Direction) -> Staging<'_> {
+        Staging {
+            direction,
+            tag: self.job_id,
+            stops: self.stops.clone(),
+            watcher: self.watcher,
+            into_new_allocation: direction == Direction::In && self.persistent.is_empty(),
+            how: self.options,
+        }
+    }
+
+    /// Plans what goes to these targets in a journal.
+    fn plan_stage_in(
+        &self,
+        journal: &Journal,
+        is_wanted: &(dyn Fn(&Path) -> bool + Sync),
+    ) -> Result<(), Error> {
+        let (stages, roots) = (&self.request.stage_in, self.roots());
+        let go_on = |_| self.stops.count() == 0;
+        let as_named = &Path::to_owned;
+        plan_in(
+            journal,
+            stages,
+            &roots,
+            self.script,
+            as_named,
+            &go_on,
+            is_wanted,
+        )
+        .map_err(|error| match error {
+            forebay_staging::Error::Mover(MoverError::PlanInterrupted(_)) if !go_on(0) => {
+                Error::Stopped
+            }
+            error => error.into(),
+        })
+    }
+
+    /// A file that does not fit is an error before anything is copied.
+    fn check_capacity_holds(&self, planned: &Journal, scope: Scope) -> Result<(), Error> {
+        let Some(allocated) = self.job_allocation else {
+            return Ok(());
+        };
+        let mut own = planned.counts()?;
+        if !self.persistent.is_empty() {
+            let root = allocated.allocation.root();
+            let alone = Journal::in_memory()?;
+            self.plan_stage_in(&alone, &|target| {
+                target.starts_with(root) && scope.has(target)
+            })?;
+            own = alone.counts()?;
+        }
+        Ok(allocated.used.must_hold(own.open().bytes)?)
+    }
+}
+
+impl Node for LocalNode<'_> {
+    fn stage_in(&self, scope: Scope) -> Result<Option<Staged>, Error> {
+        if self.request.stage_in.is_empty() || self.data_location().is_none() {
+            return Ok(None);
+        }
+        // A stage-in that is killed is never continued, so its journal need not outlive the job.
+        let path = self.directory.join(STAGE_IN);
+        let journal = Journal::open(&path)?;
+        self.plan_stage_in(&journal, &|target| scope.has(target))?;
+        self.check_capacity_holds(&journal, scope)?;
+        let failures = journal.failures(FAILURES_MAX)?;
+        if !failures.is_empty() {
+            return Err(Error::StageIn(failures));
+        }
+        let staged = self.staging(Direction::In).carry_out(&journal, 0);
+        drop(journal);
+        Journal::remove(&path)?;
+        if self.stops.count() > 0 {
+            return Err(Error::Stopped);
+        }
+        if staged.failures.is_empty() {
+            Ok(Some(staged))
+        } else {
+            Err(Error::StageIn(staged.failures))
+        }
+    }
+
+    fn plan_stage_out(&self, record: &RecordFile, ignored: IgnoredStops) -> Result<(), MoverError> {
+        let go_on = |_| self.stops.count() <= ignored;
+        match self.stage_out_lines().plan(record, &go_on) {
+            Ok(journal) => {
+                let drained = self.drain.map_or(0, |drain| drain.mark_arrived(&journal));
+                self.planned.replace(Some((journal, drained)));
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(drain) = self.drain {
+                    drain.finish(None);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn outstanding(&self) -> Number {
+        // The stage-out reports a journal that cannot be read.
+        let counts = self
+            .planned
+            .borrow()
+            .as_ref()
+            .map(|(journal, _)| journal.counts());
+        counts
+            .and_then(Result::ok)
+            .map(|counts| counts.open())
+            .unwrap_or_default()
+    }
+
+    fn stage_out(&self, ignored: IgnoredStops) -> Staged {
+        let planned = self.planned.borrow();
+        let Some((journal, drained)) = planned.as_ref() else {
+            return Staged::default();
+        };
+        let mut staged = self.staging(Direction::Out).carry_out(journal, ignored);
+        staged.files += drained;
+        staged.unchanged_files += drained;
+        if let Some(drain) = self.drain {
+            drain.finish(Some(journal));
+        }
+        staged
+    }
+
+    fn list_unsaved(&self, record: &RecordFile, reason: Option<&str>) -> Option<UnsavedFiles> {
+        let warn = |error: &dyn std::fmt::Display| self.watcher.warning(&error.to_string());
+        let root = self.allocation().map(Allocation::root);
+        let list = |journal: &Journal| {
+            let listed = record.list_not_safe(journal, root, reason);
+            let (unsaved, written) = listed.map_err(|error| warn(&error)).ok()?;
+            written.unwrap_or_else(|error| warn(&error));
+            Some(unsaved)
+        };
+        match self.planned.borrow().as_ref() {
+            Some((journal, _)) => list(journal),
+            None => {
+                let lines = self.stage_out_lines();
+                let planned =
+                    Journal::in_memory().and_then(|journal| lines.plan_in(journal, &|_| true));
+                list(&planned.map_err(|error| warn(&error)).ok()?)
+            }
+        }
+    }
+
+    fn over_capacity(&self) -> Option<(u64, u64)> {
+        let allocated = self
+            .job_allocation
+            .filter(|allocated| !allocated.used.enforced)?;
+        let (used, given) = (
+            files::tree_bytes(allocated.allocation.root()),
+            allocated.used.capacity_bytes,
+        );
+        (used > given).then_some((used, given))
+    }
+
+    fn data_location(&self) -> Option<PathBuf> {
+        let own = self.allocation().map(|own| own.root().to_owned());
+        own.or_else(|| self.persistent_root.clone())
+    }
+}
