@@ -26,8 +26,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("slurm"))
         elif OF_A_MODULE & names:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
-        if "tuned" in names:
-            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,17 @@
 
 import pytest
 
-from support.tuner import TunedJob
+from support.tuner import LiveJob, MadeUpJob
 
 
 @pytest.fixture
-def tuned(job, build):
+def live(job, build):
+    """A real job."""
     job.in_memory()
-    yield TunedJob(job, build)
+    return LiveJob(job, build)
+
+
+@pytest.fixture
+def tuned(tmp_path, build, monkeypatch):
+    """A made-up job."""
+    return MadeUpJob(tmp_path, build, monkeypatch)

@@ -51,108 +51,40 @@ def judged(configuration, default, trial):
     return effect.without_effect(configuration, plan, default, trial)
 
 
-# Real runs: Open MPI.
+# Real runs: Open MPI, which tells no hints in force, and MPICH, which does.
 
 
-@pytest.fixture(scope="module")
-def replib(ran):
-    """The default run, and a function that runs it with hints and a stripe count."""
+def test_effect_is_seen_in_the_counters_of_real_runs_and_noise_is_none(ran):
     kernel = f"mpiexec -n 4 {ran.kernel('replib')} -w file1b -r 3 -t 0 -o {FILE}"
 
-    def run(hints="", stripes=None):
-        lines = [f"rm -f {FILE}", f"lfs setstripe -c {stripes or 1} .", kernel]
-        return ran.profile("replib", *lines, hints=hints)
+    def run(hints="", stripes=1):
+        return ran.profile("replib", f"rm -f {FILE}", f"lfs setstripe -c {stripes} .", kernel, hints=hints)
 
-    return run
-
-
-@pytest.fixture(scope="module")
-def untouched(replib):
-    return replib()
-
-
-def test_aggregators_and_stripes_are_seen(replib, untouched):
-    trial = replib(
-        f"{FILE}:romio_cb_write=enable:cb_nodes=4:cb_config_list=#*:*#", stripes=4
-    )
-    given = {
-        f"{FILE}:cb_nodes": "4",
-        f"{FILE}:romio_cb_write": "enable",
-        "lfs_stripe_count": "4",
-    }
-    assert judged(given, untouched, trial) == []
-    (file,) = [
-        file
-        for program in trial.programs
-        for file in program.files
-        if "MPI-IO" in file.layers
-    ]
+    default, again = run(), run()
+    trial = run(f"{FILE}:romio_cb_write=enable:cb_nodes=4:cb_config_list=#*:*#", stripes=4)
+    given = {f"{FILE}:cb_nodes": "4", f"{FILE}:romio_cb_write": "enable", "lfs_stripe_count": "4"}
+    assert judged(given, default, trial) == []
+    assert judged(given, default, again) == list(given)
+    (file,) = [file for program in trial.programs for file in program.files if "MPI-IO" in file.layers]
     assert (file.collective.aggregators_write, file.stripe_count) == (4, 4)
 
 
-def test_one_run_is_like_another_without_settings(replib, untouched):
-    """What was never set shows nowhere: the counters do not depend on the load of the machine."""
-    given = {
-        f"{FILE}:cb_nodes": "4",
-        f"{FILE}:cb_buffer_size": str(MIB),
-        "lfs_stripe_count": "4",
-    }
-    assert judged(given, untouched, replib()) == list(given)
-
-
-def test_bringing_romio_is_seen_even_if_it_makes_the_same_calls(replib, untouched):
-    trial = replib(f"{FILE}:romio_cb_write=automatic")
-    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, trial) == []
-    assert judged({f"{FILE}:romio_cb_write": "automatic"}, untouched, replib()) == [
-        f"{FILE}:romio_cb_write"
-    ]
-
-
-def test_a_buffer_size_is_seen_in_the_system_calls(replib, untouched):
-    hints = f"{FILE}:romio_cb_write=enable:cb_buffer_size={MIB}"
-    assert judged({f"{FILE}:cb_buffer_size": str(MIB)}, untouched, replib(hints)) == []
-
-
-# Real runs: MPICH, which tells its hints.
-
-
-@pytest.fixture(scope="module")
-def mpich(build, ran):
-    btio = Mpi("mpich", build).btio()
-
-    def run(hints=""):
-        lines = [
-            "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data",
-            f"mpiexec.mpich -n 4 {btio} deck.data",
-        ]
-        return ran.profile("mpich", *lines, hints=hints)
-
-    return run, script.read(ran.script("empty", "srun ./app"))
-
-
-def test_a_space_from_mpich_and_what_its_guess_does(mpich):
-    run, job_script = mpich
-    default = run()
-    made = space.build(
-        default,
-        job_script,
-        "file-system",
-        layout_may_change=False,
-        stripe_targets=TARGETS,
-    )
+def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_remarked(ran, build):
+    deck = "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data"
+    lines = [deck, f"mpiexec.mpich -n 4 {Mpi('mpich', build).btio()} deck.data"]
+    default = ran.profile("mpich", *lines)
+    job_script = script.read(ran.script("empty", "srun ./app"))
+    made = space.build(default, job_script, "file-system", layout_may_change=False, stripe_targets=TARGETS)
     names = {one.name: one for one in made.parameters}
     # it tells what is in force, and `automatic` is seen to buffer
     assert names["btio.full.out:romio_cb_write"].default == "automatic"
     assert names["btio.full.out:romio_cb_write"].values == ("disable",)
     assert names["btio.full.out:cb_nodes"].default == "1"
-    plan = plan_of(made.parameters)
-    given = {"btio.full.out:cb_nodes": "4"}
-    seen = run("btio.full.out:cb_nodes=4:cb_config_list=#*:*#")
-    assert judged(given, default, seen) == [] == effect.remarks(given, plan, seen)
     # without cb_config_list there is still one aggregator on the node
-    capped = run("btio.full.out:cb_nodes=4")
+    given = {"btio.full.out:cb_nodes": "4"}
+    capped = ran.profile("mpich", *lines, hints="btio.full.out:cb_nodes=4")
     assert judged(given, default, capped) == list(given)
-    assert "1 rank(s) wrote" in effect.remarks(given, plan, capped)[0]
+    assert "1 rank(s) wrote" in effect.remarks(given, plan_of(made.parameters), capped)[0]
 
 
 # Made-up profiles.
@@ -222,6 +154,19 @@ def test_what_is_not_known_is_not_called_without_effect():
         "lfs_stripe_count": "4",
     }
     assert judged(given, unknown, unknown) == []
+
+
+def test_effect_of_bringing_romio_is_seen_even_in_the_same_calls():
+    given = {"out.nc:romio_cb_write": "automatic"}
+    ompio, romio = written(opened_by="mca_fs_ufs.so"), written(opened_by="mca_io_romio321.so")
+    assert judged(given, ompio, romio) == []
+    assert judged(given, ompio, ompio) == list(given)
+
+
+def test_effect_of_a_buffer_size_is_seen_in_the_system_calls():
+    given = {"out.nc:cb_buffer_size": str(MIB)}
+    assert judged(given, written(), written(system=GOOD_SYSTEM | {"calls": 4 * GOOD_SYSTEM["calls"]})) == []
+    assert judged(given, written(), written()) == list(given)
 
 
 def test_a_file_that_the_trial_lacks_tells_nothing():

@@ -7,136 +7,112 @@ import msgspec
 import pytest
 
 from forebay.profiles import sources
-from forebay.tune import replay
+from forebay.tune import replay, script
 from forebay.tune.errors import TuneError
 from support.mpi import LAUNCHING
-from support.tuner import EMULATED, WITHOUT_BUFFERING
+from support.tuner import EMULATED
 
 
 @pytest.fixture
-def traced(tuned, build, monkeypatch):
-    """The profile of a traced run of BTIO, and its trace."""
-    monkeypatch.setenv("FOREBAY_LIBRARY", str(build / "lib" / "forebay"))
-    tuned.btio(before=WITHOUT_BUFFERING)
-    done = tuned.job.command("run", "--trace", "job.sh", **LAUNCHING)
-    assert done.returncode == 0, done.stderr
-    profile = sources.open_path(tuned.job.records()[-1])
-    (program,) = [one for one in profile.programs if one.uses_mpi]
-    return profile, pathlib.Path(program.trace)
+def traced(tuned):
+    """The profile of a traced run, and its trace."""
+    tuned.app()
+    tuned.tunes("--replay", "--dry-run", "--study", "traced")
+    profile = sources.open_path(tuned.directory / "traced" / "runs" / "0001")
+    return profile, pathlib.Path(profile.programs[0].trace)
 
 
-def test_a_search_on_the_recorded_io_confirmed_on_the_job(tuned):
+def text_of(profile, *traces, directory="/work", variables=(), think=0.0):
+    return replay.script_text(profile, pathlib.Path(directory), dict(variables), think, traces)
+
+
+def test_replay_search_runs_the_job_only_to_confirm(tuned):
     # Nine tenths of this job are computation, which a replay does without.
-    tuned.btio(before=WITHOUT_BUFFERING + "\nsleep 2")
-    status, out, err = tuned.tune(
-        *EMULATED, "--replay", "--budget", "11", "--seed", "1"
-    )
-    assert status == 0, err
-    assert "its replay" in err, "both times are told"
+    tuned.app("--compute 10")
+    said = tuned.tunes(*EMULATED, "--replay", "--budget", "11", "--seed", "1")
+    assert "its replay" in said, "both times are told"
     runs = tuned.runs()
-    real = [run for run in runs if not run.replay]
-    replayed = [run for run in runs if run.replay]
-    assert {run.phase for run in real} <= {"default", "final"}
+    real, replayed = [run for run in runs if not run.replay], [run for run in runs if run.replay]
+    assert [run.phase for run in real] == ["default", *["final"] * 4]
     assert replayed[0].phase == "default" and not replayed[0].configuration
     assert len(replayed) > len(real)
-    assert (
-        "sleep"
-        not in (tuned.study_directory / replayed[0].record / "script.sh").read_text()
-    )
-    by_default = tuned.system_writes(tuned.study_directory / runs[0].record)
-    assert tuned.system_writes(tuned.study_directory / replayed[0].record) == by_default
-    verdict = tuned.study().verdicts["file-system"]
-    if verdict.recommended:
-        assert len([run for run in real if run.phase == "final"]) == 4
-        assert tuned.tuned.exists()
-    assert (
-        not (tuned.directory / "out").exists()
-        and not (tuned.directory / replay.BELOW).exists()
-    )
+    text = (tuned.study_directory / replayed[0].record / "script.sh").read_text()
+    assert "app --compute" not in text and "forebay-replay" in text
+    assert max(run.job_s for run in replayed) < 10 < min(run.job_s for run in real)
+    assert tuned.study().verdicts["file-system"].recommended and tuned.tuned.exists()
+    assert not (tuned.directory / "out").exists() and not (tuned.directory / replay.BELOW).exists()
 
 
-def test_a_trace_of_another_program_or_of_other_ranks(traced):
+def test_replay_refuses_a_trace_of_another_program_or_of_other_ranks(traced):
     profile, trace = traced
-    (program,) = profile.programs[-1:]
-    text = replay.script_text(profile, pathlib.Path("/work"), {}, 0.0, [trace])
-    assert "-n 4 " in text and str(trace) in text
-    for change, message in [
-        ({"name": "/bin/other"}, "another program"),
-        ({"ranks": 2}, "a trace of 4 ranks"),
-    ]:
+    (program,) = profile.programs
+    text = text_of(profile, trace)
+    assert "-n 8 " in text and str(trace) in text
+    for change, message in [({"name": "/bin/other"}, "another program"), ({"ranks": 2}, "a trace of 8 ranks")]:
         other = msgspec.structs.replace(program, **change)
         with pytest.raises(TuneError, match=message):
-            replay.script_text(
-                msgspec.structs.replace(profile, programs=[other]),
-                pathlib.Path("/work"),
-                {},
-                0.0,
-                [trace],
-            )
+            text_of(msgspec.structs.replace(profile, programs=[other]), trace)
     with pytest.raises(TuneError, match="this is no trace"):
-        replay.script_text(profile, pathlib.Path("/work"), {}, 0.0, [trace.parent])
+        text_of(profile, trace.parent)
     with pytest.raises(TuneError, match=r"2 trace\(s\) for 1"):
-        replay.script_text(profile, pathlib.Path("/work"), {}, 0.0, [trace, trace])
+        text_of(profile, trace, trace)
 
 
-def test_a_trace_of_another_allocation_is_mapped_to_this_one(traced):
+def test_replay_maps_a_trace_of_another_allocation_to_this_one(traced):
     profile, trace = traced
     job = msgspec.structs.replace(profile.job, id="77.1")
-    text = replay.script_text(
-        msgspec.structs.replace(profile, job=job),
-        pathlib.Path("/work"),
-        {"DW_JOB_STRIPED": "/mnt/forebay/77/striped/"},
-        0.0,
-        [trace],
-    )
-    assert f"--map '{profile.job.directory}'=" in text
-    assert f"--map /mnt/forebay/{profile.job.id}/striped=\"${{DW_JOB_STRIPED%/}}/" in text
+    variables = {"DW_JOB_STRIPED": "/mnt/forebay/77/striped/"}
+    text = text_of(msgspec.structs.replace(profile, job=job), trace, variables=variables)
+    assert f"--map {profile.job.directory}=" in text
+    own = profile.job.id.split(".")[0]
+    assert f"--map /mnt/forebay/{own}/striped=\"${{DW_JOB_STRIPED%/}}/" in text
 
 
-def test_a_trace_that_is_cut_off_ends_the_search_before_it_begins(tuned, traced):
+@pytest.mark.parametrize(
+    ("refusal", "hint"),
+    [
+        ("the trace is cut off", "do without --replay"),
+        ("the trace lacks 7 call(s): its limit was reached", "FOREBAY_MPI_TRACE_BYTES_MAX"),
+    ],
+)
+def test_replay_that_is_refused_ends_the_search_before_it_begins(tuned, traced, refusal, hint):
     _, trace = traced
-    last = max(trace.glob("rank-*.trace"))
-    last.write_bytes(last.read_bytes()[:-20])
-    status, out, err = tuned.tune(
-        *EMULATED, "--replay", "--trace", str(trace), "--budget", "8"
-    )
-    assert status == 1, (out, err)
-    assert "cut off" in err and "hint: do without --replay" in err
+    (trace / "damage").write_text(f"forebay-replay: rank 3: {refusal}\n")
+    err = tuned.refused("--replay", "--trace", str(trace), "--budget", "8", runs=2)
+    assert refusal in err and f"hint: {hint}" in err
     assert [run.replay for run in tuned.runs()] == [False, True]
-    assert not tuned.tuned.exists()
 
 
-def test_a_job_that_removes_its_old_output_is_replayed(tuned):
-    tuned.btio(before=WITHOUT_BUFFERING)
-    (tuned.directory / "out").mkdir()
-    (tuned.directory / "out" / "btio.full.out").write_text("of an earlier run")
-    status, out, err = tuned.tune(*EMULATED, "--replay", "--budget", "2")
-    assert status == 0, (out, err)
-    assert [(run.replay, run.status) for run in tuned.runs()] == [
-        (False, "ok"),
-        (True, "ok"),
-    ]
-
-
-def test_a_trace_at_its_limit_says_which_limit(tuned):
-    tuned.btio("--variant simple", before=WITHOUT_BUFFERING, dumps=8)
-    status, out, err = tuned.tune(
-        *EMULATED, "--replay", "--budget", "2", FOREBAY_MPI_TRACE_BYTES_MAX="4096"
-    )
-    assert status == 1, (out, err)
-    assert (
-        "its limit was reached" in err and "hint: FOREBAY_MPI_TRACE_BYTES_MAX" in err
-    )
-
-
-def test_the_script_of_a_replay_is_a_script_of_the_shell(traced):
+def test_replay_script_is_one_of_the_shell(traced):
     profile, _ = traced
-    text = replay.script_text(
-        profile, pathlib.Path("/a dir"), {"DW_JOB_STRIPED": "/mnt/x/"}, 0.5
-    )
+    text = text_of(profile, directory="/a dir", variables={"DW_JOB_STRIPED": "/mnt/x/"}, think=0.5)
     checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
     assert checked.returncode == 0, checked.stderr
-    assert (
-        "--think 0.5" in text and "--map '/a dir'=\"$PWD/forebay-replay/work\"" in text
-    )
+    assert "--think 0.5" in text and "--map '/a dir'=\"$PWD/forebay-replay/work\"" in text
     assert '--map /mnt/x="${DW_JOB_STRIPED%/}/forebay-replay"' in text
+
+
+def test_replay_of_a_real_job_writes_as_it_did_over_what_it_wrote(live, build, monkeypatch):
+    monkeypatch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
+    monkeypatch.setenv("FOREBAY_LIBRARY", str(build / "lib" / "forebay"))
+    live.btio(before="")
+    (live.directory / "out").mkdir()
+    (live.directory / "out" / "btio.full.out").write_text("of an earlier run")
+    done = live.job.command("run", "--trace", "job.sh", **LAUNCHING)
+    assert done.returncode == 0, done.stderr
+    (record,) = live.job.records()
+    profile = sources.open_path(record)
+    own = {one.variable: one.value for one in script.read(live.directory / "job.sh").assignments}
+    text = replay.script_text(profile, live.directory, {}, 0.0, (), own)
+    (live.directory / "job.sh").write_text(text)
+    for _ in range(2):
+        done = live.job.command("run", "job.sh", **LAUNCHING)
+        assert done.returncode == 0, done.stderr
+        (issued,) = replay.issued(done.stdout)
+        assert issued.ranks == 4 and issued.io_s > 0
+        assert live.system_writes(live.job.records()[-1]) == live.system_writes(record)
+    (program,) = [one for one in profile.programs if one.uses_mpi]
+    last = max(pathlib.Path(program.trace).glob("rank-*.trace"))
+    last.write_bytes(last.read_bytes()[:-20])
+    done = live.job.command("run", "job.sh", **LAUNCHING)
+    assert done.returncode != 0 and "cut off" in replay.refusal(done.stdout + done.stderr)

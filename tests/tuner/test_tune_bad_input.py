@@ -1,93 +1,67 @@
-"""What cannot be tuned, and why: told before much is run."""
+"""What cannot be tuned, and why: the tuner says it before it runs much."""
 
 import pytest
 
 from support.job import INTERRUPT
-from support.tuner import EMULATED, WITHOUT_BUFFERING
+from support.tuner import EMULATED
 from support.waiting import wait_until
 
 
-def refused(tuned, *options: str, runs: int | None = None) -> str:
-    """The tuner's error and hint; the run of the job was the only one, or as many as given."""
-    status, out, err = tuned.tune(*options)
-    assert status == 1, (out, err)
-    assert "error: " in err and "Traceback" not in err
-    if runs is not None:
-        assert len(tuned.runs()) == runs
-        assert not runs or tuned.study().ends[-1].reason == "stopped"
-    assert not tuned.tuned.exists()
-    tuned.leaves_no_process()
-    return err
-
-
-def test_a_script_without_mpi(tuned):
+def test_tune_without_mpi_is_refused(tuned):
     tuned.script("echo nothing to see")
-    assert "ran no MPI program" in refused(tuned, runs=1)
+    assert "ran no MPI program" in tuned.refused(runs=1)
 
 
-def test_a_job_that_only_computes(tuned):
-    tuned.btio(before="sleep 4", points=8, dumps=1)
-    status, out, err = tuned.tune("--budget", "3")
-    assert status == 0, err
-    assert "nothing to gain" in " ".join(out.split())
+def test_tune_of_a_job_that_only_computes_ends_after_one_run(tuned):
+    tuned.app("--compute 400")
+    assert "nothing to gain" in tuned.tunes("--budget", "3")
     assert "I/O is" in tuned.study().verdicts["file-system"].reason
     assert len(tuned.runs()) == 1
     assert not tuned.tuned.exists()
 
 
-def test_a_default_run_that_fails_shows_what_it_said(tuned):
-    tuned.btio(after="echo the mesh is missing >&2; exit 3")
-    err = refused(tuned, runs=1)
+def test_tune_shows_what_a_default_run_that_fails_printed(tuned):
+    tuned.app(after="echo the mesh is missing >&2; exit 3")
+    err = tuned.refused(runs=1)
     assert "status 3" in err and "the mesh is missing" in err and "output.txt" in err
-    tuned.btio(after="echo the mesh is missing >&2; exit 3 # still")
-    assert "another script" in refused(tuned)
+    tuned.app(after="echo the mesh is missing >&2; exit 3 # still")
+    assert "another script" in tuned.refused(runs=1)
 
 
-def test_a_check_that_the_default_run_does_not_pass(tuned):
-    tuned.btio()
-    err = refused(tuned, "--check", "test -s out/btio.full.out && exit 9", runs=1)
+def test_tune_refuses_a_check_that_the_default_run_does_not_pass(tuned):
+    tuned.app()
+    err = tuned.refused("--check", "test -s out && exit 9", runs=1)
     assert "the check command ended with status 9" in err
 
 
-def test_an_output_that_differs_from_run_to_run(tuned):
-    noise = (
-        "head -c 512 /dev/urandom | dd of=out/btio.full.out conv=notrunc status=none"
-    )
-    tuned.btio(before=WITHOUT_BUFFERING, after=noise, points=24, dumps=1)
-    err = refused(tuned, *EMULATED, "--budget", "6", runs=3)
-    assert "differs from run to run: out/btio.full.out" in err and "--check" in err
+def test_tune_refuses_output_that_differs_from_run_to_run(tuned):
+    tuned.app(after="echo $RANDOM$RANDOM >> out")
+    err = tuned.refused(*EMULATED, "--budget", "6", runs=3)
+    assert "differs from run to run: out" in err and "--check" in err
 
 
-def test_an_application_that_ignores_hints(tuned):
-    # As where a launcher hands on no variables. Not emulated: Lustre's settings need none.
-    tuned.btio("--sync", wrapper="env -u MPICH_MPIIO_HINTS", points=64, dumps=4)
-    status, out, err = tuned.tune("--budget", "10")
-    assert status == 0, err
+def test_tune_of_an_application_that_ignores_hints_ends_after_two_runs(tuned):
+    # As where a launcher drops variables. Not emulated: Lustre's settings need none.
+    tuned.app("--deaf")
+    tuned.tunes("--budget", "10")
     verdict = tuned.study().verdicts["file-system"]
-    assert not verdict.recommended
-    assert "ignores hints" in verdict.reason
+    assert not verdict.recommended and "ignores hints" in verdict.reason
     assert [run.status for run in tuned.runs()] == ["ok", "ineffective"]
 
 
-def test_a_study_of_another_script_or_made_otherwise(tuned):
+def test_tune_refuses_a_study_of_another_script_or_with_other_options(tuned):
     tuned.script("exit 1")
-    refused(tuned, runs=1)
-    assert "begun with strategy tpe, not greedy" in refused(
-        tuned, "--strategy", "greedy", runs=1
-    )
+    tuned.refused(runs=1)
+    assert "begun with strategy tpe, not greedy" in tuned.refused("--strategy", "greedy", runs=1)
     tuned.script("exit 2")
-    assert "another script" in refused(tuned, runs=1)
+    assert "another script" in tuned.refused(runs=1)
 
 
-def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
+def test_tune_keeps_a_tuned_script_that_somebody_else_wrote(tuned):
     tuned.script("exit 1")
     tuned.tuned.write_text("mine")
     status, _, err = tuned.tune()
-    assert (
-        status == 1
-        and "job.tuned.sh: there is such a file" in err
-        and "--overwrite" in err
-    )
+    assert status == 1 and "job.tuned.sh: there is such a file" in err and "--overwrite" in err
     assert tuned.tuned.read_text() == "mine"
     assert tuned.runs() == []
 
@@ -108,31 +82,30 @@ def test_a_tuned_script_that_somebody_else_wrote_stays(tuned):
         (("--output", "no such directory/job.sh"), "cannot be written"),
     ],
 )
-def test_options_that_cannot_be(tuned, options, message):
+def test_tune_options_that_cannot_be_are_refused_with_a_hint(tuned, options, message):
     tuned.script("true")
-    told = refused(tuned, *options, runs=0)
-    assert message in told and "hint: " in told
+    err = tuned.refused(*options, runs=0)
+    assert message in err and "hint: " in err
 
 
-def test_a_job_whose_input_names_its_own_directory(tuned):
-    # Its script does not say it so that it could be seen, as where an input deck does.
+def test_tune_refuses_a_job_whose_input_names_its_own_directory(tuned):
+    # The script hides the name, as an input deck does.
     hidden = str(tuned.directory).replace("submit", "sub''mit")
-    tuned.btio(before=f"here={hidden.replace(' ', chr(92) + ' ')}", out="$here")
-    err = refused(tuned, runs=1)
+    tuned.app(before=f"here={hidden}", out="$here/")
+    err = tuned.refused(runs=1)
     assert "by its full name, not to the copy" in err and "relative" in err
 
 
-def test_a_replay_of_a_job_that_names_its_own_directory(tuned):
-    tuned.btio(before=f"cd '{tuned.directory}'")
-    err = refused(tuned, "--replay", runs=0)
+def test_tune_refuses_to_replay_a_job_that_names_its_own_directory(tuned):
+    tuned.app(before=f"cd '{tuned.directory}'")
+    err = tuned.refused("--replay", runs=0)
     assert "names its own directory" in err and "hint: " in err
 
 
-def test_two_tuners_of_one_study(tuned):
+def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     tuned.script("sleep 300")
     first = tuned.start()
-    output = tuned.study_directory / "runs" / "0001" / "output.txt"
-    wait_until(output.exists, what="the first run")
+    wait_until((tuned.study_directory / "runs" / "0001" / "output.txt").exists, what="the first run")
     status, _, err = tuned.tune()
     first.send_signal(INTERRUPT)
     first.communicate(timeout=60)
@@ -140,7 +113,7 @@ def test_two_tuners_of_one_study(tuned):
     assert first.returncode == 130
 
 
-def test_a_script_that_is_not_there_or_no_shell(tuned):
-    assert "No such file" in refused(tuned, runs=0)
+def test_tune_refuses_a_script_that_is_missing_or_no_shells(tuned):
+    assert "No such file" in tuned.refused(runs=0)
     (tuned.directory / "job.sh").write_text("#!/usr/bin/env python3\nprint()\n")
-    assert "python3" in refused(tuned, runs=0)
+    assert "python3" in tuned.refused(runs=0)

@@ -1,98 +1,81 @@
 """Whenever the tuner ends, what was measured is kept, nothing is left, and the next one goes on."""
 
 import json
-import time
 
 import pytest
 
-from support.job import INTERRUPT, KILL
-from support.tuner import EMULATED, WITHOUT_BUFFERING
+from support.job import INTERRUPT
+from support.tuner import DW, EMULATED
+from support.waiting import wait_until
+
+STUDY = '"$(dirname "$PWD")/study.jsonl"'
 
 
-def until(reached, process) -> None:
-    deadline = time.monotonic() + 120
-    while not reached():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "the moment never came"
-        time.sleep(0.01)
+def hanging_after(phase: str, hangs: str) -> str:
+    """A job's line: each run that begins once the study has one of this phase hangs."""
+    return f"grep -qs '\"phase\":\"{phase}\"' {STUDY} && {{ {hangs}; }}"
 
 
-def test_after_kill_9_at_most_the_running_trial_is_lost(tuned):
-    tuned.btio(before=WITHOUT_BUFFERING)
+@pytest.fixture
+def begun(tuned):
+    """A directory that a run makes when it hangs."""
+    return tuned.temporary.parent / "begun"
+
+
+def killed(process) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
+    tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"))
     process = tuned.start(*EMULATED, "--budget", "6")
-    until(lambda: len(tuned.runs()) >= 2, process)
-    process.send_signal(KILL)
-    process.stdout.close()
-    process.stderr.close()
-    process.wait()
-    tuned.leaves_no_process()
+    wait_until(begun.exists, what="a run after the probe")
     before = tuned.runs()
-    status, _, err = tuned.tune()
-    assert status == 0, err
+    killed(process)
+    tuned.leaves_nothing()
+    tuned.tunes()
     after = tuned.runs()
-    assert after[: len(before)] == before
+    assert len(before) == 2 and after[:2] == before
     assert [run.number for run in after] == list(range(1, len(after) + 1))
     assert len(after) <= 6
-    assert [run.phase for run in after].count("default") == 1
+    assert tuned.phases().count("default") == 1
 
 
-def test_a_tuner_that_goes_on_leaves_the_second_place_its_share(tuned):
-    tuned.btio(before=WITHOUT_BUFFERING, out="${DW_JOB_STRIPED:-$PWD/}")
+def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
+    tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW)
     process = tuned.start(*EMULATED, "--budget", "8")
-    until(lambda: len(tuned.runs()) >= 2, process)
-    process.send_signal(KILL)
-    process.stdout.close()
-    process.stderr.close()
-    process.wait()
-    tuned.leaves_no_process()
-    status, _, err = tuned.tune("--budget", "8")
-    assert status == 0, err
+    wait_until(begun.exists, what="a run after the probe")
+    killed(process)
+    tuned.leaves_nothing()
+    tuned.tunes("--budget", "8")
     assert tuned.study().plans["file-system"].runs_max == 4
 
 
-def waiting_after(phase: str) -> str:
-    """A job's line: it hangs in each run that begins once the study has one of this phase that nothing has disturbed."""
-    study = '"$(dirname "$PWD")/study.jsonl"'
-    return f"grep '\"phase\":\"{phase}\"' {study} | grep -qv '\"status\":\"contaminated\"' && sleep 300"
-
-
 @pytest.mark.parametrize("phase", ["default", "probe", "final"])
-def test_ctrl_c_in_any_phase(tuned, phase):
-    wait = "sleep 300" if phase == "default" else waiting_after(phase)
-    tuned.btio(before=f"{WITHOUT_BUFFERING}\n{wait}")
+def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, begun, phase):
+    hangs = f"mkdir {begun}; sleep 300"
+    tuned.app(before=hangs if phase == "default" else hanging_after(phase, hangs))
     process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1", "--json")
-
-    def begun():
-        if phase == "default":
-            return (tuned.study_directory / "runs" / "0001" / "output.txt").exists()
-        return any(run.phase == phase and run.status != "contaminated" for run in tuned.runs())
-
-    until(begun, process)
+    wait_until(begun.exists, 60, f"the phase {phase}")
     process.send_signal(INTERRUPT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == json.loads(out)["exit_code"] == 130, err
     assert "error: interrupted: what was measured is kept\nhint: " in err and "Traceback" not in err
-    study = tuned.study()
-    assert study.ends[-1].reason == "interrupted"
+    assert tuned.study().ends[-1].reason == "interrupted"
+    assert tuned.phases()[-1:] == ([] if phase == "default" else [phase])
     assert not tuned.tuned.exists()
     assert not (tuned.study_directory / "work").exists()
-    if phase != "default":
-        assert "best so far on the file system, not proven" in err
-    tuned.leaves_no_process()
-    tuned.job.leaves_nothing()
+    assert ("best so far on the file system, not proven" in err) == (phase != "default")
+    tuned.leaves_nothing()
 
 
-def test_a_killed_tuner_of_a_job_that_names_its_directory_leaves_nothing_to_the_next(tuned):
-    begun = tuned.job.temporary.parent / "begun"
-    tuned.btio(before=f"cd '{tuned.directory}'\necho >> '{begun}'\n[ $(wc -l < '{begun}') -gt 1 ] || sleep 300")
+def test_tune_killed_in_a_job_that_names_its_directory_leaves_nothing_to_the_next(tuned, begun):
+    tuned.app(before=f"cd '{tuned.directory}'\nmkdir {begun} && sleep 300")
     process = tuned.start(*EMULATED, "--budget", "1")
-    until(begun.exists, process)
-    assert list(tuned.job.temporary.glob("forebay-tune-*")), "records are made there"
-    process.send_signal(KILL)
-    process.stdout.close()
-    process.stderr.close()
-    process.wait()
+    wait_until(begun.exists, what="the first run")
+    assert list(tuned.temporary.glob("forebay-tune-*")), "records are made there"
+    killed(process)
     tuned.tune()
     assert [run.status for run in tuned.runs()] == ["ok"]
-    tuned.leaves_no_process()
-    tuned.job.leaves_nothing()
+    tuned.leaves_nothing()
