@@ -13,6 +13,7 @@ import pytest
 
 from formats.make import BOOT, HERE, HOST, NAMESPACE, TOLD, TOP, swapped
 from support.job import PROFILES, Job
+from support.mpi import LAUNCHING
 from support.tuner import TunedJob
 
 LARGE = bytes(range(256)) * 1024
@@ -177,11 +178,13 @@ def test_record_of_job_is_reported_explained_and_replayed(golden, build):
 
 
 def test_study_is_shown_and_gone_on_with(golden, build):
-    tuned = TunedJob(golden("study"), build)
+    job = golden("study")
+    tuned = TunedJob(job.directory)
     runs = tuned.runs()
     assert [run.phase for run in runs] == ["default", "probe"]
-    report = tuned.job.command("report", "job.tune")
+    report = job.command("report", "job.tune")
     assert report.returncode == 0 and "too early" in " ".join(report.stdout.split()), report.stderr
-    status, out, err = tuned.tune("--budget", "3", PATH=f"{build / 'kernels'}:{os.environ['PATH']}")
-    assert status == 0, err
+    path = f"{build / 'kernels'}:{os.environ['PATH']}"
+    done = job.command("tune", "--budget", "3", "job.sh", PATH=path, **LAUNCHING)
+    assert done.returncode == 0, done.stderr
     assert tuned.runs()[:2] == runs
