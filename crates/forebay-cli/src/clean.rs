@@ -1,8 +1,8 @@
 //! `forebay clean`.
 
 use clap::Args;
-use forebay_host::machine;
-use forebay_host::process::{Caught, command};
+use forebay_host::process::{SignalGuard, command};
+use forebay_host::system;
 use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
 use forebay_mover::Number;
 use forebay_record::{RecordFile, records};
@@ -148,7 +148,7 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
         .into_iter()
         .filter(|(_, given)| *given)
         .map(|(flag, _)| flag);
-    let ended = machine::this_program().map(|program| {
+    let ended = system::this_program().map(|program| {
         let mut same = command(program);
         same.arg("clean")
             .args(flags)
@@ -175,7 +175,7 @@ fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
     let missing = begun.flatten().map(|(account, _)| account.counts.missing());
     let missing = missing.filter(|missing| missing.files > 0);
-    let caught = Caught::listen().map_err(recovery::Error::from);
+    let caught = SignalGuard::listen().map_err(recovery::Error::from);
     let cleaned =
         caught.and_then(|caught| recovery::clean(recorded, how, caught, &Progress::default()));
     let (staged, error) = match &cleaned {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{Asked, Caught, Ended, Events, command, start_job};
-use forebay_host::{clock, machine};
+use forebay_host::process::{EndReason, Ended, Events, SignalGuard, command, start_job};
+use forebay_host::{clock, filesystem, system};
 use forebay_profile::summarize;
 use forebay_scheduler::JobScript;
 use forebay_staging::expanded_out;
@@ -114,7 +114,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
         script: JobScript::read(&arguments.script).map_err(forebay_job::Error::from)?,
         scratch: std::env::temp_dir()
             .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
-        events: Caught::listen()?.watch(None),
+        events: SignalGuard::listen()?.watch(None),
         bar: ProgressBar::new(runs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
@@ -136,7 +136,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
 
 impl Bench<'_> {
     fn request(&self, job_id: Option<&str>) -> Result<Request, CliError> {
-        let here = machine::current_directory()?;
+        let here = system::current_directory()?;
         let request = self.script.request(&here, job_id.unwrap_or("no-job"));
         Ok(request.map_err(forebay_job::Error::from)?)
     }
@@ -242,7 +242,7 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, CliError> {
 
 fn label(model: Option<&Path>) -> Result<String, CliError> {
     let Some(file) = model else {
-        return Ok(format!("real: {}, synced", machine::file_system_here()?));
+        return Ok(format!("real: {}, synced", filesystem::file_system_here()?));
     };
     let model = emulation::model(file)?;
     Ok(format!("emulated: {}", model.name))
@@ -256,7 +256,7 @@ fn one_run(
 ) -> Result<(Measured, Vec<Fingerprint>), CliError> {
     let before = outputs::times(&bench.destinations(None)?)?;
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
-    let mut process = command(machine::this_program()?);
+    let mut process = command(system::this_program()?);
     process.args(["run", "--json", "--output"]).arg(&said);
     if bench.arguments.no_profile {
         process.arg("--no-profile");
@@ -280,7 +280,7 @@ fn one_run(
         .wait_handing_signals_on(job, None, Duration::ZERO);
     let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
-    if let Some(Asked::Signal(signal)) = asked {
+    if let Some(EndReason::Signal(signal)) = asked {
         return Err(stopped(signal, &log));
     }
     if ended != Ended::Exit(0) {

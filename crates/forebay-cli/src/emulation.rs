@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_engine::{MOUNTED_BELOW, PathMap, StoreOptions};
 use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::state::directories;
-use forebay_host::{clock, files, machine};
+use forebay_host::{clock, files, system, users};
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use forebay_record::{RecordFile, Records};
 use forebay_recovery::is_unrecorded;
@@ -162,7 +162,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
         };
         let alive = pid.parse().is_ok_and(|pid| Identity::of(pid).is_ok());
         let job = |job: &RecordFile| job.record.emulation.as_ref() == Some(&path);
-        let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == machine::user_id());
+        let ours = files::status_of_name(&path).is_ok_and(|s| s.owner == users::user_id());
         if ours && !alive && is_unrecorded(made, records) && !records.found.iter().any(job) {
             files::remove_file(&path)?;
         }
@@ -172,7 +172,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
 
 /// The PID namespace that our process id counts in, and a hash of our state directory's path.
 fn scope() -> forebay_host::Result<String> {
-    let namespace = machine::pid_namespace()?;
+    let namespace = system::pid_namespace()?;
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
     let directory = directories().into_iter().next().unwrap_or_default();
     let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
@@ -186,7 +186,7 @@ fn reexec(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_h
         preload.push(":");
     }
     preload.push(library);
-    let mut same = command(machine::this_program()?);
+    let mut same = command(system::this_program()?);
     same.args(std::env::args_os().skip(1));
     same.env("LD_PRELOAD", preload).env(STATE_ENV, state);
     Ok(replace_by(same))

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 
 use clap::Args;
 use comfy_table::{Table, presets};
-use forebay_host::machine;
 use forebay_host::process::command;
+use forebay_host::system;
 use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_record::records;
 use forebay_recovery::{self as recovery, JobsByNode, Undrained, undrained_by_node};
@@ -105,12 +105,12 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: JobsByNode) {
 
 /// Starts `forebay clean` on the node.
 fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, String> {
-    let program = machine::this_program().map_err(|error| error.to_string())?;
+    let program = system::this_program().map_err(|error| error.to_string())?;
     let mut clean = vec![OsString::from(program)];
     clean.extend(["clean", "--json"].map(OsString::from));
     clean.extend(jobs.iter().map(OsString::from));
     let words = match rsh {
-        _ if *node == machine::hostname() => clean,
+        _ if *node == system::hostname() => clean,
         Some(rsh) => rsh.command_on(node, clean)?,
         None => launcher_command_on(node, clean)?,
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_host::process::Caught;
+use forebay_host::process::SignalGuard;
 use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output};
 use forebay_onclose::Spectral;
 use forebay_profile::Recording;
@@ -29,7 +29,7 @@ pub struct JobSetup<'a> {
 impl<'a> JobSetup<'a> {
     /// Enters the emulation, which may start this process anew; from then on signals are caught, and
     /// the script is read.
-    pub fn of(arguments: &'a JobArguments) -> Result<(Self, Caught), CliError> {
+    pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
         let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);
         let site_store = site_store();
         let emulation =
@@ -42,7 +42,7 @@ impl<'a> JobSetup<'a> {
             let model = &emulation.model().name;
             print_status(&format!("the parallel file system is emulated: {model}"));
         }
-        let caught = Caught::listen()
+        let caught = SignalGuard::listen()
             .map_err(Error::from)
             .map_err(CliError::of_job)?;
         let burst_buffer = arguments.burst_buffer().map_err(Error::from);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use forebay_host::files::real_path;
-use forebay_host::process::{Bell, Caught};
+use forebay_host::process::{EventSender, SignalGuard};
 use forebay_onclose::{
     Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
 };
@@ -93,7 +93,7 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
 
 /// What became of the commands, and the signal that ended us.
 fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), Error> {
-    let caught = Caught::listen()?;
+    let caught = SignalGuard::listen()?;
     let directories = arguments.directories.iter();
     // The command may work elsewhere.
     let roots = directories
@@ -135,14 +135,14 @@ fn hand_out(line: &str) {
 }
 
 /// What whoever started us says; if he says nothing any more, he is gone, or wants an end at once.
-fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Callbacks>) {
+fn read_control_lines(finish: &AtomicBool, bell: &EventSender, calls: Option<&Callbacks>) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match (line.as_str(), calls) {
             (FINISH, _) => {
                 finish.store(true, Ordering::SeqCst);
                 bell.ring();
             }
-            (STOP, _) => bell.hang_up(),
+            (STOP, _) => bell.disconnect(),
             (answer, Some(calls)) => {
                 if let Err(wrong) = calls.answer(answer) {
                     print_warning(&wrong);
@@ -155,7 +155,7 @@ fn read_control_lines(finish: &AtomicBool, bell: &Bell, calls: Option<&Callbacks
     if let Some(calls) = calls {
         calls.disconnect();
     }
-    bell.hang_up();
+    bell.disconnect();
 }
 
 /// The command line of the process that runs a job's commands; empty if there are none.

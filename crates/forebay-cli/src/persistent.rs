@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
-use forebay_host::{machine, sharing};
+use forebay_host::{filesystem, users};
 use forebay_persistent::{Destroyed, Error, NewPersistent, StoreSearch, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
@@ -245,7 +245,7 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, Error> {
         store: text(missing.root.parent().unwrap_or(&missing.root)),
         path: text(&missing.root),
         in_memory: missing.in_memory,
-        ..Shown::bare(&missing.name, machine::user_id())
+        ..Shown::bare(&missing.name, users::user_id())
     }));
     Ok(shown)
 }
@@ -259,7 +259,7 @@ impl Shown {
         Self {
             persistent: name.to_owned(),
             state: "ready",
-            owner: sharing::user_named(owner),
+            owner: users::user_named(owner),
             store: String::new(),
             path: String::new(),
             in_memory: false,
@@ -282,7 +282,7 @@ impl Shown {
         let mut shown = Self {
             store: text(persistent.store()),
             path: text(&persistent.namespace()),
-            in_memory: machine::is_in_memory(persistent.store())?,
+            in_memory: filesystem::is_in_memory(persistent.store())?,
             used_bytes: persistent.used_bytes(),
             jobs: uses.found.into_iter().map(ShownUse::of).collect(),
             ..Self::bare(&persistent.name, persistent.owner)
@@ -290,7 +290,7 @@ impl Shown {
         match persistent.rights() {
             Ok((mode, group)) => {
                 shown.mode = Some(format!("{:04o}", mode & 0o777));
-                shown.group = Some(sharing::group_named(group));
+                shown.group = Some(users::group_named(group));
             }
             Err(error) => shown.problem = Some(error.to_string()),
         }

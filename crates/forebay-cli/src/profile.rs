@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use forebay_host::process::Caught;
+use forebay_host::process::SignalGuard;
 use forebay_job::{Command, Error};
 use forebay_profile::{Recording, summarize};
 use forebay_terminal::{CliError, Progress, observers, print_json, print_status};
@@ -52,7 +52,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
             emulated: None,
         },
     };
-    let caught = Caught::listen_for_a_command().map_err(Error::from);
+    let caught = SignalGuard::listen_all().map_err(Error::from);
     match caught.and_then(|caught| command.run(caught, &watcher)) {
         Ok(done) => {
             if let Some(directory) = &done.profile {

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
+use forebay_host::system;
 use forebay_terminal::{PYTHON_PROGRAM, library_directory, print_error, python_program};
 
 /// Exit code where it cannot be started, as a shell gives it.
@@ -27,7 +27,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let mut python = command(program);
     python.arg(verb).args(words).env("FOREBAY_STATE", state);
-    match machine::this_program() {
+    match system::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
         Err(error) => return print_error(&error.to_string(), None, CANNOT_START),
     };

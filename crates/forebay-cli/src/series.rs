@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_host::process::Bell;
+use forebay_host::process::EventSender;
 use forebay_job::{Error, Output, Ran, Ready, Run, What};
 use forebay_profile::Recording;
 use forebay_terminal::{CliError, Progress, observers, print_json};
@@ -97,7 +97,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
 /// Requests as lines of standard input, answers as lines of standard output.
 struct Lines<'a> {
     emulated: Option<&'a str>,
-    heard: Option<(mpsc::Receiver<String>, Bell)>,
+    heard: Option<(mpsc::Receiver<String>, EventSender)>,
 }
 
 impl Lines<'_> {
@@ -106,13 +106,13 @@ impl Lines<'_> {
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let said = text.and_then(|text| writeln!(output, "{text}"));
         if let (Err(_), Some((_, bell))) = (said.and_then(|()| output.flush()), &self.heard) {
-            bell.hang_up();
+            bell.disconnect();
         }
     }
 }
 
 impl forebay_job::Requester for Lines<'_> {
-    fn listen(&mut self, bell: Bell) {
+    fn listen(&mut self, bell: EventSender) {
         let (sender, receiver) = mpsc::channel();
         self.heard = Some((receiver, bell.clone()));
         std::thread::spawn(move || {
@@ -123,7 +123,7 @@ impl forebay_job::Requester for Lines<'_> {
                 }
                 bell.ring();
             }
-            bell.hang_up();
+            bell.disconnect();
         });
     }
 

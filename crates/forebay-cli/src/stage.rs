@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
-use forebay_host::process::{self, Caught};
-use forebay_host::{clock, machine};
+use forebay_host::process::{self, SignalGuard};
+use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_mover::{CopyEvent, Error, Transfer, carry_out};
 use forebay_staging::{Staged, StagingProgress};
@@ -63,7 +63,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
         how: arguments.how.clone(),
     };
     // Before there is anything that a signal could leave behind.
-    let events = Caught::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     let (staging, running) = StagingRecord::begin(order, &transfers)?;
     let progress = Progress::default();
@@ -195,7 +195,7 @@ fn print_failures(shown: &StagingStatus) {
 fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, CliError> {
     use std::process::Stdio;
     let id = staging.id.clone();
-    let mut same = process::command(machine::this_program()?);
+    let mut same = process::command(system::this_program()?);
     same.args(["stage", "__carry-out", &id]);
     same.stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -222,7 +222,7 @@ fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, Cli
 
 fn carry_out_in_background(id: &str) -> Result<i32, CliError> {
     process::leave_session();
-    let events = Caught::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     let staging = open_by_id(id)?;
     let options = staging.order.options(id);
@@ -425,7 +425,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
         return Ok(crate::clean::one(id, retry.json));
     }
     let staging = open_by_id(id)?;
-    let events = Caught::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     {
         let _lock = staging.journal.lock()?;

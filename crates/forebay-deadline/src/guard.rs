@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::messages::Messages;
-use forebay_host::process::{Bell, Events};
+use forebay_host::process::{EventSender, Events};
 use forebay_scheduler::EndTime;
 use indicatif::{HumanBytes, HumanDuration};
 
@@ -156,7 +156,7 @@ impl<'a> Guard<'a> {
 
     /// Looks until the job has ended (`stop` is closed then), and rings when the one who waits for it has
     /// something to do. A job that has ended waits for one call to a file system at most.
-    pub fn watch(&self, stop: &Receiver<()>, bell: &Bell) {
+    pub fn watch(&self, stop: &Receiver<()>, bell: &EventSender) {
         let is_over =
             |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
         let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
@@ -302,7 +302,7 @@ impl<'a> Guard<'a> {
         now.is_near(&self.terms(known_end))
     }
 
-    fn request(&self, wanted: PendingAction, bell: &Bell) {
+    fn request(&self, wanted: PendingAction, bell: &EventSender) {
         *locked(&self.pending) = Some(wanted);
         bell.ring();
     }

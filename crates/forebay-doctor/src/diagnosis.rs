@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use forebay_host::probe::{self, Answer};
+use forebay_host::process::{Captured, run_captured};
 use serde::Serialize;
 
 /// What one program may take to answer. A scheduler whose controller is gone takes for ever.
@@ -87,8 +87,8 @@ impl Diagnosis {
 }
 
 /// Runs a program within its time; `Err` says in words why there is no answer.
-pub fn ask(command: Command) -> Result<Answer, String> {
-    match probe::ask(command, Duration::from_millis(PROBE_TIME_MS_MAX)) {
+pub fn ask(command: Command) -> Result<Captured, String> {
+    match run_captured(command, Duration::from_millis(PROBE_TIME_MS_MAX), &|| true) {
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(format!("no answer within {} s", PROBE_TIME_MS_MAX / 1000)),
         Err(error) => Err(error.to_string()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_host::{machine, memory as host_memory, namespace, probe};
+use forebay_host::{filesystem, memory as host_memory, namespace, probe, system, users};
 use forebay_store::SHARED_MEMORY;
 use forebay_terminal::print_stdout;
 use indicatif::HumanBytes;
@@ -35,7 +35,7 @@ const FORBIDDING: [(&str, &str, &str); 3] = [
 
 /// Really tries, in a process of its own.
 fn mount_memory_privately(huge: bool) -> Result<(), String> {
-    let program = machine::this_program().map_err(|error| error.to_string())?;
+    let program = system::this_program().map_err(|error| error.to_string())?;
     let mut same = forebay_host::process::command(program);
     same.arg("__probe-namespace");
     if huge {
@@ -49,7 +49,7 @@ fn mount_memory_privately(huge: bool) -> Result<(), String> {
 }
 
 pub fn user_namespaces() -> Diagnosis {
-    let value = |name: &str| probe::setting(&format!("/proc/sys/{name}"));
+    let value = |name: &str| probe::read_sysctl(&format!("/proc/sys/{name}"));
     let forbidding = FORBIDDING
         .iter()
         .find(|(name, forbidden, _)| value(name).as_deref() == Some(*forbidden));
@@ -61,7 +61,7 @@ pub fn user_namespaces() -> Diagnosis {
     );
     let watched = "the size of a memory store is watched, not enforced";
     match (mount_memory_privately(false), setting) {
-        (Ok(()), Some(setting)) if machine::user_id() == 0 => {
+        (Ok(()), Some(setting)) if users::user_id() == 0 => {
             let found = format!("root can mount a private tmpfs, others cannot: {setting}");
             Diagnosis::warn(found, format!("but for root, {watched}"), remedy)
         }
@@ -78,7 +78,7 @@ pub fn user_namespaces() -> Diagnosis {
 
 pub fn huge_pages() -> Diagnosis {
     let enabled = |name: &str| {
-        let text = probe::setting(&format!("/sys/kernel/mm/transparent_hugepage/{name}"))?;
+        let text = probe::read_sysctl(&format!("/sys/kernel/mm/transparent_hugepage/{name}"))?;
         chosen(&text).map(str::to_owned)
     };
     let small =
@@ -115,8 +115,8 @@ fn chosen(text: &str) -> Option<&str> {
 }
 
 pub fn fuse() -> Diagnosis {
-    let device = probe::open_both_ways(Path::new("/dev/fuse"));
-    let mounter = machine::find_other_program("fusermount3");
+    let device = probe::can_open_rw(Path::new("/dev/fuse"));
+    let mounter = system::find_other_program("fusermount3");
     let consequence = "jobs on one node do not need it";
     match (device, mounter) {
         (Ok(()), Some(mounter)) => {
@@ -186,7 +186,7 @@ pub fn shared_memory() -> Diagnosis {
     let consequence = "for memory stores without a private tmpfs, and for the emulation";
     let remedy = "as root: mount -t tmpfs -o mode=1777 tmpfs /dev/shm";
     let space =
-        match machine::space(path).and_then(|space| probe::may_write_in(path).map(|()| space)) {
+        match filesystem::space(path).and_then(|space| probe::can_write(path).map(|()| space)) {
             Ok(space) => space,
             Err(error) => return Diagnosis::missing(error.to_string(), consequence, remedy),
         };
@@ -195,7 +195,7 @@ pub fn shared_memory() -> Diagnosis {
         HumanBytes(space.available_bytes),
         HumanBytes(space.total_bytes)
     );
-    if !machine::is_in_memory(path).unwrap_or(false) {
+    if !filesystem::is_in_memory(path).unwrap_or(false) {
         text.push_str(", which is not in memory");
         return Diagnosis::warn(text, consequence, remedy);
     }

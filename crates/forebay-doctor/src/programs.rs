@@ -1,7 +1,7 @@
 //! Programs that a job needs, and what they say of themselves.
 
-use forebay_host::machine::find_other_program;
 use forebay_host::process::command;
+use forebay_host::system::find_other_program;
 use forebay_profile::MpiFamily;
 use forebay_scheduler::SHIMS_VARIABLE;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_host::mounts::{self, MountInfo};
-use forebay_host::{disks, machine, probe};
+use forebay_host::{disks, probe, system};
 use forebay_store::Store;
 use indicatif::HumanBytes;
 
@@ -60,7 +60,7 @@ fn usable(
 ) -> Result<(String, &'static str), forebay_store::Error> {
     let (store, _) = Store::choose(named, site)?;
     if let Store::Directory { path, .. } = &store {
-        probe::may_write_in(path)?;
+        probe::can_write(path)?;
     }
     let capacity = HumanBytes(store.usable_bytes()?);
     Ok(match &store {
@@ -141,7 +141,7 @@ fn network(mounts: &[MountInfo]) -> Vec<String> {
 pub fn lfs() -> Diagnosis {
     let mounts = mounts::mounts().unwrap_or_default();
     let has_lustre = mounts.iter().any(|mount| mount.fs_type == "lustre");
-    match (machine::find_other_program("lfs"), has_lustre) {
+    match (system::find_other_program("lfs"), has_lustre) {
         (Some(path), true) => Diagnosis::ok(
             path.display().to_string(),
             "scripts set and show how their files are striped",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::messages::Messages;
 use forebay_host::namespace::{self, Keeper, Mount};
-use forebay_host::{files, machine};
+use forebay_host::{files, system};
 use forebay_store::Allocation;
 
 use crate::driver::{Plan, PlannedAllocation};
@@ -111,7 +111,7 @@ impl Runner<'_> {
 
     /// What the job needs itself must not vanish behind what it is shown.
     fn check_map_hides_nothing(&self, root: Option<&Path>) -> Result<(), Error> {
-        let program = machine::program_directory()?;
+        let program = system::program_directory()?;
         let needed = self.needed.iter().copied();
         let needed = needed.chain([program.as_path()]).chain(root);
         for map in self.maps {

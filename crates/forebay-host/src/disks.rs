@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use procfs_core::process::MountInfo;
 
-use crate::{Result, files, machine, mounts, probe};
+use crate::{Result, files, filesystem, mounts, probe, users};
 
 /// A directory on an NVMe disk of this node in which this user may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const STACK_DEPTH_MAX: u32 = 8;
 /// # Errors
 /// If /proc is not mounted.
 pub fn nvme_directories() -> Result<Vec<NvmeDirectory>> {
-    let user = machine::user_name();
+    let user = users::user_name();
     Ok(find(&mounts::mounts()?, Path::new("/sys"), &user))
 }
 
@@ -99,14 +99,14 @@ fn usable(mount: &MountInfo, user: &str) -> Option<NvmeDirectory> {
     let point = &mount.mount_point;
     let is_ours = |path: &PathBuf| {
         let found = path.metadata();
-        found.is_ok_and(|found| found.is_dir() && found.uid() == machine::user_id())
+        found.is_ok_and(|found| found.is_dir() && found.uid() == users::user_id())
     };
     let of_user = Some(user).filter(|user| !user.is_empty() && !user.contains('/'));
     let own = of_user.map(|user| point.join(user)).filter(is_ours);
     let directory = own.unwrap_or_else(|| point.clone());
-    (probe::may_write_in(&directory).is_ok() && directory.is_dir()).then_some(())?;
+    (probe::can_write(&directory).is_ok() && directory.is_dir()).then_some(())?;
     Some(NvmeDirectory {
-        available_bytes: machine::space(&directory).ok()?.available_bytes,
+        available_bytes: filesystem::space(&directory).ok()?.available_bytes,
         mount_point: point.clone(),
         directory,
         file_system: mount.fs_type.clone(),

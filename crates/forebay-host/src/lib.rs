@@ -3,11 +3,12 @@
 #![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
 
 pub mod clock;
-pub mod closes;
+pub mod close_watch;
+pub mod directory_lock;
 pub mod disks;
 pub mod files;
+pub mod filesystem;
 pub mod lustre;
-pub mod machine;
 pub mod memory;
 pub mod messages;
 pub mod mounts;
@@ -15,9 +16,10 @@ pub mod namespace;
 pub mod priority;
 pub mod probe;
 pub mod process;
-pub mod sharing;
 pub mod socket;
 pub mod state;
+pub mod system;
+pub mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,28 +4,19 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::Mode;
 
-use crate::process::{answer_of, command};
-use crate::{Error, Result, machine};
+use crate::process::{command, run_captured};
+use crate::{Error, Result, system};
 
 /// The variable in which the emulation is handed on (`docs/pfs-model.md`).
 const EMULATION: &str = "FOREBAY_PFS_STATE";
 const LFS: &str = "lfs";
 /// A server that is asked for longer is not worth to be waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Does a path that exists lie on Lustre?
-#[must_use]
-pub fn is_lustre(path: &Path) -> bool {
-    const LUSTRE_SUPER_MAGIC: i64 = 0x0bd0_0bd0; // statfs(2)
-    #[allow(clippy::unnecessary_cast)] // its type differs between machines
-    rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == LUSTRE_SUPER_MAGIC)
-}
 
 /// Is a Lustre emulated for this process? Which directories it covers, `lfs` knows.
 #[must_use]
@@ -46,19 +37,21 @@ pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
         source: kind.into(),
     };
     let mut asked = if is_emulated() {
-        let mut stand_in = command(machine::this_program()?);
+        let mut stand_in = command(system::this_program()?);
         stand_in.arg0(LFS);
         stand_in
     } else {
-        let found = machine::find_other_program(LFS);
+        let found = system::find_other_program(LFS);
         command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
     };
-    makes_for_us_alone(asked.args(words));
-    answer_of(asked, PATIENCE, go_on)?.ok_or_else(|| missing(io::ErrorKind::TimedOut))
+    with_private_umask(asked.args(words));
+    let captured = run_captured(asked, PATIENCE, go_on)?;
+    let captured = captured.ok_or_else(|| missing(io::ErrorKind::TimedOut))?;
+    Ok(captured.output)
 }
 
 /// What this command makes is open to its owner alone.
-fn makes_for_us_alone(command: &mut Command) {
+fn with_private_umask(command: &mut Command) {
     let close = || {
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         Ok(())
@@ -74,8 +67,8 @@ mod tests {
     #[test]
     fn what_it_makes_is_open_to_us_alone() {
         let mut shell = command("/bin/sh");
-        makes_for_us_alone(shell.args(["-c", "umask"]));
-        let said = answer_of(shell, PATIENCE, &|| true).expect("started");
-        assert_eq!(said.as_deref(), Some("0077\n"));
+        with_private_umask(shell.args(["-c", "umask"]));
+        let captured = run_captured(shell, PATIENCE, &|| true).expect("started");
+        assert_eq!(captured.expect("in time").output, "0077\n");
     }
 }

@@ -138,7 +138,7 @@ const READY: &str = "ready";
 /// # Errors
 /// If the keeper is gone or another user's.
 pub fn enter(keeper: Identity) -> Result<()> {
-    let here = crate::machine::current_directory()?;
+    let here = crate::system::current_directory()?;
     let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", keeper.pid));
     let (user, mounts) = (path("user"), path("mnt"));
     let open = |path: &Path| {
@@ -366,9 +366,9 @@ pub fn check_addition(at: &Path) -> Result<()> {
 fn check_cover(directory: &Path) -> Result<()> {
     const WRITE_OF_OTHERS: u32 = 0o022;
     let is_home = || std::env::var_os("HOME").is_some_and(|home| Path::new(&home) == directory);
-    let missed = if crate::machine::user_id() == 0 {
+    let missed = if crate::users::user_id() == 0 {
         files::status(directory)?.mode & WRITE_OF_OTHERS != 0
-            || crate::machine::current_directory()? == directory
+            || crate::system::current_directory()? == directory
             || is_home()
     } else {
         rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, machine};
+use crate::{Result, files, users};
 
 /// Where records may be, the first choice first, whether it exists or not.
 #[must_use]
@@ -37,7 +37,7 @@ pub fn create_directories() -> impl Iterator<Item = Result<PathBuf>> {
 }
 
 fn in_temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("forebay-state-{}", machine::user_id()))
+    std::env::temp_dir().join(format!("forebay-state-{}", users::user_id()))
 }
 
 /// Where everybody may write, another user may have made the directory: what his records name would be
@@ -45,5 +45,5 @@ fn in_temporary() -> PathBuf {
 fn owned_by_other(directory: &Path) -> bool {
     directory == in_temporary()
         && files::status_of_name(directory).is_ok()
-        && !files::is_ours_alone(directory)
+        && !files::is_private_dir(directory)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use forebay_host::machine;
+use forebay_host::users;
 
 #[unsafe(no_mangle)]
 extern "C" fn getpwuid_r(
@@ -35,5 +35,5 @@ fn user_name_without_variables_is_that_of_the_name_services() {
         // SAFETY: no other thread of this test reads the environment.
         unsafe { std::env::remove_var(name) };
     }
-    assert_eq!(machine::user_name(), "ldap-only");
+    assert_eq!(users::user_name(), "ldap-only");
 }

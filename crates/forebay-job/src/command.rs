@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_host::clock;
-use forebay_host::process::{Asked, Caught, command, start_beside_us};
+use forebay_host::process::{EndReason, SignalGuard, command, start_beside_us};
 use forebay_profile::{Profile, Recording, is_launcher, prune};
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ impl Command<'_> {
     ///
     /// # Errors
     /// If it cannot be started, or signals cannot be handed on.
-    pub fn run(&self, caught: Caught, watcher: &dyn Watcher) -> Result<Profiled, Error> {
+    pub fn run(&self, caught: SignalGuard, watcher: &dyn Watcher) -> Result<Profiled, Error> {
         let profile = recording::begin_of_command(self.words, watcher);
         let done = self.execute(profile.as_ref(), caught, watcher);
         if let Some(profile) = profile {
@@ -57,7 +57,7 @@ impl Command<'_> {
     fn execute(
         &self,
         profile: Option<&Profile>,
-        caught: Caught,
+        caught: SignalGuard,
         watcher: &dyn Watcher,
     ) -> Result<Profiled, Error> {
         let (program, arguments) = self.words.split_first().ok_or(Error::NoCommand)?;
@@ -75,12 +75,12 @@ impl Command<'_> {
         let job = start_beside_us(process).map_err(Error::CommandNotStarted)?;
         let (ended, asked) = events.wait_handing_signals_on(job, self.time_limit, JOB_GRACE)?;
         let job_s = started.elapsed().as_secs_f64();
-        if asked == Some(Asked::TimeLimit) {
+        if asked == Some(EndReason::TimeLimit) {
             watcher.warning("the command was ended: its time limit was reached");
-            events.end_leftovers(LEFTOVER_GRACE)?;
+            events.kill_orphans(LEFTOVER_GRACE)?;
         }
         // A command that obeys a signal in its own way has a status of its own.
-        let job_status = status(ended, asked.filter(|asked| *asked == Asked::TimeLimit));
+        let job_status = status(ended, asked.filter(|asked| *asked == EndReason::TimeLimit));
         Ok(Profiled {
             job_status,
             job_s,

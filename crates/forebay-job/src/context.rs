@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use forebay_directive::Request;
 use forebay_engine::{JobAllocation, Provisioned, Provisioner};
 use forebay_host::files::{self, Kind};
-use forebay_host::machine;
 use forebay_host::process::{Events, Identity};
+use forebay_host::system;
 use forebay_persistent::{JobPersistents, Owner};
 use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
 
@@ -45,7 +45,7 @@ impl<'a> JobContext<'a> {
         directory: &'a JobDirectory,
         watcher: &'a dyn Watcher,
     ) -> Result<Self, Error> {
-        let submitted_in = machine::current_directory()?;
+        let submitted_in = system::current_directory()?;
         let works_in = order.script.working_directory(&submitted_in);
         let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
         let job_id = outer_job

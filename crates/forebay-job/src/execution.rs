@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_host::process::{Asked, Ended, Events, Job, Leftovers, Step, command, start_job};
-use forebay_host::{clock, files, machine};
+use forebay_host::process::{
+    EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
+};
+use forebay_host::{clock, files, system, users};
 use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
@@ -62,7 +64,7 @@ pub(crate) struct ExecutionResult {
     pub(crate) over_time_limit: bool,
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
-    pub(crate) leftovers: Leftovers,
+    pub(crate) leftovers: Orphans,
 }
 
 impl<'a> Execution<'a> {
@@ -101,7 +103,7 @@ impl ActiveJob<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let status = status(ended, asked);
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
-        let over_time_limit = asked == Some(Asked::TimeLimit) && !for_stage_out;
+        let over_time_limit = asked == Some(EndReason::TimeLimit) && !for_stage_out;
         if over_time_limit {
             life.watcher
                 .warning("the job was ended: its time limit was reached");
@@ -115,7 +117,7 @@ impl ActiveJob<'_> {
                 Ended::Signal(signal) => Some(signal),
                 Ended::Exit(_) => None,
             },
-            leftovers: self.end_leftovers()?,
+            leftovers: self.kill_orphans()?,
         })
     }
 
@@ -126,22 +128,22 @@ impl ActiveJob<'_> {
         guard: Option<&Guard>,
         limit: Option<Duration>,
         grace: Duration,
-    ) -> forebay_host::Result<(Ended, Option<Asked>)> {
+    ) -> forebay_host::Result<(Ended, Option<EndReason>)> {
         // A limit beyond what the clock can count is none.
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
             // The scheduler has sent the same to the job's processes, and kills us soon.
-            Asked::Signal(_) if guard.is_some_and(Guard::is_active) => SCHEDULER_GRACE,
-            Asked::Signal(_) => JOB_GRACE,
-            Asked::TimeLimit => grace,
+            EndReason::Signal(_) if guard.is_some_and(Guard::is_active) => SCHEDULER_GRACE,
+            EndReason::Signal(_) => JOB_GRACE,
+            EndReason::TimeLimit => grace,
         };
         let look = |events: &Events| {
             let over = limit.is_some_and(|limit| limit <= clock::now());
             let end = guard.map_or(Ok(false), |guard| guard.apply_pending(events))?;
             Ok(if over || end {
-                Step::End
+                WaitAction::End
             } else {
-                Step::GoOn(limit)
+                WaitAction::Continue(limit)
             })
         };
         let bell = self.events.bell();
@@ -170,7 +172,7 @@ impl ActiveJob<'_> {
             }
             Output::Both(path) => {
                 let file = files::open_to_write(path)?;
-                process.stderr(files::named(file.try_clone(), "open to write", path)?);
+                process.stderr(files::with_path(file.try_clone(), "open to write", path)?);
                 process.stdout(file);
             }
         }
@@ -200,7 +202,7 @@ impl ActiveJob<'_> {
         if !life.under_scheduler {
             let launchers = life.directory.launchers();
             life.directory
-                .add_launchers(&machine::this_program()?, life.order.shims)?;
+                .add_launchers(&system::this_program()?, life.order.shims)?;
             let start_up = life
                 .directory
                 .add_bash_start_up(forebay_scheduler::BASH_START_UP)?;
@@ -215,7 +217,7 @@ impl ActiveJob<'_> {
         process.env(RUN_VARIABLE, life.directory.with_outer_runs());
         if std::env::var_os("USER").is_none() {
             // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
-            process.env("USER", machine::user_name());
+            process.env("USER", users::user_name());
         }
         // A job within a job must not take the outer one's allocation for its own.
         for (name, _) in std::env::vars_os() {
@@ -247,7 +249,7 @@ impl ActiveJob<'_> {
         if words.is_empty() {
             return Ok((self.execute(execution)?, None));
         }
-        let mut process = command(machine::this_program()?);
+        let mut process = command(system::this_program()?);
         self.prepare_environment(&mut process, execution)?;
         let roots = allocated.roots(&self.life.request);
         let beside = WatcherProcess::start(process, words, &roots, &self.events)?;
@@ -263,7 +265,7 @@ impl ActiveJob<'_> {
             self.life.watcher.warning(&warning);
         });
         // Where the process that watches was killed, its commands may write still.
-        let leftovers = self.end_leftovers()?;
+        let leftovers = self.kill_orphans()?;
         let (before, after) = (&mut executed.leftovers, leftovers);
         before.found += after.found.saturating_sub(before.remaining.len());
         before.remaining = after.remaining;
@@ -278,7 +280,7 @@ impl ActiveJob<'_> {
         execution: &Execution,
         in_order: bool,
         job_s: f64,
-    ) -> forebay_host::Result<(Ended, Option<Asked>)> {
+    ) -> forebay_host::Result<(Ended, Option<EndReason>)> {
         let guard = execution.guard;
         guard.inspect(|guard| guard.script_has_ended());
         let has_end = guard.is_some_and(Guard::is_active);
@@ -291,7 +293,7 @@ impl ActiveJob<'_> {
         };
         let waited = self.wait(beside, guard.filter(|_| in_order), limit, grace)?;
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
-        if in_order && waited.1 == Some(Asked::TimeLimit) && !for_stage_out {
+        if in_order && waited.1 == Some(EndReason::TimeLimit) && !for_stage_out {
             self.life
                 .watcher
                 .warning("the commands on close were ended: the job's time limit was reached");
@@ -299,10 +301,10 @@ impl ActiveJob<'_> {
         Ok(waited)
     }
 
-    fn end_leftovers(&self) -> Result<Leftovers, Error> {
-        let ended = self.events.end_leftovers(LEFTOVER_GRACE);
+    fn kill_orphans(&self) -> Result<Orphans, Error> {
+        let ended = self.events.kill_orphans(LEFTOVER_GRACE);
         let leftovers = ended.map_err(|error| Error::LostSight { error, kept: None })?;
-        if leftovers != Leftovers::default() {
+        if leftovers != Orphans::default() {
             self.life.watcher.leftovers(&leftovers);
         }
         Ok(leftovers)
@@ -341,10 +343,10 @@ impl ActiveJob<'_> {
 }
 
 /// The status of the job as a shell shows it; that of timeout(1) if its time was up.
-pub(crate) fn status(ended: Ended, asked: Option<Asked>) -> i32 {
+pub(crate) fn status(ended: Ended, asked: Option<EndReason>) -> i32 {
     match (ended, asked) {
-        (_, Some(Asked::TimeLimit)) => TIME_LIMIT_REACHED,
-        (Ended::Signal(_), Some(Asked::Signal(signal))) => 128 + signal,
+        (_, Some(EndReason::TimeLimit)) => TIME_LIMIT_REACHED,
+        (Ended::Signal(_), Some(EndReason::Signal(signal))) => 128 + signal,
         _ => ended.shell_status(),
     }
 }

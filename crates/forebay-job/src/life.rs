@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use forebay_engine::Provisioned;
 use forebay_host::namespace::Keeper;
-use forebay_host::process::Caught;
-use forebay_host::{clock, machine, probe};
+use forebay_host::process::SignalGuard;
+use forebay_host::{clock, probe, system};
 
 use crate::context::{ActiveJob, JobContext, check_directory};
 use crate::order::{Order, Watcher};
@@ -24,7 +24,7 @@ use forebay_record::{JobDirectory, Phase, Record, RecordFile};
 /// # Errors
 /// If the job was not started; nothing is left behind then. What goes wrong later is in the
 /// [`Outcome`].
-pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outcome, Error> {
+pub fn run(order: &Order, caught: SignalGuard, watcher: &dyn Watcher) -> Result<Outcome, Error> {
     let mut resources = match JobResources::create_recorded(order, order.recording.is_some()) {
         Ok(resources) => resources,
         Err(error) => {
@@ -69,7 +69,7 @@ pub fn run(order: &Order, caught: Caught, watcher: &dyn Watcher) -> Result<Outco
 /// If it could not begin.
 pub fn series(
     order: &Order,
-    caught: Caught,
+    caught: SignalGuard,
     watcher: &dyn Watcher,
     requester: &mut dyn Requester,
 ) -> Result<i32, Error> {
@@ -141,7 +141,7 @@ impl JobResources {
     fn run<T>(
         &mut self,
         order: &Order,
-        caught: Caught,
+        caught: SignalGuard,
         watcher: &dyn Watcher,
         runs_once: bool,
         job: impl FnOnce(&mut ActiveJob, &mut RecordFile) -> Result<T, Error>,
@@ -161,7 +161,7 @@ impl JobResources {
         check_directory(&life.works_in)?;
         if runs_once {
             // What is not there is said before anything is staged in or destroyed.
-            probe::may_run(Path::new(&order.script.interpreter[0]), &life.works_in)?;
+            probe::can_exec(Path::new(&order.script.interpreter[0]), &life.works_in)?;
         }
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {
@@ -217,6 +217,6 @@ impl JobResources {
 /// A number that two nodes hardly have in common, nor one node twice.
 fn retry_jitter(tries: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (machine::hostname(), machine::process_id(), tries).hash(&mut hasher);
+    (system::hostname(), system::process_id(), tries).hash(&mut hasher);
     hasher.finish()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Direction, Request};
 use forebay_engine::JobAllocation;
 use forebay_host::files;
-use forebay_host::process::Stops;
+use forebay_host::process::StopRequests;
 use forebay_mover::{Error as MoverError, Journal, Number};
 use forebay_onclose::Drain;
 use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles};
@@ -83,7 +83,7 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) persistent_root: Option<PathBuf>,
     pub(crate) options: StagingOptions,
     pub(crate) drain: Option<&'a Drain<'a>>,
-    pub(crate) stops: Stops,
+    pub(crate) stops: StopRequests,
     pub(crate) watcher: &'a dyn Watcher,
     /// The planned stage-out, and how many files the drain brought that do not look so.
     pub(crate) planned: RefCell<Option<(Journal, u64)>>,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use forebay_directive::{AccessMode, JobDw, Naming, Origin, Place, Request};
 use forebay_engine::StoreOptions;
-use forebay_host::machine;
 use forebay_host::messages::Messages;
-use forebay_host::process::Leftovers;
+use forebay_host::process::Orphans;
+use forebay_host::users;
 use forebay_persistent::{Owner, StoreSearch};
 
 use crate::Error;
@@ -79,7 +79,7 @@ pub trait Watcher: AllocationProgress + StagingProgress {
     /// The script has ended: its status as a shell shows it, and seconds.
     fn ended(&self, id: &str, status: i32, seconds: f64);
     /// Processes that the script had left behind were ended, as far as they could be.
-    fn leftovers(&self, leftovers: &Leftovers);
+    fn leftovers(&self, leftovers: &Orphans);
 }
 
 impl Order<'_> {
@@ -149,7 +149,7 @@ impl Order<'_> {
 
     /// Where the job expects the node's own storage, if it asks for it.
     pub(crate) fn node_local_path(&self) -> Option<PathBuf> {
-        let path = || Path::new(NODE_LOCAL_PATH).join(machine::user_name());
+        let path = || Path::new(NODE_LOCAL_PATH).join(users::user_name());
         self.wants_node_local().then(path)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Naming, Origin, Stage, StageKind};
 use forebay_engine::PathMap;
 use forebay_host::files::{self, Kind};
-use forebay_host::{clock, machine};
+use forebay_host::{clock, system};
 use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ impl Order<'_> {
     /// # Errors
     /// Those of [`crate::run`] before the job starts.
     pub fn preview(&self, watcher: &dyn Watcher) -> Result<Preview, Error> {
-        let submitted_in = machine::current_directory()?;
+        let submitted_in = system::current_directory()?;
         let id = clock::unix_milliseconds().to_string(); // as good as the one that it would get
         let request = self.request(&submitted_in, &id, watcher)?;
         let wishes = self.wishes(forebay_scheduler::scheduler_job_id(&id).is_some());

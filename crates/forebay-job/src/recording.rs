@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use forebay_host::machine;
+use forebay_host::system;
 use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune, text};
 use forebay_record::{RecordFile, Records};
 
@@ -130,7 +130,7 @@ fn description(kind: Kind, name: String) -> Result<JobDescription, Error> {
         name,
         script: None,
         command: Vec::new(),
-        directory: text(machine::current_directory()?),
+        directory: text(system::current_directory()?),
         nodes: None,
         tasks: None,
         environment: std::collections::BTreeMap::new(),

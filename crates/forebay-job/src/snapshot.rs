@@ -123,7 +123,8 @@ mod tests {
     }
 
     fn write(path: &Path, text: &str) {
-        files::write_whole(path, &path.with_extension("fresh"), text.as_bytes()).expect("write");
+        files::write_atomically(path, &path.with_extension("fresh"), text.as_bytes())
+            .expect("write");
     }
 
     #[test]

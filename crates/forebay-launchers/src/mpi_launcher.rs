@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use forebay_host::machine;
 use forebay_host::process::{command, replace_by};
+use forebay_host::{system, users};
 use forebay_profile::MpiFamily;
 use forebay_scheduler::TASKS_VARIABLE;
 use forebay_terminal::print_error;
@@ -25,7 +25,7 @@ impl Launcher {
     /// Finds it; if there is none, complains and returns the exit code.
     pub fn find() -> Result<Self, i32> {
         let names = ["mpiexec", "mpirun"];
-        let Some(path) = names.into_iter().find_map(machine::find_other_program) else {
+        let Some(path) = names.into_iter().find_map(system::find_other_program) else {
             let hint = "install an MPI, for example: apt-get install openmpi-bin";
             let message = "no mpiexec in PATH to start ranks with";
             return Err(print_error(message, Some(hint), CANNOT_LAUNCH));
@@ -69,7 +69,7 @@ fn adapt(process: &mut Command, flavour: MpiFamily) {
             }
             // The tasks of flux run have FLUX_JOB_ID, at which 4.x would seek Flux, and crash.
             process.env("OMPI_MCA_pmix", "^flux");
-            if machine::user_id() == 0 {
+            if users::user_id() == 0 {
                 for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
                     process.env(name, "1").env(format!("{name}_CONFIRM"), "1");
                 }

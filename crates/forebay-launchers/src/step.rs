@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use forebay_host::files::{self, Kind};
-use forebay_host::machine;
+use forebay_host::system;
 use forebay_scheduler::JOB_ID_VARIABLE;
 use forebay_terminal::{print_error, print_stdout, print_warning};
 
@@ -80,11 +80,7 @@ fn command_line(
     if step.label {
         words.push(launcher.spell("-l".as_ref()).to_owned());
     }
-    words.extend([
-        machine::this_program()?.into(),
-        "__rank".into(),
-        "--".into(),
-    ]);
+    words.extend([system::this_program()?.into(), "__rank".into(), "--".into()]);
     words.extend(step.program.iter().cloned());
     Ok(words)
 }
@@ -92,7 +88,7 @@ fn command_line(
 fn value(symbol: Symbol) -> String {
     match symbol {
         Symbol::Job => std::env::var(JOB_ID_VARIABLE).unwrap_or_default(),
-        Symbol::Host => machine::hostname(),
+        Symbol::Host => system::hostname(),
         Symbol::Node => "0".to_owned(),
         Symbol::Nodes => "1".to_owned(),
     }

@@ -1,7 +1,7 @@
 //! Owner and group of copies: root keeps both, a user the groups that are his.
 
 use forebay_host::files::Status;
-use forebay_host::machine;
+use forebay_host::users;
 
 /// Whom we may give files to.
 pub(crate) struct Owner {
@@ -12,8 +12,8 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn of_ours() -> Self {
         Self {
-            is_root: machine::is_root(),
-            groups: machine::groups(),
+            is_root: users::is_root(),
+            groups: users::groups(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_host::machine;
+use forebay_host::users;
 use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, What, carry_out};
 
 fn options() -> Options {
@@ -221,13 +221,13 @@ fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
             fs::write(&path, round).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
         }
-        if !machine::is_root() {
+        if !users::is_root() {
             fs::remove_file(place.source(&name(0))).expect("removed"); // only root reads that one
         }
         moved(&place.planned(), &options());
         for mode in modes
             .into_iter()
-            .filter(|mode| *mode != 0 || machine::is_root())
+            .filter(|mode| *mode != 0 || users::is_root())
         {
             let found = fs::metadata(place.target(&name(mode))).expect("there");
             assert_eq!(

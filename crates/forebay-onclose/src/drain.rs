@@ -2,7 +2,7 @@
 //! where stage-out would bring it, or to a directory of its own. What has arrived unchanged is not copied
 //! again at stage-out; what has not, stage-out copies. So nothing that goes wrong here loses anything.
 //!
-//! One thread receives closed files (`forebay_host::closes`), some copy and yield to all others, one answers
+//! One thread receives closed files (`forebay_host::close_watch`), some copy and yield to all others, one answers
 //! the job's own processes (`control`).
 
 mod control;
@@ -19,10 +19,10 @@ use std::time::Instant;
 
 use forebay_directive::{Request, Stage};
 use forebay_host::clock;
-use forebay_host::closes::{Bell, Closes, Told};
+use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::messages::Messages;
 use forebay_host::priority;
-use forebay_host::process::Stops;
+use forebay_host::process::StopRequests;
 use forebay_mover::{Journal, Verify};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -77,7 +77,7 @@ pub struct Job<'a> {
 /// The drain of one job.
 pub struct Drain<'a> {
     job: Job<'a>,
-    stops: Stops,
+    stops: StopRequests,
     rules: Mutex<Rules>,
     queue: Mutex<Queue>,
     queue_changed: Condvar,
@@ -93,7 +93,7 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// If it cannot be done.
-    pub fn new(job: Job<'a>, stops: Stops) -> Result<Option<Self>, Error> {
+    pub fn new(job: Job<'a>, stops: StopRequests) -> Result<Option<Self>, Error> {
         let rules = Rules::new(&job)?;
         if rules.is_empty() {
             return Ok(None);
@@ -128,7 +128,7 @@ impl<'a> Drain<'a> {
         job: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let roots: Vec<&Path> = self.job.roots.iter().map(PathBuf::as_path).collect();
-        let closes = Closes::watch(&roots).map_err(|error| Error::Request {
+        let closes = CloseWatcher::watch(&roots).map_err(|error| Error::Request {
             message: format!("drain: {error}"),
             hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
         })?;
@@ -161,7 +161,7 @@ impl<'a> Drain<'a> {
     fn handle(
         &self,
         request: ControlRequest,
-        bell: &Bell,
+        bell: &WatchHandle,
         recorded: &Mutex<&mut RecordFile>,
     ) -> (DrainStatus, Option<String>) {
         let done = match request {
@@ -207,7 +207,7 @@ impl<'a> Drain<'a> {
     }
 
     /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
-    fn wait_for_events(&self, bell: &Bell) -> u64 {
+    fn wait_for_events(&self, bell: &WatchHandle) -> u64 {
         let ticket = bell.ask().unwrap_or_else(|error| {
             self.mark_all_unwatched(&error);
             0
@@ -230,28 +230,28 @@ impl<'a> Drain<'a> {
         }
     }
 
-    fn listen(&self, mut closes: Closes) {
+    fn listen(&self, mut closes: CloseWatcher) {
         let messages = self.job.messages;
         let mut is_unwatched_reported = false;
         loop {
             match closes.wait() {
-                Ok(Told::Closed(closed)) => {
+                Ok(CloseEvent::Closed(closed)) => {
                     let versions = self.rules.lock().versions(&closed);
                     for version in versions {
                         self.add(version);
                     }
                 }
-                Ok(Told::CaughtUp(ticket)) => self.queue.lock().synced_to = ticket,
-                Ok(Told::Unseen(error)) => {
+                Ok(CloseEvent::Drained(ticket)) => self.queue.lock().synced_to = ticket,
+                Ok(CloseEvent::Unseen(error)) => {
                     if !std::mem::replace(&mut is_unwatched_reported, true) {
                         messages.warning(&format!("drain: {error}: its files wait for stage-out"));
                     }
                     self.queue.lock().mark_unwatched(&error.path, &error);
                 }
-                Ok(Told::NoLease(error)) => messages.explain(&format!(
+                Ok(CloseEvent::NoLease(error)) => messages.explain(&format!(
                     "drain: {error}: a file counts as closed when one of its writers has closed it"
                 )),
-                Ok(Told::End) => break,
+                Ok(CloseEvent::End) => break,
                 Err(error) => {
                     messages.warning(&format!("drain: {error}: the rest waits for stage-out"));
                     self.mark_all_unwatched(&error);

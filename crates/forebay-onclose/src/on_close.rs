@@ -10,8 +10,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_host::closes::{self, Closes, Told};
-use forebay_host::process::{Bell, Ended, Events, Group, command};
+use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
+use forebay_host::process::{Ended, EventSender, Events, Group, command};
 use forebay_host::{clock, files};
 use parking_lot::{Condvar, Mutex};
 
@@ -144,7 +144,7 @@ impl<'a> Handler<'a> {
             files::open_to_append(log)?;
         }
         let roots: Vec<_> = self.roots.iter().map(PathBuf::as_path).collect();
-        let closes = Closes::watch(&roots)?;
+        let closes = CloseWatcher::watch(&roots)?;
         let closing = closes.bell();
         let bell = &events.bell();
         ready();
@@ -163,12 +163,12 @@ impl<'a> Handler<'a> {
             closing.stop().ok(); // the watch may have ended by itself
         });
         // What a command has left behind is none of the user's.
-        events.end_leftovers(GRACE)?;
+        events.kill_orphans(GRACE)?;
         Ok(self.queue.lock().summary())
     }
 
     /// Is all done?
-    fn step(&self, phase: &mut Phase, closing: &closes::Bell, finish: bool) -> Option<()> {
+    fn step(&self, phase: &mut Phase, closing: &WatchHandle, finish: bool) -> Option<()> {
         let queue = self.queue.lock();
         if queue.watch_ended && queue.is_idle() {
             return Some(());
@@ -193,10 +193,10 @@ impl<'a> Handler<'a> {
         None
     }
 
-    fn listen(&self, mut closes: Closes, bell: &Bell) {
+    fn listen(&self, mut closes: CloseWatcher, bell: &EventSender) {
         loop {
             match closes.wait() {
-                Ok(Told::Closed(closed)) => {
+                Ok(CloseEvent::Closed(closed)) => {
                     let root = self.roots.iter().find(|root| closed.path.starts_with(root));
                     let below = root.and_then(|root| closed.path.strip_prefix(root).ok());
                     let below = below.unwrap_or(&closed.path);
@@ -207,14 +207,14 @@ impl<'a> Handler<'a> {
                         self.queue.lock().add(Version { rule, closed });
                     }
                 }
-                Ok(Told::CaughtUp(ticket)) => self.queue.lock().synced_to = ticket,
-                Ok(Told::Unseen(error)) => {
+                Ok(CloseEvent::Drained(ticket)) => self.queue.lock().synced_to = ticket,
+                Ok(CloseEvent::Unseen(error)) => {
                     (self.say)(&format!("{error}: what is closed there is seen at the end"));
                 }
-                Ok(Told::NoLease(error)) => (self.say)(&format!(
+                Ok(CloseEvent::NoLease(error)) => (self.say)(&format!(
                     "{error}: a file counts as closed when one of its writers has closed it"
                 )),
-                Ok(Told::End) => break,
+                Ok(CloseEvent::End) => break,
                 Err(error) => {
                     (self.say)(&error.to_string());
                     break;
@@ -227,7 +227,7 @@ impl<'a> Handler<'a> {
         bell.ring();
     }
 
-    fn work(&self, bell: &Bell) {
+    fn work(&self, bell: &EventSender) {
         while let Some(version) = self.take() {
             let outcome = match files::status_of_name(&version.closed.path) {
                 Err(error) if error.is_not_found() => None,
@@ -351,7 +351,7 @@ impl<'a> Handler<'a> {
             return Ok(());
         };
         let mut file = files::open_to_append(path)?;
-        files::named(
+        files::with_path(
             file.write_all(format!("== {line}\n").as_bytes()),
             "write",
             path,

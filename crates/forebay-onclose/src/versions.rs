@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use forebay_host::closes::Closed;
+use forebay_host::close_watch::Closed;
 
 /// A closed version of a file that matches a rule.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use forebay_host::files;
-use forebay_host::sharing::{self, Held, Hold};
+use forebay_host::directory_lock::{DirectoryLock, LockMode};
+use forebay_host::{files, users};
 use forebay_store::persistent::Persistent;
 
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use forebay_host::messages::Messages;
 pub(crate) struct Detached {
     pub(crate) persistent: Persistent,
     detached_path: PathBuf,
-    _held: Held,
+    _held: DirectoryLock,
 }
 
 impl Detached {
@@ -111,16 +111,16 @@ fn removed(all: &[Detached]) -> Vec<String> {
 }
 
 /// The allocation, had alone, if it can be destroyed.
-pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Held> {
+pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<DirectoryLock> {
     let name = || persistent.name.clone();
     if !persistent.is_ours() {
-        let owner = sharing::user_named(persistent.owner);
+        let owner = users::user_named(persistent.owner);
         return Err(Error::NotOurs {
             name: name(),
             owner,
         });
     }
-    let held = persistent.hold(Hold::Alone)?;
+    let held = persistent.hold(LockMode::Exclusive)?;
     let uses = Uses::of(persistent)?;
     let is_free = held.is_some();
     let jobs = uses.matching(|state| match state {
@@ -131,7 +131,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Held> 
     let Some(held) = held.filter(|_| jobs.is_empty()) else {
         return Err(Error::InUse { name: name(), jobs });
     };
-    let jobs = uses.matching(|state| *state == UseState::Elsewhere && !held.is_seen_by_all());
+    let jobs = uses.matching(|state| *state == UseState::Elsewhere && !held.is_cluster_wide());
     if !jobs.is_empty() {
         let uses = persistent.uses();
         return Err(Error::OutOfSight {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use forebay_directive::Place;
-use forebay_host::sharing;
+use forebay_host::users;
 use forebay_store::persistent::Persistent;
 use indicatif::HumanBytes;
 
@@ -276,7 +276,7 @@ fn jobs_of(jobs: &[String]) -> String {
 
 /// Who made it, and when.
 fn origin(other: &Persistent) -> String {
-    let owner = sharing::user_named(other.owner);
+    let owner = users::user_named(other.owner);
     let Ok(about) = &other.about else {
         return format!("{owner}'s");
     };

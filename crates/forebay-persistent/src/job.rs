@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_directive::{CreatePersistent, Place, Request, Stage, is_named_by};
+use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::messages::Messages;
-use forebay_host::sharing::{self, Held, Hold};
-use forebay_host::{clock, files};
+use forebay_host::{clock, files, users};
 use forebay_record::{PersistentUse, Phase, Record, RecordFile};
 use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
@@ -73,7 +73,7 @@ struct Attached {
     persistent: Persistent,
     /// Says that the job uses it.
     file: PathBuf,
-    _held: Held,
+    _held: DirectoryLock,
 }
 
 impl Attached {
@@ -492,7 +492,7 @@ fn usable(found: &Persistent) -> Result<()> {
     if found.is_open() {
         return Ok(());
     }
-    let owner = sharing::user_named(found.owner);
+    let owner = users::user_named(found.owner);
     Err(Error::Closed {
         name: name(),
         owner,
@@ -503,10 +503,10 @@ fn usable(found: &Persistent) -> Result<()> {
 const LOOKED_AT: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 100;
 
-fn hold(found: Persistent) -> Result<(Persistent, Held)> {
+fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
     usable(&found)?;
     for _ in 0..LOOKS {
-        if let Some(held) = found.hold(Hold::Shared)? {
+        if let Some(held) = found.hold(LockMode::Shared)? {
             return Ok((found, held));
         }
         if files::status_of_name(found.root()).is_err() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_host::{files, machine};
+use forebay_host::{files, users};
 use forebay_scheduler::in_a_schedulers_job;
 
 /// Where systemd says that it runs the machine (sd_booted(3)), and whose services go on without a login.
@@ -33,10 +33,10 @@ pub(crate) fn in_memory(name: &str, store: &Path) -> String {
 /// May systemd remove a regular user's files in shared memory once his last session ends?
 fn is_cleared_at_logout() -> bool {
     let lingers = || {
-        let of_user = Path::new(LINGERING).join(machine::user_name());
+        let of_user = Path::new(LINGERING).join(users::user_name());
         files::status_of_name(&of_user).is_ok()
     };
-    machine::user_id() >= FIRST_REGULAR_USER
+    users::user_id() >= FIRST_REGULAR_USER
         && files::status(Path::new(SYSTEMD)).is_ok()
         && !lingers()
 }

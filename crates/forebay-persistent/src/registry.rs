@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use forebay_host::{clock, files, machine, state};
+use forebay_host::{clock, files, filesystem, state, system};
 use forebay_store::persistent::Persistent;
 
 use crate::error::MissingAllocation;
@@ -26,7 +26,7 @@ impl Entry {
     fn other_host(&self) -> Option<String> {
         let link = self.link.file_name()?.to_str()?;
         let (_, host) = link.rsplit_once(HOST_SEPARATOR)?;
-        (host != machine::hostname()).then(|| host.to_owned())
+        (host != system::hostname()).then(|| host.to_owned())
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
             let store = root.parent().unwrap_or(Path::new("/"));
             missing.push(MissingAllocation {
                 name: name.to_owned(),
-                in_memory: machine::is_in_memory(store).unwrap_or(false), // it is not there either
+                in_memory: filesystem::is_in_memory(store).unwrap_or(false), // it is not there either
                 root,
                 host,
             });
@@ -80,7 +80,7 @@ pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
         let linked = directory.and_then(|directory| {
             let directory = directory.join(DIRECTORY);
             files::make_directories(&directory, 0o700)?;
-            let (now, host) = (clock::unix_milliseconds(), machine::hostname());
+            let (now, host) = (clock::unix_milliseconds(), system::hostname());
             let link = format!("{now}-{}{HOST_SEPARATOR}{host}", made.name);
             files::make_link(made.root(), &directory.join(link))
         });

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::fault_of_name;
 use forebay_host::messages::Messages;
-use forebay_host::{clock, disks, files, machine, sharing};
+use forebay_host::{clock, disks, files, system, users};
 use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
@@ -132,7 +132,7 @@ impl StoreSearch<'_> {
                 found.push(persistent);
             }
         }
-        let is_ours = |one: &Persistent| one.owner == machine::user_id();
+        let is_ours = |one: &Persistent| one.owner == users::user_id();
         let ours = found.iter().filter(|one| is_ours(one)).count();
         if ours == 0 {
             // Another user's of the same name is not what the user has made.
@@ -213,7 +213,7 @@ impl StoreSearch<'_> {
                 capacity_bytes,
                 created_unix_s: now_s,
                 expires_unix_s: new.expires_after_s.map(|after| now_s.saturating_add(after)),
-                host: machine::hostname(),
+                host: system::hostname(),
                 job_id: new.job.map(|(id, _)| id.to_owned()),
                 script: new
                     .job
@@ -325,6 +325,6 @@ fn path_of(directory: &Path) -> Result<PathBuf> {
 }
 
 fn group_number(group: &str) -> Result<u32> {
-    let found = sharing::group_id(group)?;
+    let found = users::group_id(group)?;
     found.ok_or_else(|| Error::NoGroup(group.to_owned()))
 }

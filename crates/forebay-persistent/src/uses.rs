@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_host::process::{self, Identity, Liveness, ProcessRef};
-use forebay_host::{files, machine};
+use forebay_host::{files, system, users};
 use forebay_record::{RUN_VARIABLE, Record};
 use forebay_store::persistent::Persistent;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub struct Uses {
 impl std::fmt::Display for Use {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "job {} ({}, {}", self.run_id, self.script, self.user)?;
-        if self.runner.host != machine::hostname() {
+        if self.runner.host != system::hostname() {
             write!(f, ", on {}", self.runner.host)?;
         }
         f.write_str(")")
@@ -76,7 +76,7 @@ impl Use {
             job_id: job_id.to_owned(),
             run_id: record.id.clone(),
             script: record.script.clone(),
-            user: machine::user_name(),
+            user: users::user_name(),
             began_unix_s: record.began_unix_s,
             runner: record.runner.clone(),
             stages_out,
@@ -144,7 +144,7 @@ impl Use {
             Liveness::Gone => {}
         }
         let run = self.job_directory.as_os_str();
-        let mut processes = match process::with_variable(RUN_VARIABLE, run, self.runner.process) {
+        let mut processes = match process::with_env(RUN_VARIABLE, run, self.runner.process) {
             Err(error) if error.is_denied() => return Ok(UseState::Elsewhere),
             processes => processes?,
         };

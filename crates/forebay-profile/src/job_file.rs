@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay_host::process::{Identity, Liveness, ProcessRef};
-use forebay_host::{clock, files, machine, state};
+use forebay_host::{clock, files, state, system, users};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -128,11 +128,11 @@ impl JobFile {
             script: job.script.clone(),
             command: job.command.clone(),
             directory: job.directory.clone(),
-            user: machine::user_name(),
+            user: users::user_name(),
             host: ours.host.clone(),
             nodes: job.nodes,
             tasks: job.tasks,
-            processors: machine::processors(),
+            processors: system::processors(),
             started_unix_s: now_unix_s(),
             ended_unix_s: None,
             state: State::Running,
@@ -163,7 +163,7 @@ impl JobFile {
         match done {
             Ok(outcome) => {
                 let outcome = serde_json::to_value(outcome).map_err(std::io::Error::other);
-                self.outcome = Some(files::named(outcome, "write down", Path::new(NAME))?);
+                self.outcome = Some(files::with_path(outcome, "write down", Path::new(NAME))?);
             }
             Err((error, hint)) => {
                 self.error = Some(error);

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_host::machine::find_other_program;
-use forebay_host::probe;
-use forebay_host::process::command;
+use forebay_host::process::{command, run_captured};
+use forebay_host::system::find_other_program;
 
 /// What a launcher may take to say its version.
 const ANSWER_MS_MAX: u64 = 2_000;
@@ -40,7 +39,7 @@ impl MpiFamily {
     pub fn of_launcher(launcher: impl AsRef<OsStr>) -> Self {
         let mut launcher = command(launcher);
         launcher.arg("--version");
-        match probe::ask(launcher, Duration::from_millis(ANSWER_MS_MAX)) {
+        match run_captured(launcher, Duration::from_millis(ANSWER_MS_MAX), &|| true) {
             Ok(Some(answer)) => Self::of(&answer.output),
             // What does not answer starts no ranks either.
             Ok(None) | Err(_) => Self::Unknown,

@@ -155,7 +155,7 @@ impl Profile {
             self.directory.join("room"),
             self.directory.join("room.fresh"),
         );
-        files::write_whole(&room, &fresh, &[0; FREE_BYTES])?;
+        files::write_atomically(&room, &fresh, &[0; FREE_BYTES])?;
         Ok(files::remove_file(&room)?)
     }
 

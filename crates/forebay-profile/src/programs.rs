@@ -106,7 +106,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         for (number, text) in programs.iter().enumerate() {
             let name = scratch.path().join(format!("step-{number}-1.json"));
-            files::write_whole(&name, &scratch.path().join("fresh"), text.as_bytes())
+            files::write_atomically(&name, &scratch.path().join("fresh"), text.as_bytes())
                 .expect("write");
         }
         summarize(scratch.path())

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_host::{files, machine, state};
+use forebay_host::{files, state, system};
 
 use crate::error::Error;
 use crate::ids::{PROFILES, ids};
@@ -19,7 +19,7 @@ pub fn state_directory() -> Result<PathBuf, Error> {
     Ok(if found.is_absolute() {
         found
     } else {
-        machine::current_directory()?.join(found)
+        system::current_directory()?.join(found)
     })
 }
 

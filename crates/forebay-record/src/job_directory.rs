@@ -150,5 +150,5 @@ fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
     files::remove_if_present(path)?;
     let mut file = files::make_file(path, 0o700)?;
     let written = std::io::Write::write_all(&mut file, text.as_bytes());
-    files::named(written, "write", path).map(|()| path.to_owned())
+    files::with_path(written, "write", path).map(|()| path.to_owned())
 }

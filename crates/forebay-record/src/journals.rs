@@ -149,7 +149,7 @@ fn copy_database(database: &Path, copy: &Path) -> forebay_host::Result<()> {
     }
     for (path, bytes) in [(copy.to_owned(), whole), (log_of(copy), log)] {
         let mut file = files::make_file(&path, 0o600)?;
-        files::named(file.write_all(&bytes), "write", &path)?;
+        files::with_path(file.write_all(&bytes), "write", &path)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use forebay_host::{files, machine};
+use forebay_host::{files, filesystem};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::Error;
@@ -262,7 +262,7 @@ const SHARED_BYTES: u64 = 64 << 10;
 
 fn refused(list: &Path, error: &rusqlite::Error) -> io::Error {
     let is_full = || {
-        let space = list.parent().and_then(|root| machine::space(root).ok());
+        let space = list.parent().and_then(|root| filesystem::space(root).ok());
         space.is_some_and(|space| space.available_bytes < SHARED_BYTES)
     };
     io::Error::from_raw_os_error(match error.sqlite_error_code() {

@@ -10,7 +10,7 @@ use std::process::Command;
 use forebay_directive::Stage;
 use forebay_engine::{Ledger, Place, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
-use forebay_host::{clock, files, machine, state};
+use forebay_host::{clock, files, filesystem, state, system};
 use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ impl PendingUpdate {
     /// # Errors
     /// If its name cannot be given to the process.
     pub fn commit_on_exec(&self, process: &mut Command) -> forebay_host::Result<()> {
-        process::renames_first(process, &self.temporary, &self.path)
+        process::rename_before_exec(process, &self.temporary, &self.path)
     }
 }
 
@@ -208,7 +208,7 @@ impl RecordFile {
         if !place.mounted {
             return Some(files::tree_bytes(&root));
         }
-        let space = machine::space(&root).ok()?;
+        let space = filesystem::space(&root).ok()?;
         Some(space.total_bytes.saturating_sub(space.available_bytes))
     }
 
@@ -240,13 +240,13 @@ impl RecordFile {
     pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<PendingUpdate, Error> {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
-        let here = machine::current_directory()?; // the script may work elsewhere
+        let here = system::current_directory()?; // the script may work elsewhere
         let prepared = PendingUpdate {
             temporary: here.join(self.temporary()),
             path: here.join(&self.path),
         };
         let mut file = files::open_to_write(&prepared.temporary)?;
-        files::named(file.write_all(&text), "write", &prepared.temporary)?;
+        files::with_path(file.write_all(&text), "write", &prepared.temporary)?;
         Ok(prepared)
     }
 
@@ -406,7 +406,7 @@ mod tests {
         let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
         let recorded = record.create_in(scratch.path(), false).expect("kept");
         let write_next = |name: &str| {
-            files::write_whole(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
+            files::write_atomically(&scratch.path().join(name), &scratch.path().join("x"), b"{}")
                 .expect("written");
         };
         write_next("1700-1@other.json");

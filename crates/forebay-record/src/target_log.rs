@@ -56,7 +56,7 @@ impl TargetLog {
         };
         let mut line = directory.as_os_str().as_bytes().to_vec();
         line.push(SEPARATOR);
-        files::named(file.write_all(&line), "write", &self.path)?;
+        files::with_path(file.write_all(&line), "write", &self.path)?;
         known.insert(directory.to_owned());
         Ok(())
     }

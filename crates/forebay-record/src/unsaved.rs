@@ -72,7 +72,7 @@ impl RecordFile {
         let done = if found.files == 0 {
             self.remove_not_safe_list()
         } else {
-            files::write_whole(&found.list, &temporary(&found.list), &text)
+            files::write_atomically(&found.list, &temporary(&found.list), &text)
         };
         Ok((found, done))
     }

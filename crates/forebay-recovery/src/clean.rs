@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_directive::Direction;
 use forebay_engine::Place;
 use forebay_host::messages::Messages;
-use forebay_host::process::{self, Caught};
+use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
@@ -41,7 +41,7 @@ pub struct CleanOptions {
 pub fn clean(
     mut job: RecordFile,
     how: CleanOptions,
-    caught: Caught,
+    caught: SignalGuard,
     watcher: &dyn StagingProgress,
 ) -> Result<Option<Staged>, Error> {
     let lock = match job.lock() {
@@ -154,7 +154,7 @@ fn drain(
     job: &RecordFile,
     is_inside: bool,
     how: StagingOptions,
-    caught: Caught,
+    caught: SignalGuard,
     watcher: &dyn StagingProgress,
 ) -> Result<Staged, Error> {
     let record = &job.record;

@@ -81,12 +81,12 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
         Identity::default()
     };
     let run = record.job_directory.as_os_str();
-    let mut found = process::with_variable(RUN_VARIABLE, run, since)?;
+    let mut found = process::with_env(RUN_VARIABLE, run, since)?;
     if let Some(keeper) = record.keeper.filter(|keeper| keeper.is_alive()) {
-        found.extend(process::in_view_of(keeper, since)?);
+        found.extend(process::in_mount_namespace(keeper, since)?);
     }
     if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
-        found.extend(process::at_work_in(&place.root, since)?);
+        found.extend(process::using_directory(&place.root, since)?);
     }
     if same_boot {
         found.extend(surviving_processes(record)?);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
-use forebay_host::{clock, machine};
+use forebay_host::{clock, users};
 use forebay_record::Records;
 
 use crate::error::{Error, ignore_not_found};
@@ -20,7 +20,7 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
         let path = temporary.join(&name);
         let ours = || {
             let status = files::status_of_name(&path);
-            status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == machine::user_id())
+            status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == users::user_id())
         };
         if id.is_some_and(|id| is_unrecorded(id, records)) && ours() {
             // Whoever has not recorded it yet may do so just now.

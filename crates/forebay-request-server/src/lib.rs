@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use forebay_directive::AccessMode;
 use forebay_host::files;
-use forebay_host::process::Stops;
+use forebay_host::process::StopRequests;
 use forebay_host::socket::Listener;
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
@@ -106,7 +106,12 @@ impl Requests {
     /// The job has ended: nobody asks any more. What is being staged out, or waits for it, is brought to its
     /// end, unless we are asked to stop or it `is_late`: then the stage-out has it; what is being staged in is of no use any more. Returns what was done
     /// and what could not be written down.
-    pub fn end(&self, stops: &Stops, before: usize, is_late: bool) -> (Requested, Option<Error>) {
+    pub fn end(
+        &self,
+        stops: &StopRequests,
+        before: usize,
+        is_late: bool,
+    ) -> (Requested, Option<Error>) {
         let closed = self.listener.close().err();
         let mut state = self.shared.state.lock();
         state.is_closed = true;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
-use forebay_host::{clock, machine};
+use forebay_host::{clock, filesystem, system};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
 use parking_lot::MutexGuard;
 use serde_json::json;
@@ -403,7 +403,7 @@ impl Shared {
 
     /// What is known of the names that are publicly documented for DataWarp.
     fn accounting(&self) -> String {
-        let space = machine::space(&self.allocation).ok();
+        let space = filesystem::space(&self.allocation).ok();
         let capacity_used = match (self.is_mounted, &space) {
             (true, Some(space)) => space.total_bytes.saturating_sub(space.available_bytes),
             _ => files::tree_bytes(&self.allocation),
@@ -414,7 +414,7 @@ impl Shared {
                 "dwtype": "scratch",
                 "realm_id": self.tag,
                 "server_count": 1,
-                "server_hostname": machine::hostname(),
+                "server_hostname": system::hostname(),
                 "namespace_count": self.namespaces,
             },
             "fragments": [{

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use forebay_host::machine;
 use forebay_host::state::directories;
+use forebay_host::system;
 
 use crate::in_a_schedulers_job;
 
@@ -16,7 +16,7 @@ const STATE: &str = "FOREBAY_STATE";
 /// # Errors
 /// If there is no `srun`, in words.
 pub fn launcher_command_on(node: &str, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
-    let launcher = machine::find_other_program(LAUNCHER).ok_or_else(|| {
+    let launcher = system::find_other_program(LAUNCHER).ok_or_else(|| {
         format!("there is no {LAUNCHER} to reach it; use --rsh ssh, or run forebay clean there")
     })?;
     let mut through = vec![launcher.into()];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_host::process::{answer_of, command};
+use forebay_host::process::{command, run_captured};
 
 /// A scheduler that does not answer within this time is not waited for.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,8 +15,9 @@ pub(crate) fn run_command(
     let mut asked = command(name);
     // As a number: no time zone is in doubt.
     asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
-    let said = answer_of(asked, QUERY_TIMEOUT, go_on).map_err(|error| error.to_string())?;
-    said.ok_or_else(|| format!("{name} did not answer within {} s", QUERY_TIMEOUT.as_secs()))
+    let captured = run_captured(asked, QUERY_TIMEOUT, go_on).map_err(|error| error.to_string())?;
+    let captured = captured.map(|captured| captured.output);
+    captured.ok_or_else(|| format!("{name} did not answer within {} s", QUERY_TIMEOUT.as_secs()))
 }
 
 pub(crate) fn parse_error(name: &str, said: &str) -> String {

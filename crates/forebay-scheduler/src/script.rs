@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Request, Symbols};
-use forebay_host::{files, machine};
+use forebay_host::{files, users};
 
 use crate::error::Error;
 use crate::header::Header;
@@ -89,7 +89,7 @@ impl JobScript {
             job_id: job_id.to_owned(),
             array_job_id: std::env::var("SLURM_ARRAY_JOB_ID").unwrap_or_default(),
             job_name: self.job_name(),
-            user: machine::user_name(),
+            user: users::user_name(),
             directory: directory.to_string_lossy().into_owned(),
             array_task: std::env::var("SLURM_ARRAY_TASK_ID").unwrap_or_default(),
         };

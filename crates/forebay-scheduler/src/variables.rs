@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use forebay_host::machine;
+use forebay_host::system;
 
 use crate::header::Scheduler;
 use crate::script::JobScript;
@@ -58,7 +58,7 @@ pub fn job_variables(
     let header = &script.header;
     let tasks = header.task_count();
     let scheduler = header.scheduler.unwrap_or(Scheduler::Slurm);
-    let host = machine::hostname();
+    let host = system::hostname();
     let node_file = match scheduler {
         Scheduler::Lsf | Scheduler::Pbs => {
             let lines = format!("{host}\n").repeat(tasks as usize);
@@ -70,7 +70,7 @@ pub fn job_variables(
         id: id.as_ref(),
         name: script.job_name(),
         tasks: tasks.to_string(),
-        processors: machine::processors().to_string(),
+        processors: system::processors().to_string(),
         host,
         submitted_in: submitted_in.as_os_str(),
         cpus_per_task: header.cpus_per_task.map(|n| n.to_string()),

@@ -3,7 +3,7 @@
 use forebay_directive::Direction;
 use forebay_host::clock;
 use forebay_host::messages::Messages;
-use forebay_host::process::Stops;
+use forebay_host::process::StopRequests;
 use forebay_mover::{CopyEvent, Failure, Journal, Options, WriteMode, carry_out};
 use forebay_record::StagingOptions;
 
@@ -26,7 +26,7 @@ pub struct Staging<'a> {
     /// Id of the job.
     pub tag: &'a str,
     /// Counts how often we are asked to stop.
-    pub stops: Stops,
+    pub stops: StopRequests,
     /// Hears how it goes.
     pub watcher: &'a dyn StagingProgress,
     /// Into allocations that were made for this job alone.

@@ -1,6 +1,6 @@
 //! How large an allocation may be.
 
-use forebay_host::machine;
+use forebay_host::filesystem;
 use forebay_host::memory::{self, CgroupLimit, Memory};
 
 use crate::{Error, Store};
@@ -49,7 +49,7 @@ impl Store {
 
     fn room(&self, promised_bytes: u64) -> Result<Room, Error> {
         let in_directory = match self {
-            Self::Directory { path, .. } => machine::space(path)?.available_bytes,
+            Self::Directory { path, .. } => filesystem::space(path)?.available_bytes,
             Self::Memory { .. } => u64::MAX,
         };
         if self.in_memory() {

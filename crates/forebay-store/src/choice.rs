@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
-use forebay_host::{disks, machine};
+use forebay_host::{disks, filesystem};
 
 use crate::Error;
 
@@ -92,7 +92,7 @@ impl Store {
         if path.to_str().is_none() {
             return Err(Error::NotText(path));
         }
-        let in_memory = machine::is_in_memory(&path)?;
+        let in_memory = filesystem::is_in_memory(&path)?;
         Ok(Self::Directory { path, in_memory })
     }
 

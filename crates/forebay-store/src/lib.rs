@@ -11,7 +11,7 @@ pub mod persistent;
 use std::path::{Path, PathBuf};
 
 use forebay_host::namespace::{self, Mount};
-use forebay_host::{files, machine};
+use forebay_host::{files, users};
 use indicatif::HumanBytes;
 
 pub use capacity::Grant;
@@ -101,7 +101,7 @@ impl Allocation {
     /// Where the allocation of a job lies in the directory of a store.
     #[must_use]
     pub fn root_in(store: &Path, id: &str) -> PathBuf {
-        store.join(format!("forebay-{}-{id}", machine::user_id()))
+        store.join(format!("forebay-{}-{id}", users::user_id()))
     }
 
     /// Checks that [`Allocation::in_directory`] can use this id.

@@ -7,9 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::files::{self, Kind};
-use forebay_host::sharing::{self, Held, Hold};
-use forebay_host::{clock, machine};
+use forebay_host::{clock, users};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -150,14 +150,14 @@ impl Unfinished {
     /// Not if somebody is still at it.
     fn remove(&self) -> Result<bool, Error> {
         let age_ms = clock::unix_milliseconds().saturating_sub(self.began_unix_ms);
-        let held = match Held::of(&self.path, Hold::Alone) {
+        let held = match DirectoryLock::take(&self.path, LockMode::Exclusive) {
             Err(error) if error.is_not_found() => return Ok(false),
             held => held?,
         };
         let Some(held) = held else {
             return Ok(false);
         };
-        let age_ms_min = match held.is_seen_by_all() {
+        let age_ms_min = match held.is_cluster_wide() {
             true => crate::unrecorded_ms_max(),
             false => UNSEEN_MS_MAX,
         };
@@ -219,7 +219,7 @@ impl Persistent {
         }
         Ok(Self {
             name: name.clone(),
-            owner: machine::user_id(),
+            owner: users::user_id(),
             about: Ok(wanted.about.clone()),
             root,
         })
@@ -258,7 +258,7 @@ impl Persistent {
     /// May we look into it?
     #[must_use]
     pub fn is_open(&self) -> bool {
-        sharing::may_enter(&self.namespace())
+        users::is_readable_dir(&self.namespace())
     }
 
     /// Permission bits of its namespace, and the number of the group whose it is.
@@ -268,7 +268,7 @@ impl Persistent {
     pub fn rights(&self) -> Result<(u32, u32), Error> {
         let namespace = self.namespace();
         let mode = files::status(&namespace)?.mode;
-        Ok((mode, sharing::group_of(&namespace)?))
+        Ok((mode, users::group_of(&namespace)?))
     }
 
     /// Has its time come?
@@ -294,8 +294,8 @@ impl Persistent {
     ///
     /// # Errors
     /// If the machine refuses.
-    pub fn hold(&self, hold: Hold) -> Result<Option<Held>, Error> {
-        match Held::of(&self.root, hold) {
+    pub fn hold(&self, hold: LockMode) -> Result<Option<DirectoryLock>, Error> {
+        match DirectoryLock::take(&self.root, hold) {
             Err(error) if error.is_not_found() => Ok(None),
             held => Ok(held?.filter(|held| held.is_at(&self.root))),
         }
@@ -352,7 +352,7 @@ fn unfinished_in(store: &Path, name: &str) -> PathBuf {
 }
 
 fn is_ours(owner: u32) -> bool {
-    let user = machine::user_id();
+    let user = users::user_id();
     user == 0 || user == owner
 }
 
@@ -366,16 +366,16 @@ fn read(record: &Path, name: &str) -> Result<About, String> {
 }
 
 /// Makes all that is in an allocation.
-fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
+fn fill(root: &Path, wanted: &Wanted) -> Result<DirectoryLock, Error> {
     let taken = || std::io::Error::other("somebody else has locked it");
-    let held = Held::of(root, Hold::Alone)?.ok_or_else(taken);
-    let held = files::named(held, "lock", root)?;
+    let held = DirectoryLock::take(root, LockMode::Exclusive)?.ok_or_else(taken);
+    let held = files::with_path(held, "lock", root)?;
     let (namespace, uses) = (namespace_in(root), root.join(USES));
     files::make_directory(&namespace, 0o700)?;
     files::make_directory(&uses, 0o700)?;
     for directory in [&namespace, &uses] {
         if let Some(group) = wanted.group {
-            sharing::give_to_group(directory, group)?;
+            users::give_to_group(directory, group)?;
         }
     }
     // What is made in it belongs to the group, too.
@@ -384,7 +384,7 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<Held, Error> {
     files::set_mode(&uses, mode_of_uses(wanted.mode))?;
     if wanted.mode != OWNER_ALONE {
         // Without it he could not remove what is in the directories that others make.
-        sharing::share_with_owner(&namespace, machine::user_id(), wanted.mode)?;
+        users::share_with_owner(&namespace, users::user_id(), wanted.mode)?;
     }
     let record = root.join(RECORD);
     files::write_json(&record, &root.join("allocation.fresh"), &wanted.about)?;
@@ -443,14 +443,14 @@ mod tests {
             Contents::of(store).expect("list").found,
             std::slice::from_ref(&made)
         );
-        assert!(made.hold(Hold::Alone).expect("lock").is_some());
+        assert!(made.hold(LockMode::Exclusive).expect("lock").is_some());
         let doomed = made.withdraw().expect("withdrawn");
         let contents = Contents::of(store).expect("list");
         assert_eq!(
             (contents.found, contents.unfinished[0].path.clone()),
             (Vec::new(), doomed)
         );
-        assert!(made.hold(Hold::Shared).expect("gone").is_none());
+        assert!(made.hold(LockMode::Shared).expect("gone").is_none());
     }
 
     #[test]
@@ -459,7 +459,7 @@ mod tests {
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a")).expect("made");
         let data = |root: &Path| files::read_to_string(&namespace_in(root).join("data"));
-        files::write_whole(
+        files::write_atomically(
             &made.namespace().join("data"),
             &store.join("x"),
             b"precious",
@@ -485,7 +485,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let mut shared = wanted("g");
         shared.mode = 0o750;
-        shared.group = Some(sharing::group_of(scratch.path()).expect("group"));
+        shared.group = Some(users::group_of(scratch.path()).expect("group"));
         let made = Persistent::create(scratch.path(), &shared).expect("made");
         assert_eq!(
             files::status(&made.namespace()).expect("namespace").mode,
@@ -504,7 +504,7 @@ mod tests {
         for path in [&old, &busy, &young] {
             files::make_directories(&path.join("striped"), 0o700).expect("mkdir");
         }
-        let held = Held::of(&busy, Hold::Alone).expect("lock");
+        let held = DirectoryLock::take(&busy, LockMode::Exclusive).expect("lock");
         let sweep = |name| Contents::sweep(store, name).expect("sweep");
         assert_eq!(sweep(Some("other")), Vec::<PathBuf>::new());
         assert_eq!(sweep(None), [root_in(store, "p")]);
@@ -526,10 +526,10 @@ mod tests {
         files::remove_file(&record).expect("removed");
         assert!(about().expect_err("gone").contains("No such file"));
         let fresh = made.root().join("x");
-        files::write_whole(&record, &fresh, b"{\"name\": \"a\"}").expect("written");
+        files::write_atomically(&record, &fresh, b"{\"name\": \"a\"}").expect("written");
         assert!(about().expect_err("damaged").contains("missing field"));
         let other = serde_json::to_vec(&wanted("b").about).expect("text");
-        files::write_whole(&record, &fresh, &other).expect("written");
+        files::write_atomically(&record, &fresh, &other).expect("written");
         assert_eq!(about().expect_err("another's"), "it is the record of b");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_host::{files, machine};
+use forebay_host::{files, system};
 use forebay_profile::Libraries;
 
 use crate::CliError;
@@ -15,7 +15,7 @@ pub const MPI_LIBRARY: &str = "libforebay_mpi.so";
 /// # Errors
 /// If it is not installed.
 pub fn library(name: &str) -> Result<PathBuf, CliError> {
-    let beside = machine::program_directory()?;
+    let beside = system::program_directory()?;
     let places = [beside.join(name), beside.join("../lib/forebay").join(name)];
     let found = places.iter().find_map(|place| files::real_path(place).ok());
     found.ok_or_else(|| {
@@ -43,17 +43,17 @@ pub const PYTHON_PROGRAM: &str = "forebay-py";
 /// `forebay-py`: beside us, else in PATH.
 #[must_use]
 pub fn python_program() -> Option<PathBuf> {
-    let beside = machine::program_directory().ok()?.join(PYTHON_PROGRAM);
+    let beside = system::program_directory().ok()?.join(PYTHON_PROGRAM);
     if files::status(&beside).is_ok() {
         return Some(beside);
     }
-    machine::find_other_program(PYTHON_PROGRAM)
+    system::find_other_program(PYTHON_PROGRAM)
 }
 
 /// The folder of our libraries, as it is built and installed.
 #[must_use]
 pub fn library_directory() -> Option<PathBuf> {
-    let directory = machine::program_directory().ok()?.join("../lib/forebay");
+    let directory = system::program_directory().ok()?.join("../lib/forebay");
     files::real_path(&directory).ok()
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use forebay_directive::Direction;
 use forebay_engine::{AllocationProgress, StoreUsed};
 use forebay_host::messages::Messages;
-use forebay_host::process::Leftovers;
+use forebay_host::process::Orphans;
 use forebay_job::Watcher;
 use forebay_staging::{Staged, StagingProgress};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
@@ -106,7 +106,7 @@ impl Watcher for Progress {
         ));
     }
 
-    fn leftovers(&self, leftovers: &Leftovers) {
+    fn leftovers(&self, leftovers: &Orphans) {
         let number = leftovers.found;
         print_warning(&format!(
             "processes the job left behind, ended before stage-out: {number}"

@@ -23,7 +23,7 @@ pub fn fingerprints(paths: &[PathBuf], before: &Times) -> forebay_host::Result<V
             }
             let mut hasher = blake3::Hasher::new();
             let read = hasher.update_reader(files::open_to_read(path)?).map(|_| ());
-            files::named(read, "read", path)?;
+            files::with_path(read, "read", path)?;
             found.push(Fingerprint {
                 name: path.strip_prefix(root).unwrap_or(path).to_owned(),
                 size_bytes: status.size_bytes,
@@ -54,7 +54,7 @@ pub fn times(paths: &[PathBuf]) -> forebay_host::Result<Times> {
 pub fn sync(paths: &[PathBuf]) -> forebay_host::Result<()> {
     for root in paths {
         each_file(root, &mut |path, _| {
-            files::named(files::open_to_read(path)?.sync_all(), "sync", path)
+            files::with_path(files::open_to_read(path)?.sync_all(), "sync", path)
         })?;
     }
     Ok(())

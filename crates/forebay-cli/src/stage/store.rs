@@ -231,7 +231,7 @@ fn create_journal(
     journal.record_request(transfers)?;
     // Last: a journal without an order is none that was begun.
     let text = serde_json::to_string(order).map_err(std::io::Error::other);
-    journal.set_meta("order", files::named(text, "write down", path)?)?;
+    journal.set_meta("order", files::with_path(text, "write down", path)?)?;
     Ok(journal)
 }
 

@@ -37,6 +37,15 @@ pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) ->
     on(set, "set the owner of", path)
 }
 
+/// Sets permission bits; a link is followed.
+///
+/// # Errors
+/// As `chmod(2)`.
+pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    let mode = Mode::from_raw_mode(mode);
+    on(rustix::fs::chmod(path, mode), "set the mode of", path)
+}
+
 /// Sets the permission bits of an open file.
 ///
 /// # Errors

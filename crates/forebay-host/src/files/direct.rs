@@ -33,7 +33,7 @@ impl Direct {
 
     /// All of it goes through the page cache.
     #[must_use]
-    pub fn through(plain: File) -> Self {
+    pub fn buffered(plain: File) -> Self {
         Self {
             plain,
             direct: None,

@@ -103,7 +103,7 @@ mod tests {
     fn a_directory_that_is_open_tells_the_same_as_paths_do() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
-        files::write_whole(&at("b"), &at("fresh"), b"seven by").expect("written");
+        files::write_atomically(&at("b"), &at("fresh"), b"seven by").expect("written");
         files::set_mode(&at("b"), 0o4750).expect("set");
         files::make_link(Path::new("nowhere"), &at("c")).expect("linked");
         files::make_directory(&at("a"), 0o700).expect("made");

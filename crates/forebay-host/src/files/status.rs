@@ -1,7 +1,12 @@
-//! What `stat` says of a file. Plain data; never asks the file system itself.
+//! What `stat` says of files, and what directories list.
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::{Result, on};
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,4 +90,81 @@ impl From<&fs::Metadata> for Status {
             changed: (found.ctime(), found.ctime_nsec()),
         }
     }
+}
+
+/// Status of a name; a symbolic link is followed.
+///
+/// # Errors
+/// As `stat(2)`.
+pub fn status(path: &Path) -> Result<Status> {
+    on(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Status of a name itself; a symbolic link is not followed.
+///
+/// # Errors
+/// As `lstat(2)`.
+pub fn status_of_name(path: &Path) -> Result<Status> {
+    on(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Status of an open file.
+///
+/// # Errors
+/// As `fstat(2)`; `path` only names the file in them.
+pub fn status_of(file: &File, path: &Path) -> Result<Status> {
+    on(file.metadata(), "look at", path).map(|m| Status::from(&m))
+}
+
+/// Names in a directory, sorted.
+///
+/// # Errors
+/// As `opendir(3)` and `readdir(3)`.
+pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
+    let entries = on(fs::read_dir(directory), "list", directory)?;
+    let names: io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.file_name())).collect();
+    let mut names = on(names, "list", directory)?;
+    names.sort();
+    Ok(names)
+}
+
+/// Names in a directory and what they stand for, without a look at the things themselves: one of
+/// them may be a mount that does not answer.
+///
+/// # Errors
+/// As `opendir(3)` and `readdir(3)`.
+pub fn kinds_in(directory: &Path) -> Result<Vec<(OsString, Kind)>> {
+    let entries = on(fs::read_dir(directory), "list", directory)?;
+    let kinds = entries.map(|entry| {
+        let entry = entry?;
+        Ok((entry.file_name(), Kind::from(entry.file_type()?)))
+    });
+    on(kinds.collect::<io::Result<_>>(), "list", directory)
+}
+
+/// Is this a directory of ours, no link, in which nobody else can put anything?
+#[must_use]
+pub fn is_private_dir(directory: &Path) -> bool {
+    const WRITE_OF_OTHERS: u32 = 0o022;
+    fs::symlink_metadata(directory).is_ok_and(|found| {
+        found.is_dir()
+            && found.uid() == rustix::process::geteuid().as_raw()
+            && found.mode() & WRITE_OF_OTHERS == 0
+    })
+}
+
+/// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
+/// closed to us meanwhile is not counted; hard links count once for each name.
+#[must_use]
+pub fn tree_bytes(path: &Path) -> u64 {
+    let own = fs::symlink_metadata(path);
+    let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
+    let is_directory = status_of_name(path).is_ok_and(|status| status.kind == Kind::Directory);
+    let names = if is_directory {
+        names_in(path)
+    } else {
+        Ok(Vec::new())
+    };
+    let below = names.unwrap_or_default().into_iter();
+    own + below.map(|name| tree_bytes(&path.join(name))).sum::<u64>()
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use super::Ended;
+use super::ended::Ended;
 use crate::{Result, on};
 
 /// A command that runs.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Identity;
-use crate::{Result, machine};
+use super::proc_table::Identity;
+use crate::{Result, system};
 
 /// A process that was recorded, perhaps by another machine or another container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,9 +36,9 @@ impl ProcessRef {
     /// If /proc is not mounted.
     pub fn ours() -> Result<Self> {
         Ok(Self {
-            host: machine::hostname(),
-            boot_id: machine::boot_id()?,
-            pid_namespace: machine::pid_namespace()?,
+            host: system::hostname(),
+            boot_id: system::boot_id()?,
+            pid_namespace: system::pid_namespace()?,
             process: Identity::ours()?,
         })
     }
@@ -48,7 +48,7 @@ impl ProcessRef {
     /// # Errors
     /// If /proc is not mounted.
     pub fn is_of_this_boot(&self) -> Result<bool> {
-        Ok(self.boot_id == machine::boot_id()?)
+        Ok(self.boot_id == system::boot_id()?)
     }
 
     /// Is it alive?
@@ -58,9 +58,9 @@ impl ProcessRef {
     pub fn liveness(&self) -> Result<Liveness> {
         Ok(match self.is_of_this_boot()? {
             // A machine may get another name, and a container has one of its own.
-            true if self.pid_namespace != machine::pid_namespace()? => Liveness::Unknown,
+            true if self.pid_namespace != system::pid_namespace()? => Liveness::Unknown,
             true if self.process.is_alive() => Liveness::Alive,
-            false if self.host != machine::hostname() => Liveness::Unknown,
+            false if self.host != system::hostname() => Liveness::Unknown,
             _ => Liveness::Gone,
         })
     }

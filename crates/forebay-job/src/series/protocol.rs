@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_engine::StoreUsed;
-use forebay_host::process::Bell;
+use forebay_host::process::EventSender;
 use forebay_staging::Staged;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 pub trait Requester {
     /// Called once, when threads may be started: from now on the bell is to be rung for each request,
     /// and hung up when there will be none.
-    fn listen(&mut self, bell: Bell);
+    fn listen(&mut self, bell: EventSender);
     /// The allocation is there.
     fn ready(&mut self, ready: &Ready);
     /// A request that has come. Asked after each ring.

@@ -57,7 +57,7 @@ impl CopyContext<'_> {
             let room = most as u64 - at % most as u64;
             let wanted = usize::try_from(room.min(data.end - at)).unwrap_or(most);
             let read = read_up_to(ends.source, &mut block[..wanted], at);
-            let read = files::named(read, "read", &item.source)?;
+            let read = files::with_path(read, "read", &item.source)?;
             if read == 0 {
                 return Err(Reason::changed("it became shorter while it was copied"));
             }
@@ -68,7 +68,7 @@ impl CopyContext<'_> {
                 checksum.update(&block[..read]);
             }
             let written = ends.target.write_all_at(&block[..read], at);
-            files::named(written, "write", &item.target)?;
+            files::with_path(written, "write", &item.target)?;
             at += read as u64;
             self.has_copied(read as u64);
         }
@@ -98,7 +98,7 @@ impl CopyContext<'_> {
                 let wanted = usize::try_from(data.end - at)
                     .map_or(block.len(), |left| left.min(block.len()));
                 let read = read_up_to(ends.target, &mut block[..wanted], at);
-                let read = files::named(read, "read", &ends.item.target)?;
+                let read = files::with_path(read, "read", &ends.item.target)?;
                 if read == 0 {
                     return Ok(None);
                 }
@@ -122,7 +122,7 @@ impl CopyContext<'_> {
         let mut at = 0;
         loop {
             self.check_stopped()?;
-            let read = files::named(source.read_at(ours, at), "read", &item.source)?;
+            let read = files::with_path(source.read_at(ours, at), "read", &item.source)?;
             if read == 0 {
                 return Ok(true);
             }

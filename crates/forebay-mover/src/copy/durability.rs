@@ -41,7 +41,7 @@ impl Syncing {
     pub(crate) fn written(&mut self, item: &Item, file: File) -> Result<(), Reason> {
         match self {
             Self::Not => {}
-            Self::Each => files::named(file.sync_all(), "sync", &item.target)?,
+            Self::Each => files::with_path(file.sync_all(), "sync", &item.target)?,
             Self::Together(file_systems, known) => {
                 if known.insert(item.directory) {
                     let status = files::status_of(&file, &item.target)?;

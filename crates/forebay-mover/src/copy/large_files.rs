@@ -86,7 +86,7 @@ impl CopyContext<'_> {
             && self.accept_unchanged(item, &source, &status, block)?
         {
             if self.options.syncs() {
-                files::named(
+                files::with_path(
                     files::open_source(&item.target, false)?.sync_all(),
                     "sync",
                     &item.target,
@@ -111,7 +111,7 @@ impl CopyContext<'_> {
                 checksums.clear();
                 self.journal.forget_pieces(item.id)?;
                 let target = self.make_striped_part(item, &temporary, status.size_bytes)?;
-                let sized = files::named(
+                let sized = files::with_path(
                     target.set_len(status.size_bytes),
                     "set the size of",
                     &item.target,
@@ -130,7 +130,7 @@ impl CopyContext<'_> {
             // What is staged in is used at once, from memory.
             target: match self.options.past_page_cache {
                 true => Direct::to_write(target, &temporary),
-                false => Direct::through(target),
+                false => Direct::buffered(target),
             },
             back: OnceLock::new(),
             pieces: status.size_bytes.div_ceil(self.options.piece_bytes.max(1)),
@@ -269,7 +269,7 @@ impl CopyContext<'_> {
         let target = copying.target.plain();
         self.copy_metadata(&copying.source, target, paths, &copying.status)?;
         if self.options.syncs() {
-            files::named(target.sync_all(), "sync", &item.target)?;
+            files::with_path(target.sync_all(), "sync", &item.target)?;
         }
         let mut whole = Xxh3::new();
         for checksum in copying.checksums().values() {
@@ -284,10 +284,10 @@ impl CopyContext<'_> {
     /// What was synced is to come from the device.
     fn open_back(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let plain = files::open_source(&copying.temporary, false)?;
-        files::forget(&plain, &copying.temporary)?;
+        files::drop_page_cache(&plain, &copying.temporary)?;
         let back = match self.options.past_page_cache {
             true => Direct::to_read(plain, &copying.temporary),
-            false => Direct::through(plain),
+            false => Direct::buffered(plain),
         };
         copying.back.get_or_init(|| back);
         Ok(())
@@ -314,13 +314,13 @@ impl CopyContext<'_> {
 
 /// What was written of a file before. It may have its source's mode already, which may not let us write.
 fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
-    match files::open_to_go_on(temporary) {
+    match files::open_existing_rw(temporary) {
         Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
             // A link of that name is none of ours.
             if files::status_of_name(temporary)?.kind == Kind::File {
                 files::set_mode(temporary, OURS_ALONE)?;
             }
-            files::open_to_go_on(temporary)
+            files::open_existing_rw(temporary)
         }
         opened => opened,
     }

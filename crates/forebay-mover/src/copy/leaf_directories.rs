@@ -104,7 +104,7 @@ impl CopyContext<'_> {
     }
 
     fn rename_one_staged(&self, one: &mut StagedDirectory) {
-        match files::rename_directory_anew(&one.aside, &one.target) {
+        match files::rename_directory_noreplace(&one.aside, &one.target) {
             Ok(()) => one.has_arrived = true,
             Err(error) if error.is_denied() => {
                 self.may_rename_leaves.store(false, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 
 use forebay_host::files::DIRECT_BYTES;
-use forebay_host::{files, machine};
+use forebay_host::{files, system};
 
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::{CopyContext, CopyEvent, On};
@@ -84,7 +84,7 @@ pub fn carry_out(
     let has_checksums = options.verify != Verify::Off;
     let cut = format!(
         "{} {} {has_checksums}",
-        machine::boot_id()?,
+        system::boot_id()?,
         options.piece_bytes
     );
     journal.drop_stale_pieces(&cut)?;

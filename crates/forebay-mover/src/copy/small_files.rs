@@ -174,7 +174,7 @@ impl CopyContext<'_> {
         block: &mut [u8],
     ) -> Result<bool, Reason> {
         let target = files::open_source(path, false)?;
-        files::forget(&target, path)?;
+        files::drop_page_cache(&target, path)?;
         let source = files::open_source(&item.source, item.is_named)?;
         let is_sparse = is_sparse(&files::status_of(&source, &item.source)?);
         let (source, target) = (&source, &target);
@@ -280,7 +280,7 @@ impl CopyContext<'_> {
                 is_sparse,
             };
             if is_sparse {
-                files::named(
+                files::with_path(
                     target.set_len(status.size_bytes),
                     "set the size of",
                     &item.target,
@@ -305,7 +305,7 @@ impl CopyContext<'_> {
             self.check_version(item, &now)?;
             tries += 1;
             status = now;
-            files::named(target.set_len(0), "set the size of", &item.target)?;
+            files::with_path(target.set_len(0), "set the size of", &item.target)?;
         }
     }
 

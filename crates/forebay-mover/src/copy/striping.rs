@@ -48,7 +48,7 @@ impl CopyContext<'_> {
         let words = ["setstripe", "-c", &stripes, "-S", &bytes].map(OsStr::new);
         let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
         // It makes the file, open to us alone; its mode may come from its directory all the same (acl(5)).
-        let made = files::open_to_go_on(temporary).and_then(|file| {
+        let made = files::open_existing_rw(temporary).and_then(|file| {
             files::set_mode_of(&file, temporary, OURS_ALONE)?;
             Ok(file)
         });

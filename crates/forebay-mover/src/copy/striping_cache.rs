@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use forebay_host::lustre;
+use forebay_host::{filesystem, lustre};
 use parking_lot::Mutex;
 
 /// From so many bytes on a file lies on so many targets, the largest first. Where they come from:
@@ -53,7 +53,7 @@ pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
 }
 
 fn ask(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
-    let is_lustre = lustre::is_lustre(directory);
+    let is_lustre = filesystem::is_lustre(directory);
     if !is_lustre && !lustre::is_emulated() {
         return Says::Others;
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_host::files;
+use forebay_host::{files, filesystem};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
@@ -120,7 +120,7 @@ impl Journal {
         }
         // Once, where SQLite would for each step of that.
         let synced = files::open_to_read(&fresh)
-            .and_then(|file| files::named(file.sync_all(), "sync", &fresh));
+            .and_then(|file| files::with_path(file.sync_all(), "sync", &fresh));
         if let Err(error) = synced {
             clear()?;
             return Err(error.into());
@@ -285,7 +285,7 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
 /// A write-ahead log where it can be had: it needs memory that all processes share. Says whether it is one.
 fn set_log(connection: &Connection) -> rusqlite::Result<bool> {
     let path = connection.path();
-    let is_local = path.is_some_and(|path| files::is_local(Path::new(path)));
+    let is_local = path.is_some_and(|path| filesystem::is_single_machine(Path::new(path)));
     let mode = if is_local { "WAL" } else { "TRUNCATE" };
     connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
     Ok(is_local)

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use forebay_host::process::Identity;
-use forebay_host::{files, machine};
+use forebay_host::{files, system};
 
 use crate::error::Error;
 use crate::journal::database::Journal;
@@ -35,7 +35,7 @@ impl Journal {
             return Ok(JournalLock(None)); // nobody else has it
         }
         let path = named_beside(self.path(), LOCK_END);
-        let locked = files::lock_made(&path)?;
+        let locked = files::lock_or_create(&path)?;
         let taken = locked.filter(|_| !is_held_by_other_process(&path));
         let file = taken.ok_or_else(|| Error::Locked(self.path().to_owned()))?;
         write_owner(file, &path)
@@ -74,8 +74,8 @@ impl Journal {
 pub(crate) fn pid_namespace_key() -> Result<String, Error> {
     Ok(format!(
         "{} {}",
-        machine::boot_id()?,
-        machine::pid_namespace()?
+        system::boot_id()?,
+        system::pid_namespace()?
     ))
 }
 
@@ -85,7 +85,7 @@ fn write_owner(mut file: File, path: &Path) -> Result<JournalLock, Error> {
     let written = file
         .set_len(0)
         .and_then(|()| file.write_all(name.as_bytes()));
-    files::named(written, "write", path)?;
+    files::with_path(written, "write", path)?;
     Ok(JournalLock(Some(file)))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use forebay_host::{files, machine};
+use forebay_host::{files, filesystem};
 use rusqlite::params;
 use serde::{Serialize, Serializer};
 
@@ -91,7 +91,7 @@ impl Journal {
                     shortage.is_quota |= one.is_over_quota;
                 }
                 None => {
-                    let space = machine::space(&mounted_at)?;
+                    let space = filesystem::space(&mounted_at)?;
                     let shortage = Shortage {
                         mounted_at,
                         missing: one.missing,

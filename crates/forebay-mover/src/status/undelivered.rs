@@ -172,7 +172,7 @@ mod tests {
             files::make_directories(directory, 0o700).expect("made");
         }
         let write = |path: &Path, text: &str| {
-            files::write_whole(path, &scratch.path().join("fresh"), text.as_bytes())
+            files::write_atomically(path, &scratch.path().join("fresh"), text.as_bytes())
                 .expect("written");
         };
         write(&from.join("a"), "one");
@@ -217,7 +217,7 @@ mod tests {
             files::make_directories(directory, 0o700).expect("made");
         }
         let write = |path: &Path, text: &str| {
-            files::write_whole(path, &scratch.path().join("fresh"), text.as_bytes())
+            files::write_atomically(path, &scratch.path().join("fresh"), text.as_bytes())
                 .expect("written");
         };
         write(&from.join("file"), "four");
@@ -278,7 +278,7 @@ mod tests {
         let (source, target) = (scratch.path().join("a"), scratch.path().join("b"));
         for path in [&source, &target] {
             let fresh = scratch.path().join("fresh");
-            files::write_whole(path, &fresh, b"one").expect("written");
+            files::write_atomically(path, &fresh, b"one").expect("written");
         }
         let mut status = files::status(&source).expect("there");
         let mut set = |path: &Path, modified| {
@@ -316,7 +316,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
         for name in ["a", "b", "c"] {
-            files::write_whole(&at(name), &at("fresh"), b"one").expect("written");
+            files::write_atomically(&at(name), &at("fresh"), b"one").expect("written");
         }
         files::make_directories(&at("to"), 0o700).expect("made");
         files::make_directories(&at("inside"), 0o700).expect("made");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_host::clock;
-use forebay_host::closes::{Closed, is_closed};
+use forebay_host::close_watch::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
 use forebay_host::messages::Messages;
 use forebay_mover::{CopyEvent, Failure, Journal, Options, Transfer, Verify, What, carry_out};

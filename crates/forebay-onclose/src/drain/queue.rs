@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use forebay_host::clock;
-    use forebay_host::closes::Closed;
+    use forebay_host::close_watch::Closed;
     use forebay_host::files::{Kind, Status};
 
     fn item(rule: usize, name: &str, version: u64) -> Version {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_directive::{AccessMode, Stage};
-use forebay_host::closes::{Closed, is_closed};
+use forebay_host::close_watch::{Closed, is_closed};
 use forebay_host::files;
 use forebay_host::messages::Messages;
 use forebay_mover::BandwidthLimit;
@@ -220,7 +220,7 @@ impl Rules {
         let log = pfs.join(SPECTRAL_LOG);
         let mut file = files::open_to_append(&log)?;
         let line = format!("Spectral Work {state} File : {}\n", path.display());
-        files::named(file.write_all(line.as_bytes()), "write", &log)
+        files::with_path(file.write_all(line.as_bytes()), "write", &log)
     }
 }
 

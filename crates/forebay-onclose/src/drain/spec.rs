@@ -144,7 +144,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
             hint: "name a directory that you may write in",
         });
     }
-    probe::may_write_in(&nearest).map_err(refused)
+    probe::can_write(&nearest).map_err(refused)
 }
 
 pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {

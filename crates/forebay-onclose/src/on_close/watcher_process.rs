@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
-use forebay_host::process::{Asked, Ended, Events, Job, start_job};
+use forebay_host::process::{EndReason, Ended, Events, Job, start_job};
 
 use super::CommandSummary;
 use crate::Error;
@@ -51,7 +51,7 @@ impl WatcherProcess {
         process.args(arguments).arg("--").args(roots);
         process.stdin(theirs).stdout(their_output);
         let job = start_job(process)?;
-        events.leave_out(job);
+        events.exclude_child(job);
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line).map_err(failed)?;
@@ -69,9 +69,9 @@ impl WatcherProcess {
         mut self,
         finish_commands: bool,
         events: &Events,
-        wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<Asked>)>,
+        wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<EndReason>)>,
     ) -> Result<CommandSummary, Error> {
-        let job = events.take_in(self.job);
+        let job = events.adopt_child(self.job);
         if finish_commands {
             // Who is gone hears nothing; that is seen below.
             writeln!(self.input, "{FINISH}").ok();

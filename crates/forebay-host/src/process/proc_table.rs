@@ -7,10 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use procfs_core::FromRead;
+use procfs_core::process::Stat;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::send;
+use super::send::{send, us};
 use crate::{Result, files, on};
 
 /// One process and no later one with the same number.
@@ -28,7 +30,7 @@ impl Identity {
     /// # Errors
     /// If /proc is not mounted.
     pub fn ours() -> Result<Self> {
-        Self::of(super::us())
+        Self::of(us())
     }
 
     /// The process that has this number now.
@@ -37,19 +39,16 @@ impl Identity {
     /// If there is none.
     pub fn of(pid: i32) -> Result<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/stat"));
-        let stat = files::read_to_string(&path)?;
-        let missing = || std::io::Error::other("it has no time of start");
-        let stat = on(Stat::parse(&stat).ok_or_else(missing), "read", &path)?;
-        let started_ticks = stat.started_ticks;
+        let stat = Stat::from_read(files::open_to_read(&path)?).map_err(std::io::Error::other);
+        let started_ticks = on(stat, "read", &path)?.starttime;
         Ok(Self { pid, started_ticks })
     }
 
     /// Is it there, and not only as the remains that its parent has not looked at?
     #[must_use]
     pub fn is_alive(self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
-        let stat = stat.ok().and_then(|text| Stat::parse(&text));
-        stat.is_some_and(|stat| stat.started_ticks == self.started_ticks && !stat.ended)
+        stat_of(self.pid)
+            .is_some_and(|stat| stat.starttime == self.started_ticks && !has_ended(&stat))
     }
 
     /// Does it hold a view of its own still? One that is killed counts as alive while the memory that only it held
@@ -67,6 +66,17 @@ impl Identity {
             rustix::process::kill_process(pid, Signal::KILL).ok(); // it may have ended just now
         }
     }
+}
+
+/// None if the process is gone: it may end while we look.
+fn stat_of(pid: i32) -> Option<Stat> {
+    let file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+    Stat::from_read(file).ok()
+}
+
+/// Has its first thread ended?
+fn has_ended(stat: &Stat) -> bool {
+    matches!(stat.state, 'Z' | 'X')
 }
 
 /// Bit N-1 is set if signal N is in this line of a process's status.
@@ -87,7 +97,7 @@ pub(crate) const KEEPER: &str = "forebay-keeper";
 ///
 /// # Errors
 /// If /proc cannot be read, or a process of ours is closed to us.
-pub fn with_variable(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
+pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
     let name = [name.as_bytes(), b"="].concat();
     let is_wanted = |pid: i32| {
         let environment = look(pid, "environ", |path| std::fs::read(path))?;
@@ -97,24 +107,24 @@ pub fn with_variable(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i
         let mut values = values.unwrap_or_default().split(|byte| *byte == b':');
         Ok(values.any(|one| one == value.as_bytes()))
     };
-    those(since, is_wanted)
+    matching(since, is_wanted)
 }
 
 /// Living processes, not older than `since`, in the view of a keeper.
 ///
 /// # Errors
-/// As [`with_variable`].
-pub fn in_view_of(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
+/// As [`with_env`].
+pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
     let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
     let wanted = view(keeper.pid)?;
-    those(since, |pid| Ok(wanted.is_some() && view(pid)? == wanted))
+    matching(since, |pid| Ok(wanted.is_some() && view(pid)? == wanted))
 }
 
 /// Living processes, not older than `since`, whose working directory or an open file is in a directory.
 ///
 /// # Errors
-/// As [`with_variable`].
-pub fn at_work_in(directory: &Path, since: Identity) -> Result<Vec<i32>> {
+/// As [`with_env`].
+pub fn using_directory(directory: &Path, since: Identity) -> Result<Vec<i32>> {
     let leads_there = |target: PathBuf| target.starts_with(directory);
     let is_there = |pid: i32| {
         let cwd = look(pid, "cwd", |path| std::fs::read_link(path))?;
@@ -123,11 +133,11 @@ pub fn at_work_in(directory: &Path, since: Identity) -> Result<Vec<i32>> {
         Ok(cwd.is_some_and(leads_there)
             || files.any(|file| std::fs::read_link(file.path()).is_ok_and(leads_there)))
     };
-    those(since, is_there)
+    matching(since, is_there)
 }
 
 /// Of all living processes that are not older than `since`.
-fn those(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> Result<Vec<i32>> {
+fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> Result<Vec<i32>> {
     let mut found = Vec::new();
     for pid in processes()?.workers(since) {
         if is_wanted(pid)? {
@@ -189,7 +199,7 @@ pub(super) struct Processes {
 impl Processes {
     /// All living processes not older than one, but keepers and ourselves.
     fn workers(self, since: Identity) -> impl Iterator<Item = i32> {
-        let ours = super::us();
+        let ours = us();
         let young = |pid: &i32| self.started_ticks.get(pid) >= Some(&since.started_ticks);
         let mut workers: Vec<_> = self.alive.iter().copied().collect();
         workers.retain(|pid| *pid != ours && young(pid) && !self.keepers.contains(pid));
@@ -204,21 +214,17 @@ pub(super) fn processes() -> Result<Processes> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // A process may end while we look: its file is gone then, and so is the process.
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        let Some(stat) = stat_of(pid) else {
             continue;
         };
-        let Some(stat) = Stat::parse(&stat) else {
-            continue;
-        };
-        found.children.entry(stat.parent).or_default().push(pid);
-        found.started_ticks.insert(pid, stat.started_ticks);
-        if stat.name == KEEPER {
+        found.children.entry(stat.ppid).or_default().push(pid);
+        found.started_ticks.insert(pid, stat.starttime);
+        if stat.comm == KEEPER {
             found.keepers.insert(pid);
         }
         // The first thread of a process may have ended while others live.
         let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-        if !stat.ended || threads() > 1 {
+        if !has_ended(&stat) || threads() > 1 {
             found.alive.insert(pid);
         }
     }
@@ -228,44 +234,18 @@ pub(super) fn processes() -> Result<Processes> {
 /// All descendants of a process, leaving out keepers, and some others with theirs.
 pub(super) fn children_of(
     ancestor: i32,
-    left_out: &HashSet<i32>,
+    excluded: &HashSet<i32>,
     processes: &Processes,
 ) -> Vec<i32> {
     let mut found = Vec::new();
     let mut open = vec![ancestor];
     while let Some(parent) = open.pop() {
         for &child in processes.children.get(&parent).into_iter().flatten() {
-            if !left_out.contains(&child) && !processes.keepers.contains(&child) {
+            if !excluded.contains(&child) && !processes.keepers.contains(&child) {
                 open.push(child);
                 found.push(child);
             }
         }
     }
     found
-}
-
-/// What we read of a /proc/PID/stat line (proc_pid_stat(5)).
-struct Stat {
-    name: String,
-    /// Its first thread has ended.
-    ended: bool,
-    parent: i32,
-    started_ticks: u64,
-}
-
-impl Stat {
-    fn parse(text: &str) -> Option<Self> {
-        let (before, behind_the_name) = text.rsplit_once(") ")?;
-        let (_, name) = before.split_once('(')?;
-        let mut fields = behind_the_name.split(' ');
-        let state = fields.next()?; // field 3
-        let parent = fields.next()?.parse().ok()?;
-        let started_ticks = fields.nth(17)?.parse().ok()?; // field 22
-        Some(Self {
-            name: name.to_owned(),
-            ended: matches!(state, "Z" | "X"),
-            parent,
-            started_ticks,
-        })
-    }
 }

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 
 /// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
 #[derive(Debug, Clone, Default)]
-pub struct Stops(Arc<Stopped>);
+pub struct StopRequests(Arc<Stopped>);
 
 #[derive(Debug, Default)]
 struct Stopped {
@@ -17,7 +17,7 @@ struct Stopped {
     signal: AtomicI32,
 }
 
-impl Stops {
+impl StopRequests {
     /// The count so far.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -48,19 +48,19 @@ impl Stops {
 
 /// By which another thread tells whoever looks at [`Events`] what came from elsewhere.
 #[derive(Debug, Clone)]
-pub struct Bell {
+pub struct EventSender {
     pub(super) sender: mpsc::Sender<i32>,
-    pub(super) stops: Stops,
+    pub(super) stops: StopRequests,
 }
 
-impl Bell {
+impl EventSender {
     /// Something has come: look again.
     pub fn ring(&self) {
         self.sender.send(SIGCHLD).ok(); // who has gone looks at nothing
     }
 
     /// Whoever asked for what we do is gone: we are to stop, as at SIGHUP.
-    pub fn hang_up(&self) {
+    pub fn disconnect(&self) {
         self.stops.add(0);
         self.sender.send(SIGHUP).ok();
     }

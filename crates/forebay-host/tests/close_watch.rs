@@ -7,29 +7,29 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use forebay_host::closes::{Closes, Told};
+use forebay_host::close_watch::{CloseEvent, CloseWatcher};
 use tempfile::TempDir;
 
 /// Names and versions of all that was closed by now.
-fn told(closes: &mut Closes, top: &Path) -> Vec<(String, u64)> {
+fn told(closes: &mut CloseWatcher, top: &Path) -> Vec<(String, u64)> {
     let ticket = closes.bell().ask().expect("ask");
     let mut found = Vec::new();
     loop {
         match closes.wait().expect("wait") {
-            Told::Closed(closed) => {
+            CloseEvent::Closed(closed) => {
                 let path = closed.path.strip_prefix(top).expect("below the top");
                 found.push((path.to_str().expect("text").to_owned(), closed.version));
             }
-            Told::CaughtUp(reached) if reached == ticket => return found,
+            CloseEvent::Drained(reached) if reached == ticket => return found,
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn watched() -> (TempDir, Closes) {
+fn watched() -> (TempDir, CloseWatcher) {
     let top = tempfile::tempdir().expect("tempdir");
     fs::write(top.path().join("before"), "known").expect("write");
-    let closes = Closes::watch(&[top.path()]).expect("watch");
+    let closes = CloseWatcher::watch(&[top.path()]).expect("watch");
     (top, closes)
 }
 
@@ -118,7 +118,7 @@ fn writers_that_close_at_the_same_time_make_one_version() {
         assert_eq!(found, once(&name));
     }
     closes.bell().finish().expect("finish");
-    assert!(matches!(closes.wait().expect("wait"), Told::End));
+    assert!(matches!(closes.wait().expect("wait"), CloseEvent::End));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_truncation_by_path_is_told_at_the_end() {
     let mut found = told(&mut closes, top.path());
     assert_eq!(found, []);
     closes.bell().finish().expect("finish");
-    while let Told::Closed(closed) = closes.wait().expect("wait") {
+    while let CloseEvent::Closed(closed) = closes.wait().expect("wait") {
         found.push((
             closed
                 .path
@@ -316,11 +316,11 @@ fn what_is_written_while_we_look_is_all_told_once() {
     let mut count = 0;
     loop {
         match closes.wait().expect("wait") {
-            Told::Closed(closed) => {
+            CloseEvent::Closed(closed) => {
                 assert_eq!(closed.version, 1);
                 count += 1;
             }
-            Told::CaughtUp(_) => break,
+            CloseEvent::Drained(_) => break,
             other => panic!("{other:?}"),
         }
     }
@@ -332,7 +332,7 @@ fn what_is_written_while_we_look_is_all_told_once() {
 fn the_watch_ends_with_what_is_watched() {
     let (top, mut closes) = watched();
     fs::remove_dir_all(top.path()).expect("remove");
-    assert!(matches!(closes.wait().expect("wait"), Told::End));
-    let missing = Closes::watch(&[top.path()]).err().expect("missing");
+    assert!(matches!(closes.wait().expect("wait"), CloseEvent::End));
+    let missing = CloseWatcher::watch(&[top.path()]).err().expect("missing");
     assert!(missing.is_not_found(), "{missing}");
 }

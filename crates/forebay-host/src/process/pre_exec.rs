@@ -19,7 +19,7 @@ const USUAL: &str = "/bin:/usr/bin";
 ///
 /// # Errors
 /// If a path or a word has a zero byte.
-pub fn renames_first(command: &mut Command, from: &Path, to: &Path) -> Result<()> {
+pub fn rename_before_exec(command: &mut Command, from: &Path, to: &Path) -> Result<()> {
     let (from, to) = (c_string(from.as_os_str())?, c_string(to.as_os_str())?);
     let program = Program::of(command)?;
     let act = move || {

@@ -7,7 +7,7 @@
 //! each version is told of once: a version is what the last writer leaves when he closes, whether he
 //! changed anything or not.
 //!
-//! Not told of as it happens, but by [`Bell::finish`]: a truncation by path and a new hard link, which
+//! Not told of as it happens, but by [`WatchHandle::finish`]: a truncation by path and a new hard link, which
 //! nobody closes.
 
 mod kernel;
@@ -44,39 +44,39 @@ pub struct Closed {
 
 /// What a watch tells.
 #[derive(Debug)]
-pub enum Told {
+pub enum CloseEvent {
     /// A version is there.
     Closed(Closed),
-    /// Everything that was closed before [`Bell::ask`] returned this number has been told.
-    CaughtUp(u64),
+    /// Everything that was closed before [`WatchHandle::ask`] returned this number has been told.
+    Drained(u64),
     /// A new directory cannot be watched, or a file not be looked at: what is closed there is told of at the end
     /// only.
     Unseen(Error),
-    /// The file system gives us no lease on this file: from here on an event alone counts there. Told once.
+    /// The file system gives us no lease on this file: from here on an event alone counts there. CloseEvent once.
     NoLease(Error),
-    /// [`Bell::finish`] or [`Bell::stop`] was called, or the watched directories were removed.
+    /// [`WatchHandle::finish`] or [`WatchHandle::stop`] was called, or the watched directories were removed.
     End,
 }
 
 /// A watch over directory trees.
-pub struct Closes {
+pub struct CloseWatcher {
     roots: Vec<PathBuf>,
     inotify: OwnedFd,
-    bell: Bell,
+    bell: WatchHandle,
     answered: u64,
     directories: HashMap<i32, PathBuf>,
     seen: HashMap<PathBuf, Seen>,
     pending: Pending,
     /// Somebody had these open for writing when we looked.
     held: HashMap<PathBuf, Held>,
-    troubles: Vec<Told>,
+    troubles: Vec<CloseEvent>,
     no_lease_told: bool,
     looked_through_at_the_end: bool,
 }
 
-/// By which other threads speak to whoever waits in [`Closes::wait`].
+/// By which other threads speak to whoever waits in [`CloseWatcher::wait`].
 #[derive(Clone)]
-pub struct Bell(Arc<Rung>);
+pub struct WatchHandle(Arc<Rung>);
 
 struct Rung {
     event: OwnedFd,
@@ -128,7 +128,7 @@ impl Pending {
     }
 }
 
-impl Bell {
+impl WatchHandle {
     /// Asks to be told when all is told that was closed by now.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Bell {
     /// Ends the watch after everything has been told, also what only a look through the trees finds.
     ///
     /// # Errors
-    /// As [`Bell::ask`].
+    /// As [`WatchHandle::ask`].
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
         kernel::ring(&self.0.event)
@@ -151,20 +151,20 @@ impl Bell {
     /// Ends the watch at once.
     ///
     /// # Errors
-    /// As [`Bell::ask`].
+    /// As [`WatchHandle::ask`].
     pub fn stop(&self) -> Result<()> {
         self.0.end.fetch_max(STOP, Ordering::SeqCst);
         kernel::ring(&self.0.event)
     }
 }
 
-impl Closes {
+impl CloseWatcher {
     /// Watches these directories and all below them. The files that are there now are known.
     ///
     /// # Errors
     /// If one of them cannot be watched; ENOSPC and EMFILE are limits of fs.inotify.
     pub fn watch(roots: &[&Path]) -> Result<Self> {
-        let bell = Bell(Arc::new(Rung {
+        let bell = WatchHandle(Arc::new(Rung {
             event: kernel::event()?,
             asked: AtomicU64::new(0),
             end: AtomicU8::new(GO_ON),
@@ -186,7 +186,7 @@ impl Closes {
             files::status(root)?;
             closes.look_through(root);
         }
-        if let Some(Told::Unseen(error)) = closes.troubles.pop() {
+        if let Some(CloseEvent::Unseen(error)) = closes.troubles.pop() {
             return Err(error);
         }
         for path in std::mem::take(&mut closes.pending).in_order.into_values() {
@@ -199,7 +199,7 @@ impl Closes {
 
     /// For other threads.
     #[must_use]
-    pub fn bell(&self) -> Bell {
+    pub fn bell(&self) -> WatchHandle {
         self.bell.clone()
     }
 
@@ -207,7 +207,7 @@ impl Closes {
     ///
     /// # Errors
     /// If the kernel tells us nothing any more.
-    pub fn wait(&mut self) -> Result<Told> {
+    pub fn wait(&mut self) -> Result<CloseEvent> {
         loop {
             let rung = &self.bell.0;
             let (asked, end) = (
@@ -221,7 +221,7 @@ impl Closes {
                 return Ok(trouble);
             }
             if end == STOP {
-                return Ok(Told::End);
+                return Ok(CloseEvent::End);
             }
             if let Some(path) = self.pending.take() {
                 match self.look(path)? {
@@ -236,7 +236,7 @@ impl Closes {
             if again.is_none() {
                 if asked > self.answered {
                     self.answered = asked;
-                    return Ok(Told::CaughtUp(asked));
+                    return Ok(CloseEvent::Drained(asked));
                 }
                 if end == FINISH && !self.looked_through_at_the_end {
                     self.looked_through_at_the_end = true;
@@ -244,7 +244,7 @@ impl Closes {
                     continue;
                 }
                 if end == FINISH || self.directories.is_empty() {
-                    return Ok(Told::End);
+                    return Ok(CloseEvent::End);
                 }
             }
             kernel::wait(&self.inotify, &self.bell.0.event, again)?;
@@ -252,7 +252,7 @@ impl Closes {
     }
 
     /// Has the last writer gone?
-    fn look(&mut self, path: PathBuf) -> Result<Option<Told>> {
+    fn look(&mut self, path: PathBuf) -> Result<Option<CloseEvent>> {
         let status = match kernel::look(&path) {
             Look::Gone => {
                 self.held.remove(&path);
@@ -267,11 +267,11 @@ impl Closes {
                     return Ok(None);
                 }
                 self.held.remove(&path);
-                return Ok(Some(Told::Unseen(error)));
+                return Ok(Some(CloseEvent::Unseen(error)));
             }
             Look::Unleased(status, error) => {
                 if !std::mem::replace(&mut self.no_lease_told, true) {
-                    self.troubles.push(Told::NoLease(error));
+                    self.troubles.push(CloseEvent::NoLease(error));
                 }
                 status
             }
@@ -290,7 +290,7 @@ impl Closes {
         self.held.remove(&path);
         let version = self.seen.get(&path).map_or(0, |seen| seen.version) + 1;
         self.seen.insert(path.clone(), Seen { version, status });
-        Ok(Some(Told::Closed(Closed {
+        Ok(Some(CloseEvent::Closed(Closed {
             path,
             version,
             status,
@@ -382,7 +382,7 @@ impl Closes {
                 }
                 Ok(_) => continue,
                 Err(error) => {
-                    self.troubles.push(Told::Unseen(error));
+                    self.troubles.push(CloseEvent::Unseen(error));
                 }
             }
             for (name, kind) in files::kinds_in(&directory).unwrap_or_default() {

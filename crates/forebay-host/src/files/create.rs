@@ -1,0 +1,131 @@
+//! Creates files, directories and links, and opens files to write.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::rename::rename;
+use crate::{Result, on};
+
+/// Makes a symbolic link.
+///
+/// # Errors
+/// As `symlink(2)`.
+pub fn make_link(target: &Path, path: &Path) -> Result<()> {
+    on(
+        std::os::unix::fs::symlink(target, path),
+        "make the link",
+        path,
+    )
+}
+
+/// Gives a new name to a file that is there.
+///
+/// # Errors
+/// As `link(2)`.
+pub fn make_hard_link(existing: &Path, path: &Path) -> Result<()> {
+    on(fs::hard_link(existing, path), "make the hard link", path)
+}
+
+/// Makes one directory; an existing one is an error.
+///
+/// # Errors
+/// As `mkdir(2)`.
+pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
+    let made = fs::DirBuilder::new().mode(mode).create(path);
+    on(made, "make the directory", path)
+}
+
+/// Makes a directory and all that lead to it; existing ones are kept. Returns those that were made,
+/// parents first.
+///
+/// # Errors
+/// As `mkdir(2)`.
+pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
+    let missing: Vec<_> = path
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.is_dir())
+        .collect();
+    let mut made = Vec::new();
+    for directory in missing.into_iter().rev() {
+        match make_directory(directory, mode) {
+            Ok(()) => made.push(directory.to_owned()),
+            // Another thread or job was faster.
+            Err(error) if error.already_exists() && directory.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(made)
+}
+
+/// Makes a new file to write; an existing one is an error.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn make_file(path: &Path, mode: u32) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    on(options.open(path), "make", path)
+}
+
+/// Opens a file to write from its begin, made or emptied.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_write(path: &Path) -> Result<File> {
+    on(File::create(path), "open to write", path)
+}
+
+/// Opens a file to write that is there; a symbolic link is not followed.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_existing_rw(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NOFOLLOW);
+    on(options.open(path), "open", path)
+}
+
+/// Opens a file to write at its end, made if it is not there.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_to_append(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    on(
+        options.append(true).create(true).open(path),
+        "open to write",
+        path,
+    )
+}
+
+/// Opens files for standard output and standard error, made or emptied; one file if both are the
+/// same.
+///
+/// # Errors
+/// As `open(2)`.
+pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Option<File>; 2]> {
+    let first = output.map(open_to_write).transpose()?;
+    let second = match (&first, error) {
+        (Some(file), Some(path)) if output == error => {
+            Some(on(file.try_clone(), "open again", path)?)
+        }
+        (_, path) => path.map(open_to_write).transpose()?,
+    };
+    Ok([first, second])
+}
+
+/// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside
+/// it, then renamed. Where that fails nothing new stays.
+///
+/// # Errors
+/// As `open(2)`, `write(2)` and `rename(2)`.
+pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
+    let mut file = open_to_write(fresh)?;
+    let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));
+    if written.is_err() {
+        fs::remove_file(fresh).ok(); // the first error is the one to tell
+    }
+    written
+}

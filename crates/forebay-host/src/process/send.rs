@@ -1,0 +1,24 @@
+//! Sends signals to processes.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+use crate::{Result, on};
+
+/// Number of this process.
+pub(super) fn us() -> i32 {
+    rustix::process::getpid().as_raw_pid()
+}
+
+/// Sends a signal; a process that is gone, or that we may not signal, is left alone.
+pub(super) fn send(pid: Pid, signal: Signal) -> Result<()> {
+    match rustix::process::kill_process(pid, signal) {
+        Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
+        Err(error) => {
+            let path = format!("process {}", pid.as_raw_pid());
+            on(Err(error), "end", Path::new(&path))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Catches signals and passes them on as events. Assumes that one thread of the process waits for them.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::mpsc;
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use super::proc_table::{Identity, children_of, processes, signals_of};
+use super::send::us;
+use super::signal_sender;
+use super::stop_requests::{EventSender, StopRequests};
+use super::wait::Events;
+use crate::{Result, on};
+
+/// Signals that ask us to stop.
+const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
+pub(super) const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
+/// Signals are caught and kept until [`SignalGuard::watch`] looks at them.
+pub struct SignalGuard {
+    signals: Signals,
+    /// Those that ask us to stop.
+    stops: Vec<i32>,
+    /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
+    others: HashSet<i32>,
+}
+
+impl SignalGuard {
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, and SIGUSR1 and SIGUSR2 for the job, but
+    /// those that were ignored when we were started (nohup) stay ignored; and becomes the reaper of all
+    /// descendants.
+    ///
+    /// # Errors
+    /// If the kernel refuses either.
+    pub fn listen() -> Result<Self> {
+        Self::listen_to(&STOPS)
+    }
+
+    /// The same, where SIGUSR1 and SIGUSR2 are events as all others.
+    ///
+    /// # Errors
+    /// As [`SignalGuard::listen`].
+    pub fn listen_all() -> Result<Self> {
+        Self::listen_to(&[&STOPS[..], &OF_THE_JOB].concat())
+    }
+
+    fn listen_to(stops: &[i32]) -> Result<Self> {
+        let here = Path::new("this process");
+        on(
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
+            "become the reaper of the children of",
+            here,
+        )?;
+        let ignored = signals_of("self", "SigIgn:")?;
+        let all = [&STOPS[..], &OF_THE_JOB].concat();
+        let wanted = all
+            .into_iter()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let wanted: Vec<_> = wanted.collect();
+        on(signal_sender::note(&wanted), "catch the signals of", here)?;
+        let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
+        let signals = on(caught, "catch the signals of", here)?;
+        let others = children_of(us(), &HashSet::new(), &processes()?);
+        let others = others.into_iter().collect();
+        let stops = stops.to_vec();
+        Ok(Self {
+            signals,
+            stops,
+            others,
+        })
+    }
+
+    /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
+    /// of a job's processes.
+    #[must_use]
+    pub fn watch(self, keeper: Option<Identity>) -> Events {
+        let Self {
+            mut signals,
+            stops: asking,
+            others,
+        } = self;
+        let (sender, receiver) = mpsc::channel();
+        let stops = StopRequests::default();
+        let bell = EventSender {
+            sender: sender.clone(),
+            stops: stops.clone(),
+        };
+        for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
+            if asking.contains(&signal) {
+                stops.add(signal);
+            }
+            sender.send(signal).ok(); // we hold the other end
+        }
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if asking.contains(&signal) {
+                    stops.add(signal);
+                }
+                if sender.send(signal).is_err() {
+                    return;
+                }
+            }
+        });
+        let keeper = keeper.map(|keeper| keeper.pid);
+        let excluded = others.iter().copied().chain(keeper).collect();
+        Events {
+            receiver,
+            bell,
+            others: RefCell::new(others),
+            excluded: RefCell::new(excluded),
+            ended: RefCell::default(),
+        }
+    }
+}
+
+/// The number of a signal that is named, with or without SIG, or numbered.
+#[must_use]
+pub fn signal_number(name: &str) -> Option<i32> {
+    let name = name.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let named = |signal: &i32| {
+        let found = signal_hook::low_level::signal_name(*signal);
+        found.and_then(|found| found.strip_prefix("SIG")) == Some(name)
+    };
+    let numbered = |signal: &i32| name.parse() == Ok(*signal);
+    (1..32).find(|signal| named(signal) || numbered(signal))
+}

@@ -1,0 +1,112 @@
+//! Users and groups: who we are, names, and giving files to a group. Names come from the name services.
+
+use std::path::Path;
+
+use nix::unistd::{Gid, Group, Uid, User};
+use rustix::fs::{Access, XattrFlags};
+use rustix::io::Errno;
+
+use crate::{Result, files, on};
+
+/// May we give files to everybody, as root may?
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Groups that we may give our files to.
+pub fn groups() -> Vec<u32> {
+    let mut groups = rustix::process::getgroups().unwrap_or_default();
+    groups.push(rustix::process::getegid());
+    groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
+}
+
+/// Number of the user.
+pub fn user_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// Name of the user: `$USER`, else `$LOGNAME`, else what the name services know, else the number.
+pub fn user_name() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    name.unwrap_or_else(|_| user_named(user_id()))
+}
+
+/// Name of a user; the number where none is listed.
+pub fn user_named(id: u32) -> String {
+    let found = User::from_uid(Uid::from_raw(id)).ok().flatten();
+    found.map_or_else(|| id.to_string(), |user| user.name)
+}
+
+/// Name of a group; the number where none is listed.
+pub fn group_named(id: u32) -> String {
+    let found = Group::from_gid(Gid::from_raw(id)).ok().flatten();
+    found.map_or_else(|| id.to_string(), |group| group.name)
+}
+
+/// Number of a group that is given by its name or number; none if there is none of that name.
+pub fn group_id(group: &str) -> Result<Option<u32>> {
+    if let Ok(number) = group.parse() {
+        return Ok(Some(number));
+    }
+    let found = Group::from_name(group).map_err(std::io::Error::from);
+    let found = on(found, "look up the group", Path::new(group))?;
+    Ok(found.map(|group| group.gid.as_raw()))
+}
+
+/// The group of a file or directory.
+pub fn group_of(path: &Path) -> Result<u32> {
+    Ok(files::status(path)?.group)
+}
+
+/// Gives a file or directory to a group. An ordinary user may name only groups that he is in.
+pub fn give_to_group(path: &Path, group: u32) -> Result<()> {
+    let given = std::os::unix::fs::chown(path, None, Some(group));
+    on(given, "give to a group", path)
+}
+
+/// Gives the owner of a directory all rights to what others make in it, and its group and others the rights of `mode`,
+/// whatever the umask: by an inherited access control list (acl(5)). Does nothing on a file system without lists.
+pub fn share_with_owner(directory: &Path, owner: u32, mode: u32) -> Result<()> {
+    const VERSION: u32 = 2; // linux/posix_acl_xattr.h; the numbers are little-endian
+    const NOBODY_ELSE: u32 = u32::MAX;
+    const ALL: u16 = 0o7;
+    let bits = |shift: u32| u16::try_from((mode >> shift) & 0o7).unwrap_or(0);
+    let entries: [(u16, u16, u32); 5] = [
+        (0x01, ALL, NOBODY_ELSE),     // whoever made it
+        (0x02, ALL, owner),           // this user
+        (0x04, bits(3), NOBODY_ELSE), // its group
+        (0x10, ALL, NOBODY_ELSE),     // the most that the two before can have
+        (0x20, bits(0), NOBODY_ELSE), // others
+    ];
+    let mut list = VERSION.to_le_bytes().to_vec();
+    for (who, rights, id) in entries {
+        list.extend(who.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let flags = XattrFlags::empty();
+    match rustix::fs::setxattr(directory, "system.posix_acl_default", &list, flags) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        set => on(set, "set what is inherited in", directory),
+    }
+}
+
+/// May we list this directory and read what is in it?
+pub fn is_readable_dir(directory: &Path) -> bool {
+    rustix::fs::access(directory, Access::READ_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_groups_have_names_or_numbers() {
+        assert_eq!(user_named(0), "root");
+        assert_eq!(user_named(4_000_000_000), "4000000000");
+        assert_eq!(group_id("root").expect("groups"), Some(0));
+        assert_eq!(group_id("77").expect("groups"), Some(77));
+        assert_eq!(group_id("no such group").expect("groups"), None);
+        assert_eq!(group_named(0), "root");
+    }
+}
