@@ -4,13 +4,13 @@ import errno
 import json
 import os
 import re
-import time
 
 import pytest
-from support.job import KILL, until
+from support.job import KILL
 from support.strace import has_ended, in_between
 from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
 from support.trees import traced_calls
+from support.waiting import wait_until
 
 INVALID = str(-errno.EINVAL)
 P = f"P={STRIPED}"
@@ -98,10 +98,9 @@ def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(as
     asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)
     job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
     (line, _) = json.loads(job.command("status", "--json").stdout)
-    (keeper,) = map(int, job.keepers())
+    keeper = job.keeper()
     os.kill(keeper, KILL)
-    while job.keepers():
-        time.sleep(0.01)
+    wait_until(lambda: not job.keepers())
     job.where = where
     alive = job.command("clean", line["job_id"])
     assert alive.returncode == 1 and "still alive" in alive.stderr, alive.stderr
@@ -127,11 +126,11 @@ def test_requests_that_go_with_the_memory_while_clean_looks_keep_it_from_being_d
         job.in_memory()
         job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
         job.where = where
-        (keeper,) = map(int, job.keepers())
+        keeper = job.keeper()
 
         def dies():
             os.kill(keeper, KILL)
-            until(lambda: has_ended(keeper))
+            wait_until(lambda: has_ended(keeper))
 
         ((id,),) = (path.name.split("-")[:1] for path in job.state.glob("*.json"))
         code = in_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)

@@ -10,10 +10,11 @@ import subprocess
 import pytest
 
 from support.capi import Asking
-from support.job import KILL, until
+from support.job import KILL
 from support.strace import killed_at_each
 from support.slow_model import MODEL
 from support.users import reachable
+from support.waiting import wait_until
 
 FAILED = "0 0 0 0 1"
 FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)
@@ -164,16 +165,16 @@ def test_what_is_asked_while_the_job_ends_is_refused_and_not_promised(asking):
     stage_out = f"#DW stage_out type=file source=$DW_JOB_STRIPED/f destination={out}/f"
     asking.script("head -c 20M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out)
     process = job.start("--pfs-model", "slow.toml", "--pfs-root", str(out))
-    until((job.directory / "there").exists)
+    wait_until((job.directory / "there").exists)
     there = dict(line.split("=", 1) for line in (job.directory / "there").read_text().splitlines() if "=" in line)
     words = [asking.programs / "ask", "out", f"{there['DW_JOB_STRIPED']}/f", asking.pfs / "asked", "end"]
     told = job.directory / "told"
     stopped = ["strace", "-D", "-o", told, "-e", "trace=connect", "-e", "inject=connect:signal=STOP"]
     environment = job.environment(FOREBAY_REQUESTS=there["FOREBAY_REQUESTS"])
     with subprocess.Popen([*stopped, *words], env=environment, stdout=subprocess.PIPE, text=True) as late:
-        until(lambda: told.exists() and "stopped by SIGSTOP" in told.read_text())
+        wait_until(lambda: told.exists() and "stopped by SIGSTOP" in told.read_text())
         (job.directory / "go").touch()
-        until(lambda: any(path.suffix == ".part" for path in out.iterdir()))
+        wait_until(lambda: any(path.suffix == ".part" for path in out.iterdir()))
         late.send_signal(signal.SIGCONT)
         assert late.communicate()[0] == f"{-errno.ESHUTDOWN}\n"
     _, err = process.communicate(timeout=60)

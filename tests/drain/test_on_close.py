@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-from support.job import DW, INTERRUPT, KILL, until
+from support.job import DW, INTERRUPT, KILL
 from support.users import reachable
+from support.waiting import wait_until
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/pictures destination={}"
 
@@ -60,14 +61,14 @@ def test_each_version_runs_its_command_once_where_it_lies(watched):
     odd = watched.top / "it's $HOME;.nc"
     odd.write_text("one")
     (watched.top / "other.txt").write_text("no")
-    until(lambda: len(lines(done)) == 1)
+    wait_until(lambda: len(lines(done)) == 1)
     with odd.open("a") as file:
         file.write("+two")
         file.flush()
-    until(lambda: len(lines(done)) == 2)
+    wait_until(lambda: len(lines(done)) == 2)
     (watched.top / "new").mkdir()
     (watched.top / "new" / "deep.nc").write_text("three")
-    until(lambda: len(lines(done)) == 3)
+    wait_until(lambda: len(lines(done)) == 3)
     code, account = ended(watched, process)
     assert lines(done) == [f"1 {odd} one", f"2 {odd} one+two", f"1 {watched.top}/new/deep.nc three"]
     assert (code, account["closed"], account["done"], account["failures"]) == (0, 3, 3, [])
@@ -86,7 +87,7 @@ def test_at_most_so_many_at_a_time(watched):
     process = watched.watch("--at-most", "2", "--on-close", f"?={meet}")
     (watched.top / "a").touch()
     (watched.top / "b").touch()
-    until(lambda: len(lines(watched.directory / "done")) == 2)
+    wait_until(lambda: len(lines(watched.directory / "done")) == 2)
     assert ended(watched, process)[1]["done"] == 2
 
 
@@ -95,7 +96,7 @@ def test_one_at_a_time_unless_more_are_asked_for(watched):
     process = watched.watch("--on-close", f"*={alone}")
     for name in "abcd":
         (watched.top / name).touch()
-    until(lambda: len(lines(watched.directory / "done")) >= 4)
+    wait_until(lambda: len(lines(watched.directory / "done")) >= 4)
     assert lines(watched.directory / "done") == ["ran"] * 4
     assert ended(watched, process)[1]["done"] == 4
 
@@ -105,16 +106,16 @@ def test_a_version_that_was_written_anew_before_its_turn_is_left_out(watched):
     hold = "echo $FOREBAY_VERSION $(cat {}) >> seen; until [ -e go ]; do sleep 0.01; done"
     process = watched.watch("--at-most", "2", "--on-close", f"a={hold}", "--on-close", "mark=touch told")
     (watched.top / "a").write_text("1")
-    until(lambda: lines(seen) == ["1 1"])
+    wait_until(lambda: lines(seen) == ["1 1"])
     (watched.top / "a").write_text("2")
     (watched.top / "mark").write_text("")
-    until(told.exists)  # and so the second version is told of, and waits
+    wait_until(told.exists)  # and so the second version is told of, and waits
     (watched.top / "a").write_text("3")
     told.unlink()
     (watched.top / "mark").write_text("")
-    until(told.exists)
+    wait_until(told.exists)
     go.touch()
-    until(lambda: len(lines(seen)) == 2)
+    wait_until(lambda: len(lines(seen)) == 2)
     _, account = ended(watched, process)
     assert lines(seen) == ["1 1", "3 3"]
     assert [account[name] for name in ("closed", "done", "superseded")] == [5, 4, 1]
@@ -131,12 +132,12 @@ def test_a_command_that_fails_is_tried_again_and_then_listed_and_all_is_in_the_l
     )  # fmt: skip
     for name in ("twice", "never", "killed"):
         (watched.top / name).touch()
-    until(
+    wait_until(
         lambda: log.exists()
         and log.read_text().count("status 137") == 3
         and log.read_text().count("status 7") == 3
     )
-    until(lambda: "version 1: status 0" in log.read_text())
+    wait_until(lambda: "version 1: status 0" in log.read_text())
     shutil.rmtree(watched.top)
     out, said = process.communicate(timeout=60)
     account = json.loads(out)
@@ -162,7 +163,7 @@ def test_stopped_it_ends_what_runs_and_names_what_was_not_begun(watched):
         "a.running=true",
     )
     (watched.top / "a").touch()
-    until(lambda: (watched.top / "a.running").exists())
+    wait_until(lambda: (watched.top / "a.running").exists())
     (watched.top / "b").touch()
     code, account, _ = stopped(process)
     assert code == 130
@@ -329,7 +330,7 @@ def test_killed_the_watching_process_and_its_commands_end_too(plotted):
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 601')
     plotted.stop_when(process, begun.exists, KILL)
     assert of_ours(plotted, b"sleep\x00600")  # the job itself stays
-    until(lambda: not of_ours(plotted, b"sleep\x00601") and not of_ours(plotted, b"--beside-job"))
+    wait_until(lambda: not of_ours(plotted, b"sleep\x00601") and not of_ours(plotted, b"--beside-job"))
     assert plotted.command("clean", "--kill").returncode == 0
     plotted.leaves_nothing()
 
@@ -341,10 +342,10 @@ def test_where_the_watch_alone_is_killed_its_commands_do_not_write_into_the_stag
     wait = "until [ -e go ]; do sleep 0.01; done" if goes_on else f'until [ -e "{begun}" ]; do sleep 0.01; done'
     plotted.body("echo 1 > b.nc", f'(cd "{plotted.directory}"; {wait}; exec sleep 0.602)')
     process = plotted.start("--json", "--on-close", f'*.nc=touch "{begun}"; sleep 601; touch "$DW_JOB_STRIPED/pictures/late"')
-    until(begun.exists)
+    wait_until(begun.exists)
     if not goes_on:
-        until(lambda: of_ours(plotted, b"sleep\x000.602"))
-        until(lambda: not of_ours(plotted, b"sleep\x000.602"))
+        wait_until(lambda: of_ours(plotted, b"sleep\x000.602"))
+        wait_until(lambda: not of_ours(plotted, b"sleep\x000.602"))
     (watch,) = of_ours(plotted, b"--beside-job")
     os.kill(watch, KILL)
     (plotted.directory / "go").touch()
@@ -380,7 +381,7 @@ def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
     plotted.body(f'for name in {names}; do echo > $name.nc; done; touch "{written}"; exec sleep 600')
     command = f"case {{}} in *slow*) {STUBBORN.format(begun)};; esac"
     process = plotted.start("--json", "--deadline", "10:00", "--on-close", f"*.nc={command}")
-    until(lambda: begun.exists() and written.exists())
+    wait_until(lambda: begun.exists() and written.exists())
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     commands = json.loads(out)["on_close"]

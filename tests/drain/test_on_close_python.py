@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -15,6 +14,7 @@ import pytest
 from forebay.errors import ForebayError
 from forebay.watch import Watch
 from support.job import DW
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -196,8 +196,7 @@ def test_it_waits_for_the_end_of_its_directory(top):
     watch.on_close("*")(lambda closed: seen.append(closed.path.name))
     with watch:
         (top / "a").touch()
-        while not seen:
-            time.sleep(0.01)
+        wait_until(lambda: seen)
         shutil.rmtree(top)
         watch.wait()
         assert watch.account.done == 1
@@ -244,10 +243,7 @@ def test_workers_that_were_forked_do_not_keep_it_alive(top, tmp_path):
         worker = int(process.stdout.readline())
         process.kill()
         process.wait(timeout=60)
-        deadline = time.monotonic() + 20
-        while alive(child):
-            assert time.monotonic() < deadline, "forebay watch has outlived its program"
-            time.sleep(0.01)
+        wait_until(lambda: not alive(child), what="the end of forebay watch")
     finally:
         if worker and alive(worker):  # of the test's own, which no executor ends any more
             os.kill(worker, signal.SIGKILL)
@@ -265,19 +261,14 @@ def test_stopped_nothing_of_it_is_left(top, tmp_path, how):
     try:
         child = int(process.stdout.readline())
         (top / "a").touch()
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "begun").exists():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until((tmp_path / "begun").exists, process=process)
         # As a terminal does: all of the foreground.
         number = signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL
         os.killpg(process.pid, number)
         process.communicate(timeout=60)
         assert process.returncode == -number
         assert (tmp_path / "ended").exists() == (how == "Ctrl-C")
-        while alive(child):
-            assert time.monotonic() < deadline, "forebay watch has outlived its program"
-            time.sleep(0.01)
+        wait_until(lambda: not alive(child), what="the end of forebay watch")
     finally:
         process.kill()
         process.wait()

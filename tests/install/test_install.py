@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sysconfig
 
 import pytest
 
@@ -14,8 +15,13 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 def test_what_is_installed_works_from_there(build, tmp_path):
     prefix = tmp_path / "prefix"
-    # `build` is there already: only its installation is under test.
-    subprocess.run(["make", "-o", "build", "install", f"PREFIX={prefix}"], cwd=PROJECT, check=True, capture_output=True)
+    # `build` is there already: only its installation is under test. What Forebay depends on is in the environment of the tests.
+    packages = sysconfig.get_path("purelib")
+    command = ["make", "-o", "build", "install", f"PREFIX={prefix}"]
+    subprocess.run(command, cwd=PROJECT, env=os.environ | {"PYTHONPATH": packages}, check=True, capture_output=True)
+    (own,) = (prefix / "lib" / "forebay" / "python" / "lib").glob("python*/site-packages")
+    assert (own / "forebay").is_dir()
+    (own / "dependencies.pth").write_text(packages)
     forebay = prefix / "bin" / "forebay"
     (tmp_path / "job.sh").write_text("#!/bin/bash\necho hello\n")
     model = prefix / "share" / "forebay" / "machines" / "lustre-small.toml"

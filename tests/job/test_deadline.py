@@ -12,6 +12,7 @@ import pytest
 
 from support.job import DW
 from support.slow_model import MODEL
+from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 BODY = "mkdir ${DW_JOB_STRIPED}out; echo x > ${DW_JOB_STRIPED}out/x"
@@ -252,15 +253,9 @@ def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
     def lists():
         return list(job.state.glob("*.FILES-NOT-SAFE"))
 
-    def wait_for(reached):
-        end = time.monotonic() + 60
-        while not reached():
-            assert process.poll() is None and time.monotonic() < end, process.communicate()
-            time.sleep(0.005)
-
-    wait_for(lambda: results.exists() and any(path.name.endswith(".part") for path in results.iterdir()))
+    wait_until(lambda: list(results.glob(".*.part")), process=process)
     process.send_signal(signal.SIGTERM)
-    wait_for(lists)
+    wait_until(lists, process=process)
     assert "\t" in lists()[0].read_text() and not (results / "big").exists()
     out, err = process.communicate(timeout=60)
     account = json.loads(out)

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from support.job import KILL, until
+from support.job import KILL
 from support.persistent import only_jobs_are_gone, ran, refused, root
+from support.waiting import wait_until
 
 JOBDW = "#DW jobdw type=xfs capacity=64MiB name=my-data"
 HERE = "$DW_JOB_my_data"
@@ -224,7 +225,7 @@ def test_killed_the_job_is_cleaned_and_its_copy_out_arrives(any_store):
     )
     job.stop_when(job.start(), (job.directory / "wrote").exists, KILL)
     (job.directory / "go").touch()
-    until(
+    wait_until(
         lambda: not json.loads(job.command("status", "--json").stdout)[0]["processes"]
     )
     done = job.command("clean")

@@ -11,6 +11,7 @@ import pytest
 
 from support.job import DW, INTERRUPT
 from support.users import another_users_program
+from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
@@ -93,8 +94,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
     job.script("mkdir $DW_JOB_STRIPED/out; touch running; until [ -e go ]; do sleep 0.01; done", DW)
     command = ["bash", "-c", f'trap "" {int(number)}; exec "$0" run --store "$1" job.sh', job.forebay, job.store]
     process = subprocess.Popen(command, cwd=job.directory, env=job.environment(), stderr=subprocess.PIPE, text=True)
-    while not (job.directory / "running").exists():
-        time.sleep(0.005)
+    wait_until((job.directory / "running").exists, process=process)
     process.send_signal(number)
     time.sleep(0.05)
     (job.directory / "go").touch()

@@ -11,10 +11,11 @@ import sys
 
 import pytest
 
-from support.job import DW, until
+from support.job import DW
 from support.strace import abandoned, points
 from support.mpi import LAUNCHING, Mpi
 from support.slow_model import MODEL
+from support.waiting import wait_until
 
 BOTH = DW.replace("striped", "striped,private")
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
@@ -291,7 +292,7 @@ def test_the_end_of_requests_ends_the_run_in_hand(job, begin, store):
     series = begin()
     body = "mkdir $DW_JOB_STRIPED/input; echo $$ > pid; touch running; exec sleep 300"
     series.tell(json.dumps({"run": 1, "script": written(job, "hangs.sh", body), "record": "record"}))
-    until((job.directory / "running").exists)
+    wait_until((job.directory / "running").exists)
     assert series.end() == 0
     assert not pathlib.Path("/proc", (job.directory / "pid").read_text().strip()).exists()
     assert json.loads((job.directory / "record" / "job.json").read_text())["state"] == "ended"
@@ -326,10 +327,10 @@ def test_after_kill_9_of_the_requester_it_removes_everything_itself(job):
         words, cwd=job.directory, env=job.environment(), stdout=subprocess.PIPE, text=True
     )
     series = pathlib.Path("/proc", requester.stdout.readline().strip())
-    until((job.directory / "running").exists)
+    wait_until((job.directory / "running").exists)
     requester.kill()
     requester.communicate()
-    until(lambda: not series.exists())
+    wait_until(lambda: not series.exists())
     job.leaves_nothing()
 
 
@@ -341,7 +342,7 @@ def test_a_signal_ends_it_and_nothing_is_staged_out(job, begin, number, busy):
     assert series.shell(1, "mkdir $DW_JOB_STRIPED/input")["job_status"] == 0
     if busy:
         series.tell(json.dumps({"run": 2, "script": written(job, "hangs.sh", HANGING)}))
-        until((job.directory / "running").exists)
+        wait_until((job.directory / "running").exists)
     series.process.send_signal(number)
     assert series.process.wait(timeout=60) == 128 + number
     job.leaves_nothing()
@@ -360,7 +361,7 @@ def test_after_kill_9_clean_removes_what_is_left_and_stages_nothing_out(staged, 
     series = begin()
     body = "echo wrong > $DW_JOB_STRIPED/input/a; touch running; exec sleep 300"
     series.tell(json.dumps({"run": 1, "script": written(staged, "hangs.sh", body), "record": "record"}))
-    until((staged.directory / "running").exists)
+    wait_until((staged.directory / "running").exists)
     assert killed(staged, series)["processes"]
     assert staged.command("clean").returncode == 1
     done = staged.command("clean", "--kill")
@@ -516,7 +517,7 @@ def test_stopped_while_it_stages_in_it_ends_without_a_trace(job, begin, number):
     (job.directory.parent / "slow.toml").write_text(MODEL)
     job.script("", DW, STAGE_IN)
     series = begin("--pfs-model", "../slow.toml", begun=False)
-    until(lambda: list(job.store.rglob("large")))
+    wait_until(lambda: list(job.store.rglob("large")))
     if number is None:
         assert series.end() == 0
     else:

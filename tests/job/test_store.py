@@ -10,6 +10,7 @@ from support import cgroup
 import pytest
 
 from support.job import DW, finished
+from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 MIB = 1 << 20
@@ -46,8 +47,7 @@ def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
         "touch /mnt/x 2>/dev/null && echo wrote", DW,
     )
     process = memory.start()
-    while not (memory.directory / "inside").exists():
-        assert process.poll() is None, process.communicate()
+    wait_until((memory.directory / "inside").exists, process=process)
     (record,) = json.loads(memory.command("status", "--json").stdout)
     outside = pathlib.Path("/mnt/forebay").exists()
     reached = os.listdir(record["data"])

@@ -13,8 +13,7 @@ from support.system_calls import Traced, names
 LOOKS = ("newfstatat(", "fstat(", "statx(")
 
 
-@pytest.mark.parametrize("store", ["memory", "directory"])
-@pytest.mark.parametrize("options", [["--no-profile"], []], ids=["alone", "recorded"])
+@pytest.mark.parametrize(("store", "options"), [("memory", ["--no-profile"]), ("directory", [])], ids=["alone", "recorded"])
 def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build, job, store, options):
     traced = Traced(job, build / "kernels" / "btio", dumps=2, points=8)
     if store == "memory":

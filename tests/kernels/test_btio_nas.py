@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import assert_failed, assert_refused, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
 
 SOURCES = pathlib.Path(__file__).parents[2] / "kernels"
 GRID = (7, 10, 8)
@@ -54,8 +54,10 @@ def calls_of_a_dump(variant, ranks):
 # Read back every few dumps
 
 
-@both_libraries
-@pytest.mark.parametrize("variant, ranks", [("full", 1), ("full", 4), ("independent", 4), ("simple", 4), ("fortran", 4)])
+@pytest.mark.parametrize(
+    "variant, ranks, io",
+    [("full", 1, "ompio"), ("full", 4, "romio321"), ("independent", 4, "ompio"), ("simple", 4, "romio321"), ("fortran", 4, "ompio")],
+)
 def test_dumps_are_read_back_and_written_over(build, tmp_path, has, variant, ranks, io):
     """7 dumps, 3 at a time: 0 1 2 are read back, 3 4 5 written over them and read back, 6 over 3."""
     has(variant)

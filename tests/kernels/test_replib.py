@@ -143,14 +143,14 @@ def owners(lines, step_bytes):
 @pytest.mark.parametrize("invert", [False, True])
 @pytest.mark.parametrize("io", ["ompio", "romio321"])
 def test_chunks_lie_where_their_line_says(build, tmp_path, invert, io):
-    """Every float of a step is damaged in turn: the rank that reads it is the one its chunk belongs to."""
+    """A float of each rank is damaged in turn: the rank that reads it is the one its chunk belongs to."""
     flags = ["-w", "fileNb", "-f", distribution(tmp_path, *SCATTERED), "-r", 3, "-v", *(["-i"] if invert else [])]
     result = result_of(run_replib(build, 3, tmp_path, *flags, io=io))
     assert (result["variant"], result["backend"], result["calls"]) == ("fileNb", "mpiio", 9)
     assert (result["step_bytes"], result["bytes"]) == (92, 276)
     assert report(tmp_path) == expected(69)
     places = owners(SCATTERED, 92)
-    for place in (0, 1, 2, 9, 10, 14, 17, 21, 22):
+    for place in (0, 2, 14, 22):
         path = tmp_path / "out" / "currents.bbp"
         flip_byte(path, 2 * 92 + 4 * place)
         owner = 2 - places[place] if invert else places[place]

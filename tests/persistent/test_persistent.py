@@ -3,10 +3,9 @@
 import json
 import os
 import subprocess
-import time
 
 import pytest
-from support.job import DW, INTERRUPT, KILL, Job, finished, until
+from support.job import DW, INTERRUPT, KILL, Job, finished
 from support.persistent import (
     CREATE,
     DESTROY,
@@ -22,6 +21,7 @@ from support.persistent import (
     root,
 )
 from support.users import reachable
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -326,7 +326,7 @@ def test_two_jobs_at_once_and_kill_9_of_one(job):
     assert states == {"stays.sh": "running", "killed.sh": "killed"}
     (job.directory / "go").touch()
     assert finished(first).returncode == 0
-    until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
+    wait_until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
     assert listed(job)["proj1"]["state"] == "ready"
     # What the killed one was to stage out holds the allocation, until it is drained.
     error = refused(job, DESTROY)
@@ -345,7 +345,7 @@ def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     (one,) = listed(job)["proj1"]["jobs"]
     job.stop_when(process, lambda: True, KILL)
     (job.directory / "go").touch()
-    until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
+    wait_until(lambda: [one["state"] for one in listed(job)["proj1"]["jobs"]] == ["left"])
     assert job.command("persistent", "destroy", "proj1").returncode == 1
     ran(job, "true", DESTROY + " hurry")
     failed = job.command("clean", one["run_id"])
@@ -502,7 +502,7 @@ echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
     waiting = job.directory / "waiting.sh"
     waiting.write_text(team_script.replace("mkdir", "#") + f"touch runs; {WAIT}\n")
     process = starts_as(job, bob, *run, "waiting.sh", groups=(guest,))
-    until((job.directory / "runs").exists)
+    wait_until((job.directory / "runs").exists)
     done = as_user(job, ada, *run, "team.sh")
     assert done.returncode == 0, done.stderr
     done = as_user(job, ada, "persistent", "destroy", "team", "--store", job.store)

@@ -2,14 +2,13 @@
 
 import json
 import os
-import pathlib
-import time
 
 import pytest
-from support.job import DW, KILL, until
-from support.strace import abandoned, calls_made, killed_at, killed_at_each, points
+from support.job import DW, KILL
+from support.strace import abandoned, calls_made, has_ended, killed_at, killed_at_each, points
 from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
 from support.users import another_users_program, reachable
+from support.waiting import wait_until
 
 def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=False):
     """A command killed at each of its calls, with a name of its own each time; these names."""
@@ -180,13 +179,6 @@ def drained_after_a_restart(job):
     only_jobs_are_gone(job, "proj1")
 
 
-def has_ended(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     made(job)
     where, job.where = job.where, []
@@ -202,15 +194,12 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     )
     job.stop_when(job.start(), (job.directory / "running").exists, KILL)
     (line, _) = json.loads(job.command("status", "--json").stdout)
-    killed = [*line["processes"], *map(int, job.keepers())]
+    killed = [*line["processes"], job.keeper()]
     for pid in killed:
         os.kill(pid, KILL)
-    while not all(has_ended(pid) for pid in killed):  # a process that is killed ends in its own time
-        time.sleep(0.01)
+    wait_until(lambda: all(has_ended(pid) for pid in killed))
     job.where = where
-    deadline, line = time.monotonic() + 60, {"state": "left"}
-    while line["state"] == "left" and time.monotonic() < deadline:  # a signal ends nobody at once
-        (line, _) = json.loads(job.command("status", "--json").stdout)
+    (line, _) = json.loads(job.command("status", "--json").stdout)
     assert (line["state"], listed(job)["proj1"]["jobs"][0]["state"]) == ("lost", "left")
     # Its destinations may have been paths that only its view showed.
     done = job.command("clean", line["job_id"])
@@ -242,7 +231,7 @@ def test_while_a_process_that_could_not_be_ended_goes_on_it_is_in_use(build):
         finally:
             if (job.directory / "pid").exists():
                 os.kill(int((job.directory / "pid").read_text()), KILL)
-        until(lambda: has_ended(pid))
+        wait_until(lambda: has_ended(pid))
         assert job.command("clean").returncode == 0
         only_jobs_are_gone(job, "proj1")
         assert job.command("persistent", "destroy", "proj1", *job.where).returncode == 0

@@ -1,8 +1,9 @@
 """A job that cannot be started leaves every persistent allocation as it was."""
 
 import pytest
-from support.job import DW, INTERRUPT, finished, until
+from support.job import DW, INTERRUPT, finished
 from support.persistent import CREATE, DESTROY, STRIPED, USE, begun, listed, made, only_jobs_are_gone, ran, refused, root
+from support.waiting import wait_until
 
 
 def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
@@ -54,7 +55,7 @@ def test_of_what_it_destroys_all_goes_or_nothing(job):
     destroys = [f"#BB destroy_persistent name={name}" for name in ("first", "second")]
     job.script("touch ran", DW, stage_in, *destroys)
     destroying = job.start("--stage-rate", "1MiB")
-    until(lambda: list(job.store.rglob("*.part")) or destroying.poll() is not None)
+    wait_until(lambda: list(job.store.rglob("*.part")) or destroying.poll() is not None)
     user = begun(job, "user", name="second")
     done = finished(destroying)
     assert done.returncode == 125, done.stderr

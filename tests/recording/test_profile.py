@@ -11,12 +11,13 @@ import time
 
 import pytest
 
-from support.job import DW, INTERRUPT, KILL, PROFILES, finished, until
+from support.job import DW, INTERRUPT, KILL, PROFILES, finished
 from support.mpi import Mpi
 from support.slow_model import MODEL
 from support.users import reachable
 
 from support.btio_deck import write_deck
+from support.waiting import wait_until
 
 GRID, DUMPS = (12, 12, 12), 3
 BTIO_BYTES = 40 * 12**3 * DUMPS
@@ -161,7 +162,7 @@ def test_what_a_killed_job_recorded_is_readable_and_clean_completes_it(with_mpi)
 def test_while_a_job_runs_its_record_says_so(job):
     job.script("touch running; until [ -e go ]; do sleep 0.01; done")
     process = job.start()
-    until((job.directory / "running").exists)
+    wait_until((job.directory / "running").exists)
     said = job.record()
     stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
     assert (said["state"], said["process"]["pid"], said["process"]["start_ticks"]) == ("running", process.pid, int(stat[19]))

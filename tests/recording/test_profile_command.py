@@ -7,14 +7,14 @@ import pty
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
-from support.job import INTERRUPT, KILL, PROFILES, finished, until
+from support.job import INTERRUPT, KILL, PROFILES, finished
 from support.strace import has_ended
 from support.mpi import Mpi
 from support.users import reachable
+from support.waiting import wait_until
 
 # Counts the signals it gets, and ends when it is told to.
 COUNTING = "trap 'echo INT >> got' INT; trap 'echo TERM >> got' TERM; trap 'echo HUP >> got' HUP; trap 'echo USR1 >> got' USR1; touch running; until [ -e go ]; do sleep 0.01; done; exit 5"
@@ -74,20 +74,13 @@ def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
 @pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_to_us_is_handed_on_once_and_is_the_commands_to_obey(job, number):
     process = job.forebay_starts("profile", "--", "sh", "-c", COUNTING)
-    appears(job.directory / "running")
+    wait_until((job.directory / "running").exists)
     process.send_signal(number)
-    appears(job.directory / "got")
+    wait_until((job.directory / "got").exists)
     (job.directory / "go").touch()
     assert finished(process).returncode == 5
     assert (job.directory / "got").read_text() == f"{signal.Signals(number).name[3:]}\n"
     assert job.record()["outcome"]["exit_code"] == 5
-
-
-def appears(path):
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline, path
-        time.sleep(0.005)
 
 
 def test_ctrl_c_at_the_terminal_reaches_the_command_once(job):
@@ -96,9 +89,9 @@ def test_ctrl_c_at_the_terminal_reaches_the_command_once(job):
         os.chdir(job.directory)
         os.execve(job.forebay, [str(job.forebay), "profile", "--", "sh", "-c", COUNTING], job.environment())
     try:
-        appears(job.directory / "running")
+        wait_until((job.directory / "running").exists)
         os.write(terminal, b"\x03")
-        appears(job.directory / "got")
+        wait_until((job.directory / "got").exists)
         (job.directory / "go").touch()
         _, status = os.waitpid(pid, 0)
     finally:
@@ -133,7 +126,7 @@ def test_killed_it_leaves_a_record_that_clean_completes(job):
     job.stop_when(process, (job.directory / "running").exists, KILL)
     (job.directory / "go").touch()
     program = (job.directory / "running").read_text().strip()
-    until(lambda: has_ended(program))  # or it would wait for ever in a directory that is gone
+    wait_until(lambda: has_ended(program))  # or it would wait for ever in a directory that is gone
     assert (job.record()["state"], job.record()["killed"]) == ("running", False)
     assert job.command("clean").returncode == 0
     assert (job.record()["state"], job.record()["killed"]) == ("ended", True)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from support.mpi import RUN_SECONDS_MAX, said
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -70,14 +71,8 @@ def waiting(mpi, tmp_path, record, ranks=2):
 
 
 def appears(directory, pattern, process):
-    deadline = time.monotonic() + RUN_SECONDS_MAX
-    while True:
-        found = list(directory.glob(pattern))
-        if found:
-            return found[0]
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, f"no {pattern} in {directory}"
-        time.sleep(0.01)
+    wait_until(lambda: list(directory.glob(pattern)), what=f"{pattern} in {directory}", process=process)
+    return next(directory.glob(pattern))
 
 
 def test_a_killed_program_leaves_its_unfinished_step(mpi, tmp_path, record):

@@ -12,6 +12,7 @@ import pytest
 
 from support.job import DW, INTERRUPT, KILL, finished
 from support.slow_model import MODEL
+from support.waiting import wait_until
 
 MIB = 1 << 20
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
@@ -47,10 +48,7 @@ def killed_while_it_runs(job) -> dict:
 
 
 def when_the_job_has_ended(job):
-    deadline = time.monotonic() + 60
-    while status(job)[0]["processes"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not status(job)[0]["processes"])
 
 
 def test_after_kill_9_the_next_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
@@ -173,10 +171,7 @@ def test_killed_in_stage_in_there_is_nothing_to_drain(any_store, slow):
 def killed_in_stage_out(job, slow):
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 96M /dev/zero > $DW_JOB_STRIPED/out/x", ROOMY, STAGE_OUT)
     process = job.start(*slow)
-    deadline = time.monotonic() + 60
-    while not half_files(job.directory):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(lambda: half_files(job.directory), process=process)
     process.kill()
     process.communicate()
     return process
@@ -205,8 +200,7 @@ def test_clean_itself_can_be_interrupted(any_store, number):
     when_the_job_has_ended(job)
     cleaning = job.forebay_starts("clean")
     results = job.directory / "results"
-    while not (results.exists() and any(results.iterdir())):
-        assert cleaning.poll() is None, cleaning.communicate()
+    wait_until(lambda: results.exists() and any(results.iterdir()), process=cleaning)
     cleaning.send_signal(number)
     done = finished(cleaning)
     assert done.returncode == (-signal.SIGKILL if number == KILL else 123), done.stderr
@@ -238,8 +232,7 @@ def test_a_run_that_is_alive_is_never_cleaned(any_store):
     job = any_store
     job.script(BODY, DW, STAGE_OUT)
     process = job.start()
-    while not (job.directory / "wrote").exists():
-        assert process.poll() is None, process.communicate()
+    wait_until((job.directory / "wrote").exists, process=process)
     (shown,) = status(job)
     assert shown["state"] == "running"
     assert job.command("clean").returncode == 0
@@ -331,8 +324,7 @@ def test_another_containers_job_is_left_to_it(job):
         pytest.skip("only root can make a namespace of process numbers")
     job.script(BODY, DW, STAGE_OUT)
     process = job.start()
-    while not (job.directory / "wrote").exists():
-        assert process.poll() is None, process.communicate()
+    wait_until((job.directory / "wrote").exists, process=process)
     inside = ["unshare", "--pid", "--fork", "--mount-proc", job.forebay, "clean", "--kill"]
     done = subprocess.run(inside, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -498,10 +490,7 @@ def test_processes_of_a_job_within_the_job_count_for_both(any_store):
     done = job.command("clean", outer["job_id"])
     assert done.returncode == 1 and "still alive" in done.stderr, done.stderr
     (job.directory / "go").touch()
-    deadline = time.monotonic() + 60
-    while status(job)[0]["processes"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    when_the_job_has_ended(job)
     assert job.command("clean", outer["job_id"]).returncode == 0
     assert (job.directory / "results" / "late").read_text() == "late\n"
     job.leaves_nothing()

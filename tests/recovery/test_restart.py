@@ -16,6 +16,7 @@ import pytest
 from support.job import DW, KILL
 from support.persistent import CREATE
 from support.users import make, reachable, started
+from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 BODY = "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60"
@@ -145,8 +146,7 @@ def test_a_store_that_is_mounted_later_is_waited_for(job):
 def test_a_staging_of_the_users_goes_on_and_copies_again_what_may_not_have_reached_the_disk(job):
     make(job, job.directory / "in", x="x" * (2 << 20))
     process = job.forebay_starts("stage", "out", "--piece", "64KiB", "--rate", "1MiB", "in", "out")
-    while not list(job.directory.rglob("*.part")):
-        assert process.poll() is None
+    wait_until(lambda: list(job.directory.rglob("*.part")), process=process)
     killed_at_once(job)
     process.wait(timeout=60)
     machine = Restarted(job)

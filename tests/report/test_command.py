@@ -161,7 +161,7 @@ def test_errors_say_what_to_do(report, arguments, said):
 def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
     """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
     page = tmp_path / "page.html"
-    delay_s = 0.2
+    delay_s = 0.4
     while not page.exists():
         process = subprocess.Popen(
             [FOREBAY_PY, "report", DEFAULT, "--html", page],
@@ -169,7 +169,7 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
             stderr=subprocess.PIPE,
         )
         time.sleep(delay_s)
-        delay_s *= 1.4
+        delay_s *= 2
         process.send_signal(signal.SIGINT)
         process.communicate()
         assert [path.name for path in tmp_path.iterdir()] in ([], ["page.html"])

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from support.job import DW, finished, until
+from support.job import DW, finished
 from support.strace import killed_at
 from support.trees import CAREFUL, arrived, files_seen, kept, parts, refused, stage, tree  # noqa: F401
+from support.waiting import wait_until
 
 DAY_S = 24 * 60 * 60
 
@@ -35,7 +36,7 @@ def running(job):
     """The id of a staging that takes more than a minute."""
     (job.directory / "slow").write_bytes(bytes(64 << 20))
     started = stage(job, "out", "--background", "--rate", "1MiB", "slow", "copy")
-    until(lambda: parts(job))
+    wait_until(lambda: parts(job))
     return started.stdout.strip()
 
 
@@ -85,7 +86,7 @@ def test_one_that_runs_is_not_forgotten(job):
 def test_a_job_is_not_forgotten(job):
     job.script("touch running; until [ -e go ]; do sleep 0.01; done", DW)
     process = job.start()
-    until((job.directory / "running").exists)
+    wait_until((job.directory / "running").exists)
     (one,) = json.loads(job.command("status", "--json").stdout)
     done = stage(job, "forget", one["job_id"])
     assert done.returncode == 1
@@ -128,7 +129,7 @@ def test_what_was_done_in_the_background_is_remembered_for_days_and_then_forgott
         then = time.time() - days * DAY_S
         os.utime(stagings / f"{id}.journal", (then, then))
     last = in_background(job, "last")
-    until(lambda: begun[0] not in [one["id"] for one in kept(job)])
+    wait_until(lambda: begun[0] not in [one["id"] for one in kept(job)])
     known = {one["id"]: one["state"] for one in kept(job)}
     assert known == {**dict.fromkeys([*begun[1:], last], "done"), failing: "failed"}
     gone = stage(job, "wait", begun[0])

@@ -3,14 +3,15 @@
 import json
 import pathlib
 import signal
-import time
 
 import pytest
 
-from support.job import DW, KILL, finished, until
+from support.job import DW, KILL, finished
 from support.trees import stage
+from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+NO_LIMIT = ["--stage-rate", "1TB/s"]
 WRITES = "mkdir $DW_JOB_STRIPED/out; head -c 8M /dev/zero > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/out/y"
 
 
@@ -24,10 +25,7 @@ def staging_out(job):
     """A job that stages out at one MiB a second; its process and its id."""
     job.script(WRITES, DW, STAGE_OUT)
     process = job.start("--stage-rate", "1MiB")
-    deadline = time.monotonic() + 60
-    while not list(job.directory.rglob("*.part")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: list(job.directory.rglob("*.part")), process=process)
     (one,) = json.loads(job.command("status", "--json").stdout)
     return process, one["job_id"]
 
@@ -38,14 +36,11 @@ def staging_in(job, *options):
     stage_in = "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input"
     job.script("touch started", DW, stage_in, STAGE_OUT)
     process = job.start("--stage-rate", "1MiB", *options)
-    deadline = time.monotonic() + 60
-    while True:
-        listed = json.loads(job.command("status", "--json").stdout)
-        asked = stage(job, "status", "--json", listed[0]["job_id"]) if listed else None
-        if asked and asked.returncode == 0 and json.loads(asked.stdout)[0]["state"] == "running":
-            break
-        assert process.poll() is None and time.monotonic() < deadline
-    return process, listed[0]["job_id"]
+    listed = lambda: json.loads(job.command("status", "--json").stdout)
+    wait_until(listed, process=process)
+    id = listed()[0]["job_id"]
+    wait_until(lambda: '"running"' in stage(job, "status", "--json", id).stdout, process=process)
+    return process, id
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
@@ -65,7 +60,7 @@ def test_a_jobs_stage_out_is_cancelled_and_clean_brings_it_home_later(job, store
     (left,) = json.loads(job.command("status", "--json").stdout)
     assert (left["state"], left["undrained"]) == ("kept", True)
     assert stage(job, "wait", id).returncode == 123
-    assert job.command("clean", id).returncode == 0
+    assert job.command("clean", *NO_LIMIT, id).returncode == 0
     assert (job.directory / "results" / "x").read_bytes() == bytes(8 << 20)
     assert (job.directory / "results" / "y").read_text() == "y\n"
     job.leaves_nothing()
@@ -74,9 +69,9 @@ def test_a_jobs_stage_out_is_cancelled_and_clean_brings_it_home_later(job, store
 def test_a_jobs_stage_out_can_be_waited_for(job):
     job.script(WRITES.replace("8M", "1M"), DW, STAGE_OUT)
     process = job.start("--stage-rate", "2MiB/s")
-    while not (listed := json.loads(job.command("status", "--json").stdout)):
-        assert process.poll() is None
-    waited = stage(job, "wait", listed[0]["job_id"])
+    listed = lambda: json.loads(job.command("status", "--json").stdout)
+    wait_until(listed, process=process)
+    waited = stage(job, "wait", listed()[0]["job_id"])
     assert waited.returncode == 0, waited.stderr
     assert (job.directory / "results" / "x").stat().st_size == 1 << 20
     assert finished(process).returncode == 0
@@ -88,7 +83,7 @@ def test_a_jobs_stage_out_can_be_waited_for(job):
 def test_waiting_for_a_job_whose_script_never_began_is_no_success(job, how, profile):
     process, id = staging_in(job, *profile)
     waits = job.forebay_starts("stage", "wait", id)
-    until(lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep")  # it has seen the job
+    wait_until(lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep")  # it has seen the job
     if how == "fails":
         process.terminate()
         assert finished(process).returncode == 125
@@ -138,8 +133,7 @@ def test_ids_of_nothing_and_of_jobs_that_stage_nothing(job):
     assert none.returncode == 1 and "there is no staging 17" in none.stderr and "hint: " in none.stderr
     job.script("touch running; until [ -e go ]; do sleep 0.01; done", DW)
     process = job.start()
-    while not (job.directory / "running").exists():
-        assert process.poll() is None
+    wait_until((job.directory / "running").exists, process=process)
     (one,) = json.loads(job.command("status", "--json").stdout)
     for verb in ("status", "cancel"):
         done = stage(job, verb, one["job_id"])
@@ -162,15 +156,12 @@ def reading_again(job, *words):
 
 def killed_in_its_stage_out(job, *options):
     """A job killed while it stages out two small files; its id."""
-    job.script(WRITES.replace("8M", "512K"), DW, STAGE_OUT)
+    job.script(WRITES.replace("8M", "256K"), DW, STAGE_OUT)
     process = job.start("--stage-rate", "128KiB", *options)
     job.stop_when(process, lambda: list(job.directory.rglob("*.part")), KILL)
     (one,) = json.loads(job.command("status", "--json").stdout)
     assert one["undrained"]
     return one["job_id"]
-
-
-NO_LIMIT = ["--stage-rate", "1TB/s"]
 
 
 def test_cancel_of_a_killed_jobs_stage_out_leaves_no_half_file_and_clean_goes_on(job):
@@ -189,7 +180,7 @@ def test_how_a_killed_run_was_to_stage_holds_for_who_goes_on_with_it(job, verb):
     done, read_again = reading_again(job, *verb, id)
     assert done.returncode == 0, done.stderr
     assert read_again == 2
-    assert (job.directory / "results" / "x").stat().st_size == 512 << 10
+    assert (job.directory / "results" / "x").stat().st_size == 256 << 10
     job.leaves_nothing()
 
 
@@ -203,7 +194,7 @@ def test_what_clean_is_told_counts_more_than_what_the_run_was_told(job):
 def test_the_limit_of_a_killed_run_holds_for_clean(job):
     id = killed_in_its_stage_out(job)
     cleaning = job.forebay_starts("clean")
-    until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
+    wait_until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
     assert shown(job, "cancel", id)["missing_files"] > 0
     done = finished(cleaning)
     assert done.returncode == 123, done.stderr

@@ -4,13 +4,13 @@ import json
 import os
 import random
 import sqlite3
-import time
 
 import pytest
 
 from support.job import NOBODY
 from support.strace import killed_at
 from support.trees import CAREFUL, SEED, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.waiting import wait_until
 
 
 def killed(job):
@@ -113,9 +113,7 @@ def test_a_damaged_log_beside_the_journal_costs_steps_and_no_data(job, tree, end
 def test_a_journal_that_is_removed_meanwhile_is_no_harm_to_the_files(job, tree):
     (tree / "slow").write_bytes(bytes(2 << 20))
     process = job.forebay_starts("stage", "out", "--rate", "2MiB", "in", "out")
-    deadline = time.monotonic() + 60
-    while not parts(job):
-        assert process.poll() is None and time.monotonic() < deadline
+    wait_until(lambda: parts(job), process=process)
     for path in (job.state / "stagings").iterdir():
         path.unlink()
     _, err = process.communicate(timeout=60)

@@ -11,8 +11,9 @@ import subprocess
 import termios
 import time
 
-from support.job import finished, until
+from support.job import finished
 from support.trees import PIECE, kept, stage
+from support.waiting import wait_until
 
 LARGE = 64 << 20
 
@@ -31,14 +32,14 @@ def one(job):
 def test_the_status_of_one_large_file_tells_bytes_rate_and_time_left(job):
     started = stage(job, "out", "--background", *large(job))
     id = started.stdout.strip()
-    until(lambda: one(job)["bytes_per_s"] is not None)
+    wait_until(lambda: one(job)["bytes_per_s"] is not None)
     first = one(job)
     assert (first["state"], first["placed_files"], first["placed_bytes"]) == ("running", 0, 0)
     assert 0 < first["copied_bytes"] < LARGE and first["copied_bytes"] % PIECE == 0
     left = LARGE - first["copied_bytes"]
     assert first["remaining_s"] == -(-left // first["bytes_per_s"])
     assert first["bytes_per_s"] <= LARGE, "an average since it began"
-    until(lambda: one(job)["copied_bytes"] > first["copied_bytes"])
+    wait_until(lambda: one(job)["copied_bytes"] > first["copied_bytes"])
     line = stage(job, "status", id).stdout.splitlines()[1]
     assert re.search(r"running +0 of 1 +[0-9.]+ [KM]iB of 64.00 MiB +[0-9.]+ [KM]iB/s +[0-9]+ s ", line), line
     assert stage(job, "cancel", id).returncode == 0
@@ -52,7 +53,7 @@ def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
     (job.directory / "in" / "small").write_bytes(b"x")
     words = ("--background", "--piece", "32MiB", "--rate", "1MiB", "in", "out")
     assert stage(job, "out", *words).returncode == 0
-    until(lambda: one(job)["placed_files"] == 1)
+    wait_until(lambda: one(job)["placed_files"] == 1)
     for _ in range(15):
         time.sleep(0.1)
         assert (one(job)["copied_bytes"], one(job)["bytes_per_s"]) == (1, None)
@@ -62,7 +63,7 @@ def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
 def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
     """What was copied before, and the time in which nobody copied, count for nothing."""
     process = job.forebay_starts("stage", "out", *large(job))
-    until(lambda: kept(job) and one(job)["copied_bytes"] >= 8 * PIECE)
+    wait_until(lambda: kept(job) and one(job)["copied_bytes"] >= 8 * PIECE)
     process.kill()
     finished(process)
     killed = one(job)
@@ -70,7 +71,7 @@ def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
     assert (killed["bytes_per_s"], killed["remaining_s"]) == (None, None)
     journal = job.state / "stagings" / f"{killed['id']}.journal"
     process = job.forebay_starts("stage", "retry", killed["id"])
-    until(lambda: one(job)["bytes_per_s"] is not None)
+    wait_until(lambda: one(job)["bytes_per_s"] is not None)
     with contextlib.closing(sqlite3.connect(journal)) as opened:
         ((began,),) = opened.execute("SELECT value FROM meta WHERE name = 'began'")
     assert int(began.split()[3]) >= killed["copied_bytes"]

@@ -86,8 +86,7 @@ FAILING = [("few", "fsync", 4), ("few", "rename", 3), ("many", "syncfs", 2), ("m
 FAILING += [("large", "fsync", 2), ("large", "rename", 1)]
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
-@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize(("error", "direction"), [("EIO", "out"), ("ENOSPC", "in")])
 @pytest.mark.parametrize(("kind", "call", "times"), FAILING)
 def test_a_sync_or_rename_that_fails_is_told_of_and_retry_brings_all(job, source, kind, call, times, error, direction):
     out, met = job.directory / "out", 0

@@ -5,7 +5,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
+
+from support.waiting import wait_until
+
+from support.waiting import wait_until
 
 DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
 
@@ -71,12 +74,8 @@ class Job:
 
     def stop_when(self, process: subprocess.Popen, reached, number: int) -> tuple[int, str]:
         """Sends a signal once `reached()` holds; returns exit status and standard error."""
-        deadline = time.monotonic() + 60
         try:
-            while not reached():
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < deadline, "the moment to interrupt never came"
-                time.sleep(0.005)
+            wait_until(reached, what="the moment to interrupt", process=process)
             process.send_signal(number)
             if number == KILL:  # what it started lives on, and holds the pipes
                 process.stdout.close()
@@ -113,6 +112,12 @@ class Job:
                 continue
         return found
 
+    def keeper(self) -> int:
+        """The process that holds the only view; it gets its name just after the script has begun."""
+        wait_until(self.keepers, 60, "a keeper")
+        (found,) = self.keepers()
+        return int(found)
+
     def leaves_nothing(self) -> None:
         assert self.keepers() == []
         assert self.allocations() == []
@@ -137,11 +142,3 @@ NOBODY = 65534
 PROFILES = "profiles"
 INTERRUPT = signal.SIGINT
 KILL = signal.SIGKILL
-
-
-def until(reached) -> None:
-    """Waits for it, at most a minute."""
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)

@@ -3,7 +3,8 @@
 import json
 import subprocess
 
-from support.job import Job, until
+from support.job import Job
+from support.waiting import wait_until
 
 CREATE = "#BB create_persistent name=proj1 capacity=1MiB access_mode=striped type=scratch"
 USE = "#DW persistentdw name=proj1"
@@ -68,5 +69,5 @@ def begun(job: Job, script: str, *directives: str, name: str = "proj1") -> subpr
         assert process.poll() is None, process.communicate()
         return (job.directory / f"{script}-runs").exists()
 
-    until(runs)
+    wait_until(runs)
     return process

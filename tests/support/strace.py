@@ -9,6 +9,8 @@ import signal
 import subprocess
 import time
 
+from support.waiting import wait_until
+
 # What was killed before it was recorded is taken for abandoned after two seconds, or so soon.
 UNRECORDED_MS = 50
 EVERY_POINT = bool(os.environ.get("EVERY_POINT"))
@@ -89,10 +91,7 @@ def in_between(job, call: str, number: int, path, happens, *words) -> int | None
     with contextlib.ExitStack() as last:
         process = traced(job, call, f"signal=STOP:when={number}", *words, told=told, path=path)
         last.callback(process.kill)
-        deadline = time.monotonic() + 60
-        while process.poll() is None and "stopped by SIGSTOP" not in told.read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: process.poll() is not None or "stopped by SIGSTOP" in told.read_text())
         if process.poll() is None:
             happens()
             goes_on(process)

@@ -6,11 +6,11 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 import pytest
 
 from support.job import Job
+from support.waiting import wait_until
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = PROJECT / "examples" / "scripts"
@@ -84,8 +84,4 @@ def make(job, path, **files):
 
 def started(job, process):
     """Waits until the job's script has made the file `running`."""
-    deadline = time.monotonic() + 60
-    while not (job.directory / "running").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "the job never ran"
-        time.sleep(0.005)
+    wait_until((job.directory / "running").exists, process=process)

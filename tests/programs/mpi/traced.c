@@ -90,22 +90,21 @@ static void types(const char *path) {
   must(MPI_File_close(&file));
 }
 
-/* A type of absolute addresses, as libraries make them for scattered memory. */
+/* A type of absolute addresses, as libraries make them for scattered memory. A replay needs memory
+ * for all between. */
 static void addresses(const char *path) {
-  static char far[BLOCK];
-  char *near = malloc(BLOCK);
+  static char memory[4 << 20];
   int lengths[] = {BLOCK, BLOCK};
   MPI_Aint places[2];
   MPI_Datatype type;
-  MPI_Get_address(far, &places[0]);
-  MPI_Get_address(near, &places[1]);
+  MPI_Get_address(memory, &places[0]);
+  MPI_Get_address(memory + sizeof memory - BLOCK, &places[1]);
   MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &type);
   must(MPI_Type_commit(&type));
   MPI_File file = create(path);
   must(MPI_File_write_at_all(file, rank * 2 * BLOCK, MPI_BOTTOM, 1, type, MPI_STATUS_IGNORE));
   must(MPI_File_close(&file));
   MPI_Type_free(&type);
-  free(near);
 }
 
 static void communicators(const char *path) {
