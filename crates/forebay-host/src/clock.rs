@@ -5,13 +5,11 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A point in time from which durations are measured.
-#[must_use]
 pub fn now() -> Instant {
     Instant::now()
 }
 
 /// Since this start of the machine, its sleep included: the same for all processes, and it never jumps.
-#[must_use]
 pub fn since_boot() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let part_ns = u32::try_from(time.tv_nsec).unwrap_or_default();
@@ -19,7 +17,6 @@ pub fn since_boot() -> Duration {
 }
 
 /// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock stands before it.
-#[must_use]
 pub fn unix_milliseconds() -> u128 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -27,13 +24,11 @@ pub fn unix_milliseconds() -> u128 {
 }
 
 /// Whole seconds since 1970-01-01 UTC, as [`unix_milliseconds`].
-#[must_use]
 pub fn unix_s() -> u64 {
     u64::try_from(unix_milliseconds() / 1000).unwrap_or(u64::MAX)
 }
 
 /// Seconds since 1970-01-01 UTC with their fraction, as [`unix_milliseconds`].
-#[must_use]
 pub fn unix_seconds() -> f64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

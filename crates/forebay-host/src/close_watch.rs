@@ -140,18 +140,12 @@ impl WatchHandle {
     }
 
     /// Ends the watch after everything has been told, also what only a look through the trees finds.
-    ///
-    /// # Errors
-    /// As [`WatchHandle::ask`].
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
         kernel::ring(&self.0.event)
     }
 
     /// Ends the watch at once.
-    ///
-    /// # Errors
-    /// As [`WatchHandle::ask`].
     pub fn stop(&self) -> Result<()> {
         self.0.end.fetch_max(STOP, Ordering::SeqCst);
         kernel::ring(&self.0.event)
@@ -198,15 +192,11 @@ impl CloseWatcher {
     }
 
     /// For other threads.
-    #[must_use]
     pub fn bell(&self) -> WatchHandle {
         self.bell.clone()
     }
 
     /// Waits for what comes next.
-    ///
-    /// # Errors
-    /// If the kernel tells us nothing any more.
     pub fn wait(&mut self) -> Result<CloseEvent> {
         loop {
             let rung = &self.bell.0;

@@ -34,9 +34,6 @@ const STACK_DEPTH_MAX: u32 = 8;
 
 /// Directories on file systems that lie wholly on local NVMe and are not also the system's; most
 /// free space first. What has no block device of its own (Btrfs, ZFS, overlays) is not found.
-///
-/// # Errors
-/// If /proc is not mounted.
 pub fn nvme_directories() -> Result<Vec<NvmeDirectory>> {
     let user = users::user_name();
     Ok(find(&mounts::mounts()?, Path::new("/sys"), &user))

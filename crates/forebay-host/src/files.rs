@@ -1,4 +1,4 @@
-//! Files and directories. Errors are those of the system call that a function makes; they name the path.
+//! Files and directories. Where a function takes an open file and a path, the path only names the file in errors.
 
 mod attributes;
 mod create;

@@ -1,5 +1,5 @@
-//! The door to the machine. Only this crate touches files, processes, signals and the clock;
-//! every error names the operation and the path.
+//! Calls of the operating system: only this crate touches files, processes, signals and the clock.
+//! Unless it says more, a function fails as the system call does that it makes; the error names operation and path.
 #![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
 
 pub mod clock;
@@ -38,31 +38,26 @@ pub struct Error {
 
 impl Error {
     /// Was it that the thing does not exist?
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
     /// Was it that the thing does not exist, or that something else stands in the place of a directory above it?
-    #[must_use]
     pub fn is_absent(&self) -> bool {
         self.is_not_found() || self.source.kind() == io::ErrorKind::NotADirectory
     }
 
     /// Was it that we may not?
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
 
     /// What to do about it, where the error alone says it.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         self.is_not_found().then_some("check the path")
     }
 
     /// Was it that something of that name exists?
-    #[must_use]
     pub fn already_exists(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }

@@ -19,7 +19,6 @@ const LFS: &str = "lfs";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Is a Lustre emulated for this process? Which directories it covers, `lfs` knows.
-#[must_use]
 pub fn is_emulated() -> bool {
     std::env::var_os(EMULATION).is_some_and(|state| !state.is_empty())
 }

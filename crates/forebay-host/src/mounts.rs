@@ -8,9 +8,6 @@ use crate::{Result, files};
 
 /// The mounts this process sees, in the kernel's order, without those that another one at the same
 /// place covers. Blanks and the like in mount points are decoded.
-///
-/// # Errors
-/// If /proc is not mounted.
 pub fn mounts() -> Result<Vec<MountInfo>> {
     Ok(parse(&files::read_lossy(Path::new(
         "/proc/self/mountinfo",

@@ -103,9 +103,6 @@ impl Keeper {
     }
 
     /// From here on the keeper outlives us.
-    ///
-    /// # Errors
-    /// If the keeper is gone.
     pub fn hold(&mut self) -> Result<()> {
         let Some(mut life) = self.life.take() else {
             return Ok(());
@@ -115,7 +112,6 @@ impl Keeper {
     }
 
     /// The keeper's process.
-    #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity
     }
@@ -134,9 +130,6 @@ const READY: &str = "ready";
 
 /// Enters the view that a keeper holds, with no more rights than before. We must not have started a
 /// thread yet. The working directory stays the same path.
-///
-/// # Errors
-/// If the keeper is gone or another user's.
 pub fn enter(keeper: Identity) -> Result<()> {
     let here = crate::system::current_directory()?;
     let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", keeper.pid));
@@ -180,9 +173,6 @@ pub fn try_memory(huge: bool) -> Result<()> {
 
 /// Takes a mount of the view away; what still uses it goes on. One that the job itself has taken away
 /// is no error.
-///
-/// # Errors
-/// If it is not ours.
 pub fn take_away(at: &Path) -> Result<()> {
     match unmount(at, UnmountFlags::DETACH) {
         Err(rustix::io::Errno::INVAL) => Ok(()),

@@ -16,9 +16,6 @@ const NICE: i32 = 10;
 
 /// From here on this thread, and those that it starts, leaves the disk, and most of a processor, to all others. A disk whose
 /// scheduler knows no classes serves it as any other.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn yield_to_others() -> Result<()> {
     leave_disk_to_others()?;
     let here = Path::new("this thread");
@@ -27,18 +24,12 @@ pub fn yield_to_others() -> Result<()> {
 }
 
 /// From here on this thread, and those that it starts, leaves the disk to all others, but not the processor.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn leave_disk_to_others() -> Result<()> {
     let set = set_class(IDLE);
     on(set, "lower the I/O priority of", Path::new("this thread"))
 }
 
 /// From here on the disk serves this thread as any other. The processor does not: that nobody may ask for.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn want_disk_as_others() -> Result<()> {
     let set = set_class(NO_CLASS);
     on(set, "raise the I/O priority of", Path::new("this thread"))

@@ -7,18 +7,12 @@ use rustix::fs::{Access, Mode, OFlags};
 use crate::{Result, files, on, system};
 
 /// Can this user open it to read and write? For devices whose opening changes nothing.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn can_open_rw(path: &Path) -> Result<()> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     on(rustix::fs::open(path, flags, Mode::empty()), "open", path).map(drop)
 }
 
 /// May this user make names in the directory?
-///
-/// # Errors
-/// As `access(2)`.
 pub fn can_write(directory: &Path) -> Result<()> {
     let may = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
     on(may, "write in", directory)
@@ -26,9 +20,6 @@ pub fn can_write(directory: &Path) -> Result<()> {
 
 /// May this user run the program in this directory? It is sought in `$PATH` if it has no slash. What kind of
 /// file it is only running it tells.
-///
-/// # Errors
-/// As `access(2)`.
 pub fn can_exec(program: &Path, directory: &Path) -> Result<()> {
     let name = program.to_str().filter(|name| !name.contains('/'));
     let found = name.and_then(system::find_other_program);
@@ -37,7 +28,6 @@ pub fn can_exec(program: &Path, directory: &Path) -> Result<()> {
 }
 
 /// A setting of the kernel, as /proc/sys and /sys show it; `None` if this kernel has no such.
-#[must_use]
 pub fn read_sysctl(path: &str) -> Option<String> {
     let text = files::read_to_string(Path::new(path)).ok()?;
     Some(text.trim().to_owned())

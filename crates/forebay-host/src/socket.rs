@@ -31,9 +31,6 @@ pub struct Channel {
 
 impl Listener {
     /// Makes a socket of this name.
-    ///
-    /// # Errors
-    /// As `bind(2)`.
     pub fn bind(path: &Path) -> Result<Self> {
         let listener = on(
             by_name(path, |name| UnixListener::bind(name)),
@@ -46,9 +43,6 @@ impl Listener {
 
     /// Waits for the next one who speaks; none once the listener is closed. Who says nothing for `patience`
     /// is not listened to.
-    ///
-    /// # Errors
-    /// As `accept(2)`.
     pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
         let stream = match self.listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
@@ -64,9 +58,6 @@ impl Listener {
     }
 
     /// Nobody is listened to any more: whoever waits in [`Listener::accept`] is told so.
-    ///
-    /// # Errors
-    /// As `shutdown(2)`.
     pub fn close(&self) -> Result<()> {
         let closed = rustix::net::shutdown(&self.listener, Shutdown::Both);
         on(closed, "close", &self.path)
@@ -74,9 +65,6 @@ impl Listener {
 }
 
 /// Speaks to the one who listens at this name.
-///
-/// # Errors
-/// As `connect(2)`.
 pub fn connect(path: &Path) -> Result<Channel> {
     let stream = by_name(path, |name| {
         loop {
@@ -125,9 +113,6 @@ impl Channel {
     }
 
     /// Attaches the socket's name to an error about what is said.
-    ///
-    /// # Errors
-    /// The given one, dressed.
     pub fn named<T>(&self, result: io::Result<T>, operation: &'static str) -> Result<T> {
         on(result, operation, &self.path)
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use crate::{Result, files, users};
 
 /// Where records may be, the first choice first, whether it exists or not.
-#[must_use]
 pub fn directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);

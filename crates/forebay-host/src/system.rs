@@ -5,46 +5,34 @@ use std::path::{Path, PathBuf};
 use crate::{Result, files, on};
 
 /// Number of processors this process may use, at least 1.
-#[must_use]
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The machine's name.
-#[must_use]
 pub fn hostname() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
 }
 
 /// Differs after each start of the machine.
-///
-/// # Errors
-/// If /proc is not mounted.
 pub fn boot_id() -> Result<String> {
     let text = files::read_to_string(Path::new("/proc/sys/kernel/random/boot_id"))?;
     Ok(text.trim().to_owned())
 }
 
 /// The namespace in which process numbers count.
-///
-/// # Errors
-/// If /proc is not mounted.
 pub fn pid_namespace() -> Result<String> {
     let name = files::read_link(Path::new("/proc/self/ns/pid"))?;
     Ok(name.to_string_lossy().into_owned())
 }
 
 /// Number of this process.
-#[must_use]
 pub fn process_id() -> u32 {
     std::process::id()
 }
 
 /// The current directory as the shell shows it: `$PWD` if that is right, else the real path.
-///
-/// # Errors
-/// If the current directory was removed.
 pub fn current_directory() -> Result<PathBuf> {
     let real = on(
         std::env::current_dir(),
@@ -57,17 +45,11 @@ pub fn current_directory() -> Result<PathBuf> {
 }
 
 /// The program that runs.
-///
-/// # Errors
-/// If it was removed while running.
 pub fn this_program() -> Result<PathBuf> {
     on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))
 }
 
 /// The program's directory, all links resolved.
-///
-/// # Errors
-/// If it was removed while running.
 pub fn program_directory() -> Result<PathBuf> {
     let program = this_program()?;
     let real = on(program.canonicalize(), "find", &program)?;
@@ -75,7 +57,6 @@ pub fn program_directory() -> Result<PathBuf> {
 }
 
 /// The first executable file `name` in `$PATH` that is not this program itself under that name.
-#[must_use]
 pub fn find_other_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH")?;

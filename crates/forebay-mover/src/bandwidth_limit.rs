@@ -25,7 +25,6 @@ pub struct BandwidthLimit {
 
 impl BandwidthLimit {
     /// A limit of so many bytes per second, rounded up to 1024.
-    #[must_use]
     pub fn new(bytes_per_s_max: u64) -> Self {
         let units = u32::try_from(bytes_per_s_max.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let at_least_one = |units| NonZeroU32::new(units).unwrap_or(NonZeroU32::MIN);

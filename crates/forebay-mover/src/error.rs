@@ -76,7 +76,6 @@ impl Error {
     }
 
     /// Was it that the journal's own file system has no room?
-    #[must_use]
     pub fn is_journal_full(&self) -> bool {
         let Self::Journal { error, .. } = self else {
             return false;
@@ -85,7 +84,6 @@ impl Error {
     }
 
     /// The number of the error, as in errno(3), where there is one for it.
-    #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Host(error) => error.source.raw_os_error(),
@@ -101,7 +99,6 @@ impl Error {
     }
 
     /// What to do about it, where that can be said.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Damaged { path, .. } => format!(

@@ -1,7 +1,7 @@
 //! Staging: plans what is to be copied, keeps it in a journal, and copies it in parallel.
 //!
-//! Assumes that a process may be killed at any step: each step can be repeated. A file has its name only when it is
-//! whole: it is written under a partial name, synced if asked, and renamed. A file that fails never stops the others.
+//! Assumes that a process may be killed at any step: each step can be repeated. A file that fails never stops the others.
+//! Unless it says more, a method of [`Journal`] fails only if the journal cannot be read or written.
 
 mod bandwidth_limit;
 mod copy;

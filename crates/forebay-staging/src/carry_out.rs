@@ -37,7 +37,6 @@ pub struct Staging<'a> {
 
 impl Staging<'_> {
     /// Copies what the journal has, until it is done or we are asked to stop once more than `before`.
-    #[must_use]
     pub fn carry_out(&self, journal: &Journal, before: usize) -> Staged {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;

@@ -15,7 +15,6 @@ pub struct Destination {
 }
 
 /// Where the stage_out lines take a file of the namespace at `root`.
-#[must_use]
 pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Destination> {
     let own = stages.iter().filter(|stage| stage.persistent.is_none());
     let ways = own.filter_map(|stage| {
@@ -45,7 +44,6 @@ pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<De
 }
 
 /// Where a file of a directory goes that as a whole goes to another one.
-#[must_use]
 pub fn destination_in(to: &Path, directory: &Path, relative: &Path) -> Destination {
     Destination {
         target: to.join(relative),

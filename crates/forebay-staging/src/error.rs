@@ -26,7 +26,6 @@ pub enum Error {
 
 impl Error {
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Mover(error) => error.hint(),

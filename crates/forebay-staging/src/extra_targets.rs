@@ -12,7 +12,6 @@ use crate::patterns::Patterns;
 use forebay_record::DrainTarget;
 
 /// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
-#[must_use]
 pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
     let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![top.to_owned()];

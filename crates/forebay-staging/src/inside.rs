@@ -7,7 +7,6 @@ use forebay_store::Allocation;
 
 /// Would a stage-out to this path end in what is removed next? Directories are told by their numbers, since an
 /// allocation may be mounted under other names, too.
-#[must_use]
 pub fn is_inside_allocation(allocation: &Allocation, target: &Path) -> bool {
     let number = |path: &Path| {
         let status = files::status(path).ok()?;

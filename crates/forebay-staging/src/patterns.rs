@@ -34,13 +34,11 @@ impl Pattern {
     }
 
     /// As it was written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
     /// Does it mean the file at this path below the root?
-    #[must_use]
     pub fn is_for(&self, relative: &Path) -> bool {
         let text = if self.is_path() {
             relative.to_string_lossy()
@@ -55,7 +53,6 @@ impl Pattern {
     }
 
     /// Could a file that it means be staged out by this line?
-    #[must_use]
     pub fn can_be_staged_by(&self, stage: &Stage) -> bool {
         let inner = Path::new(&stage.inner_path);
         match stage.kind {
@@ -83,7 +80,6 @@ pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
     /// Each of them.
-    #[must_use]
     pub fn all(&self) -> &[Pattern] {
         &self.0
     }
@@ -100,7 +96,6 @@ impl Patterns {
     }
 
     /// Does one of them mean the file at this path below the root?
-    #[must_use]
     pub fn are_for(&self, relative: &Path) -> bool {
         self.0.iter().any(|pattern| pattern.is_for(relative))
     }

@@ -60,9 +60,6 @@ const NOT_THERE: &str =
     "the persistent allocation in which it lies is not there; is its file system mounted?";
 
 /// Removes what was half staged out for programs of a job that was killed.
-///
-/// # Errors
-/// If one cannot be removed.
 pub fn remove_parts(open: Vec<PendingStageOut>, tag: &str) -> forebay_host::Result<()> {
     let begin = format!("{tag}-");
     for request in open {

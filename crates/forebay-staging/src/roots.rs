@@ -19,7 +19,6 @@ pub struct Roots {
 
 impl Roots {
     /// Those of the job's own allocation, and of persistent ones with their names.
-    #[must_use]
     pub fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
         Self {
             job: job.map(striped),
@@ -28,7 +27,6 @@ impl Roots {
     }
 
     /// Those that a record names.
-    #[must_use]
     pub fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
         let persistent = record.persistent.iter();
         let named = persistent.map(|one| (one.name.clone(), namespace_in(&one.root)));

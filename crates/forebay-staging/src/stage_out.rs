@@ -28,7 +28,6 @@ pub struct StageOut<'a> {
 
 impl StageOut<'_> {
     /// May something be staged out, as far as is known now?
-    #[must_use]
     pub fn is_asked_for(&self) -> bool {
         let is_requested = || self.allocation.is_some_and(|own| are_open_in(own.root()));
         !self.stages.is_empty() || !self.elsewhere.is_empty() || is_requested()

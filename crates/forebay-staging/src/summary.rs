@@ -33,7 +33,6 @@ pub struct Staged {
 
 impl Staged {
     /// None of it could begin.
-    #[must_use]
     pub fn not_started(error: forebay_mover::Error) -> Self {
         Self {
             failures: vec![Failure::from(error)],
@@ -42,7 +41,6 @@ impl Staged {
     }
 
     /// What became of it.
-    #[must_use]
     pub fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
         let Number { files, bytes } = moved.counts.missing();
         Self {

@@ -38,9 +38,6 @@ impl Store {
     }
 
     /// The most that an allocation can have now.
-    ///
-    /// # Errors
-    /// If the space cannot be measured.
     pub fn usable_bytes(&self) -> Result<u64, Error> {
         let room = self.room(0)?;
         let of_group = room.cgroup.map(|(_, bytes)| bytes);

@@ -11,7 +11,6 @@ use crate::Error;
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The store that the site names in `FOREBAY_STORE`.
-#[must_use]
 pub fn site_store() -> Option<PathBuf> {
     let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
     named.map(PathBuf::from)
@@ -53,9 +52,6 @@ pub enum Reason {
 impl Store {
     /// The store the user named, else the site's, else a directory on local NVMe, else memory. `memory`
     /// and `memory:huge` name memory, everything else a directory.
-    ///
-    /// # Errors
-    /// If the directory named does not exist or is none.
     pub fn choose(named: Option<&Path>, site: Option<&Path>) -> Result<(Self, Reason), Error> {
         if let Some(name) = named {
             return Ok((Self::named(name)?, Reason::Named));
@@ -81,9 +77,6 @@ impl Store {
     }
 
     /// The directory as a store.
-    ///
-    /// # Errors
-    /// If it does not exist or is none.
     pub fn directory(path: &Path) -> Result<Self, Error> {
         let path = files::real_path(path)?;
         if files::status(&path)?.kind != Kind::Directory {
@@ -97,7 +90,6 @@ impl Store {
     }
 
     /// Are the data held in memory? Then they do not survive the node.
-    #[must_use]
     pub fn in_memory(&self) -> bool {
         match self {
             Self::Directory { in_memory, .. } => *in_memory,
@@ -106,7 +98,6 @@ impl Store {
     }
 
     /// Is the size of an allocation a hard limit?
-    #[must_use]
     pub fn enforces_capacity(&self) -> bool {
         matches!(self, Self::Memory { .. })
     }

@@ -23,7 +23,6 @@ const UNRECORDED_MS_MAX: u128 = 2000;
 const UNRECORDED_ENV: &str = "FOREBAY_UNRECORDED_MS";
 
 /// What is older than so many milliseconds and not recorded is a killed process's.
-#[must_use]
 pub fn unrecorded_ms_max() -> u128 {
     let given = std::env::var(UNRECORDED_ENV).ok();
     let given = given.and_then(|given| given.parse().ok());
@@ -73,7 +72,6 @@ pub enum Error {
 
 impl Error {
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
@@ -99,7 +97,6 @@ pub struct Allocation {
 
 impl Allocation {
     /// Where the allocation of a job lies in the directory of a store.
-    #[must_use]
     pub fn root_in(store: &Path, id: &str) -> PathBuf {
         store.join(format!("forebay-{}-{id}", users::user_id()))
     }
@@ -144,7 +141,6 @@ impl Allocation {
     }
 
     /// What a private view has to mount for an allocation in memory.
-    #[must_use]
     pub fn mount(at: &Path, size_bytes: u64, huge: bool, namespaces: &[&str]) -> Mount {
         Mount::Memory {
             at: at.to_owned(),
@@ -155,34 +151,27 @@ impl Allocation {
     }
 
     /// The allocation that lies here: mounted, or a directory made by an earlier process.
-    #[must_use]
     pub fn found(root: PathBuf, mounted: bool) -> Self {
         Self { root, mounted }
     }
 
     /// The allocation's own directory.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Is it a file system of its own, whose size is a hard limit?
-    #[must_use]
     pub fn is_mounted(&self) -> bool {
         self.mounted
     }
 
     /// Root of a namespace, without trailing slash.
-    #[must_use]
     pub fn namespace(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
     /// Removes the allocation and everything in it. One that is mounted is emptied first: views of jobs
     /// within the job may hold it still.
-    ///
-    /// # Errors
-    /// If something in it cannot be removed.
     pub fn free(self) -> Result<(), Error> {
         let freed = if self.mounted {
             let emptied = files::empty_directory(&self.root);

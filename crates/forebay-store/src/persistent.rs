@@ -97,9 +97,6 @@ pub struct Contents {
 
 impl Contents {
     /// All that is in a store.
-    ///
-    /// # Errors
-    /// If it cannot be listed.
     pub fn of(store: &Path) -> Result<Self, Error> {
         let mut contents = Self::default();
         let mut entries = files::kinds_in(store)?;
@@ -119,9 +116,6 @@ impl Contents {
 
     /// Removes what was left half made or half removed and is ours, of one name or of all. Returns the
     /// directories that allocations of these names have, or had.
-    ///
-    /// # Errors
-    /// If something cannot be removed.
     pub fn sweep(store: &Path, name: Option<&str>) -> Result<Vec<PathBuf>, Error> {
         let mut swept = Vec::new();
         for left in Self::of(store)?.unfinished {
@@ -173,9 +167,6 @@ impl Unfinished {
 
 impl Persistent {
     /// The allocation of this name in a store.
-    ///
-    /// # Errors
-    /// If it cannot be looked at.
     pub fn find(store: &Path, name: &str) -> Result<Option<Self>, Error> {
         let root = root_in(store, name);
         let status = match files::status_of_name(&root) {
@@ -226,45 +217,36 @@ impl Persistent {
     }
 
     /// Its own directory.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The store it lies in.
-    #[must_use]
     pub fn store(&self) -> &Path {
         self.root.parent().unwrap_or(&self.root)
     }
 
     /// Root of its namespace, without trailing slash.
-    #[must_use]
     pub fn namespace(&self) -> PathBuf {
         namespace_in(&self.root)
     }
 
     /// Where it is written down who uses it.
-    #[must_use]
     pub fn uses(&self) -> PathBuf {
         self.root.join(USES)
     }
 
     /// May we destroy it?
-    #[must_use]
     pub fn is_ours(&self) -> bool {
         is_ours(self.owner)
     }
 
     /// May we look into it?
-    #[must_use]
     pub fn is_open(&self) -> bool {
         users::is_readable_dir(&self.namespace())
     }
 
     /// Permission bits of its namespace, and the number of the group whose it is.
-    ///
-    /// # Errors
-    /// If it is not there.
     pub fn rights(&self) -> Result<(u32, u32), Error> {
         let namespace = self.namespace();
         let mode = files::status(&namespace)?.mode;
@@ -272,7 +254,6 @@ impl Persistent {
     }
 
     /// Has its time come?
-    #[must_use]
     pub fn is_expired(&self) -> bool {
         let now = clock::unix_s();
         let expires = self
@@ -284,16 +265,12 @@ impl Persistent {
     }
 
     /// Bytes that are in it; none if we may not look.
-    #[must_use]
     pub fn used_bytes(&self) -> Option<u64> {
         self.is_open().then(|| files::tree_bytes(&self.namespace()))
     }
 
     /// Locks it, as long as the result lives; none if somebody has it in a way that excludes this one, or
     /// it was destroyed.
-    ///
-    /// # Errors
-    /// If the machine refuses.
     pub fn hold(&self, hold: LockMode) -> Result<Option<DirectoryLock>, Error> {
         match DirectoryLock::take(&self.root, hold) {
             Err(error) if error.is_not_found() => Ok(None),
@@ -303,9 +280,6 @@ impl Persistent {
 
     /// Takes its name away, which whoever calls this has alone; returns where all that was in it is, to be
     /// removed. Until then it is found as [`Unfinished`].
-    ///
-    /// # Errors
-    /// If it cannot be renamed.
     pub fn withdraw(&self) -> Result<PathBuf, Error> {
         let doomed = unfinished_in(self.store(), &self.name);
         files::rename(&self.root, &doomed)?;
@@ -318,9 +292,6 @@ impl Persistent {
 
     /// Gives what was withdrawn its name back, or a name like it if somebody has taken that meanwhile; returns
     /// the directory that it has then.
-    ///
-    /// # Errors
-    /// If it cannot be renamed.
     pub fn restore(&self, doomed: &Path) -> Result<PathBuf, Error> {
         let mut root = self.root.clone();
         let mut others = 0;
@@ -337,7 +308,6 @@ impl Persistent {
 }
 
 /// Root of the namespace of the allocation at `root`.
-#[must_use]
 pub fn namespace_in(root: &Path) -> PathBuf {
     root.join(NAMESPACE)
 }

@@ -71,9 +71,6 @@ fn set(file: &File, what: libc::c_int, value: libc::c_int) -> std::io::Result<()
 }
 
 /// Is there a file that nobody has open for writing? As the event alone says where there are no leases.
-///
-/// # Errors
-/// If nobody can tell, for want of descriptors perhaps.
 pub fn is_closed(path: &Path) -> Result<Option<Status>> {
     match look(path) {
         Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Ok(Some(status)),

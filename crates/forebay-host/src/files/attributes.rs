@@ -14,9 +14,6 @@ use crate::{Result, on};
 pub type ExtendedAttribute = (CString, Vec<u8>);
 
 /// Sets owner and group of an open file; none: as it is.
-///
-/// # Errors
-/// As `fchown(2)`; `path` only names the file in them.
 pub fn set_owner_of(
     file: &File,
     path: &Path,
@@ -28,9 +25,6 @@ pub fn set_owner_of(
 }
 
 /// Sets owner and group of a name itself; a link is not followed. None: as it is.
-///
-/// # Errors
-/// As `lchown(2)`.
 pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) -> Result<()> {
     let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
     let set = rustix::fs::chownat(CWD, path, owner, group, AtFlags::SYMLINK_NOFOLLOW);
@@ -38,36 +32,24 @@ pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) ->
 }
 
 /// Sets permission bits; a link is followed.
-///
-/// # Errors
-/// As `chmod(2)`.
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
     on(rustix::fs::chmod(path, mode), "set the mode of", path)
 }
 
 /// Sets the permission bits of an open file.
-///
-/// # Errors
-/// As `fchmod(2)`; `path` only names the file in them.
 pub fn set_mode_of(file: &File, path: &Path, mode: u32) -> Result<()> {
     let set = rustix::fs::fchmod(file, Mode::from_raw_mode(mode));
     on(set, "set the mode of", path)
 }
 
 /// Sets access and modification time of an open file.
-///
-/// # Errors
-/// As `futimens(3)`; `path` only names the file in them.
 pub fn set_times_of(file: &File, path: &Path, status: &Status) -> Result<()> {
     let set = rustix::fs::futimens(file, &timestamps(status));
     on(set, "set the times of", path)
 }
 
 /// Sets access and modification time of a name itself; a link is not followed.
-///
-/// # Errors
-/// As `utimensat(2)`.
 pub fn set_times(path: &Path, status: &Status) -> Result<()> {
     let times = timestamps(status);
     let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
@@ -83,9 +65,6 @@ fn timestamps(status: &Status) -> Timestamps {
 }
 
 /// Extended attributes of an open file; none where its file system has none.
-///
-/// # Errors
-/// As `flistxattr(2)` and `fgetxattr(2)`; `path` only names the file in them.
 pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>> {
     // Most files have none: one call tells so.
     let mut names = [0_u8; 1024];
@@ -124,18 +103,12 @@ const LIST_BYTES_MAX: usize = 65536;
 const VALUE_BYTES_MAX: usize = 65536;
 
 /// Sets an extended attribute of an open file.
-///
-/// # Errors
-/// As `fsetxattr(2)`; `path` only names the file in them.
 pub fn set_extended_attribute(file: &File, path: &Path, name: &CStr, value: &[u8]) -> Result<()> {
     let set = rustix::fs::fsetxattr(file, name, value, XattrFlags::empty());
     on(set, "set an extended attribute of", path)
 }
 
 /// Takes an extended attribute of an open file away; one that is not there is no error.
-///
-/// # Errors
-/// As `fremovexattr(2)`; `path` only names the file in them.
 pub fn remove_extended_attribute(file: &File, path: &Path, name: &CStr) -> Result<()> {
     match rustix::fs::fremovexattr(file, name) {
         Err(Errno::NODATA) => Ok(()),

@@ -9,9 +9,6 @@ use super::rename::rename;
 use crate::{Result, on};
 
 /// Makes a symbolic link.
-///
-/// # Errors
-/// As `symlink(2)`.
 pub fn make_link(target: &Path, path: &Path) -> Result<()> {
     on(
         std::os::unix::fs::symlink(target, path),
@@ -21,17 +18,11 @@ pub fn make_link(target: &Path, path: &Path) -> Result<()> {
 }
 
 /// Gives a new name to a file that is there.
-///
-/// # Errors
-/// As `link(2)`.
 pub fn make_hard_link(existing: &Path, path: &Path) -> Result<()> {
     on(fs::hard_link(existing, path), "make the hard link", path)
 }
 
 /// Makes one directory; an existing one is an error.
-///
-/// # Errors
-/// As `mkdir(2)`.
 pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
     let made = fs::DirBuilder::new().mode(mode).create(path);
     on(made, "make the directory", path)
@@ -39,9 +30,6 @@ pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
 
 /// Makes a directory and all that lead to it; existing ones are kept. Returns those that were made,
 /// parents first.
-///
-/// # Errors
-/// As `mkdir(2)`.
 pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
     let missing: Vec<_> = path
         .ancestors()
@@ -60,9 +48,6 @@ pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
 }
 
 /// Makes a new file to write; an existing one is an error.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn make_file(path: &Path, mode: u32) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
@@ -70,17 +55,11 @@ pub fn make_file(path: &Path, mode: u32) -> Result<File> {
 }
 
 /// Opens a file to write from its begin, made or emptied.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
 }
 
 /// Opens a file to write that is there; a symbolic link is not followed.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_existing_rw(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NOFOLLOW);
@@ -88,9 +67,6 @@ pub fn open_existing_rw(path: &Path) -> Result<File> {
 }
 
 /// Opens a file to write at its end, made if it is not there.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_to_append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     on(
@@ -102,9 +78,6 @@ pub fn open_to_append(path: &Path) -> Result<File> {
 
 /// Opens files for standard output and standard error, made or emptied; one file if both are the
 /// same.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Option<File>; 2]> {
     let first = output.map(open_to_write).transpose()?;
     let second = match (&first, error) {
@@ -118,9 +91,6 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
 
 /// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside
 /// it, then renamed. Where that fails nothing new stays.
-///
-/// # Errors
-/// As `open(2)`, `write(2)` and `rename(2)`.
 pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
     let mut file = open_to_write(fresh)?;
     let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));

@@ -20,19 +20,16 @@ pub struct Direct {
 
 impl Direct {
     /// The file at `path`, which is open to write as `plain`.
-    #[must_use]
     pub fn to_write(plain: File, path: &Path) -> Self {
         Self::of(plain, path, OpenOptions::new().write(true))
     }
 
     /// The same, open to read.
-    #[must_use]
     pub fn to_read(plain: File, path: &Path) -> Self {
         Self::of(plain, path, OpenOptions::new().read(true))
     }
 
     /// All of it goes through the page cache.
-    #[must_use]
     pub fn buffered(plain: File) -> Self {
         Self {
             plain,
@@ -41,7 +38,6 @@ impl Direct {
     }
 
     /// The file itself.
-    #[must_use]
     pub fn plain(&self) -> &File {
         &self.plain
     }

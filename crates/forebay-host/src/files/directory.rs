@@ -19,9 +19,6 @@ pub struct Directory {
 
 impl Directory {
     /// Opens it; a symbolic link is followed.
-    ///
-    /// # Errors
-    /// As `open(2)`.
     pub fn open(path: &Path) -> Result<Self> {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = on(rustix::fs::open(path, how, Mode::empty()), "list", path)?;
@@ -30,9 +27,6 @@ impl Directory {
     }
 
     /// Names in it, sorted.
-    ///
-    /// # Errors
-    /// As `readdir(3)`.
     pub fn names(&self) -> Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in on(Dir::read_from(&self.opened), "list", &self.path)? {
@@ -47,9 +41,6 @@ impl Directory {
     }
 
     /// Status of a name in it; a symbolic link is not followed.
-    ///
-    /// # Errors
-    /// As `fstatat(2)`.
     pub fn status_of_name(&self, name: &OsStr) -> Result<Status> {
         match rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Status::from(&found)),

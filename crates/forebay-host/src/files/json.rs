@@ -12,26 +12,17 @@ use super::read::read_to_string;
 use crate::Result;
 
 /// A value as the text of such a file; `path` only names the file in errors.
-///
-/// # Errors
-/// If the value has no form in JSON.
 pub fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
     let text = serde_json::to_vec_pretty(value).map_err(io::Error::other);
     with_path(text, "write down", path)
 }
 
 /// Writes a value under the name `fresh` in the same directory, then renames it.
-///
-/// # Errors
-/// As [`write_atomically`], or the value has no form in JSON.
 pub fn write_json(path: &Path, fresh: &Path, value: &impl Serialize) -> Result<()> {
     write_atomically(path, fresh, &to_json(path, value)?)
 }
 
 /// Reads a value.
-///
-/// # Errors
-/// If the file cannot be read or does not hold such a value.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let value = serde_json::from_str(&read_to_string(path)?).map_err(io::Error::other);
     with_path(value, "understand", path)

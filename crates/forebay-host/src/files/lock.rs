@@ -11,9 +11,6 @@ use crate::{Result, on};
 
 /// Locks a file against others who lock it, until the result is dropped or we end; none if somebody
 /// has it. Where the file system has no locks, nothing is locked.
-///
-/// # Errors
-/// As `open(2)` and `flock(2)`.
 pub fn lock(path: &Path) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     let file = on(options.read(true).write(true).open(path), "open", path)?;
@@ -26,9 +23,6 @@ pub fn lock(path: &Path) -> Result<Option<File>> {
 
 /// Locks a file that is made if it is not there, until the result is dropped or we end; none if somebody
 /// has it. Where the file system has no locks, nothing is locked.
-///
-/// # Errors
-/// As `open(2)` and `flock(2)`.
 pub fn lock_or_create(path: &Path) -> Result<Option<File>> {
     match make_file(path, 0o600) {
         Err(error) if error.already_exists() => {}

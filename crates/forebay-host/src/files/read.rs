@@ -19,42 +19,27 @@ pub fn read_to_string(path: &Path) -> Result<String> {
 }
 
 /// The whole content of a file.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     on(fs::read(path), "read", path)
 }
 
 /// The whole text of a file; what is not UTF-8 in it is replaced.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn read_lossy(path: &Path) -> Result<String> {
     on(fs::read(path), "read", path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Target of a symbolic link.
-///
-/// # Errors
-/// As `readlink(2)`.
 pub fn read_link(path: &Path) -> Result<PathBuf> {
     on(fs::read_link(path), "read the link", path)
 }
 
 /// Opens a file to read.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_to_read(path: &Path) -> Result<File> {
     on(File::open(path), "open", path)
 }
 
 /// Opens a file to read that may have been replaced by something else since it was looked at: neither a
 /// fifo nor, unless it is to be followed, a symbolic link holds us up.
-///
-/// # Errors
-/// As `open(2)`.
 pub fn open_source(path: &Path, follow_link: bool) -> Result<File> {
     let link = if follow_link { 0 } else { libc::O_NOFOLLOW };
     let mut options = OpenOptions::new();
@@ -64,9 +49,6 @@ pub fn open_source(path: &Path, follow_link: bool) -> Result<File> {
 
 /// The next range of data at or behind `from`, as `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE` tells it;
 /// none if nothing but a hole follows. Where the file system knows no holes, everything is data.
-///
-/// # Errors
-/// As `lseek(2)`; `path` only names the file in them.
 pub fn data_from(file: &File, path: &Path, from: u64, to: u64) -> Result<Option<Range<u64>>> {
     if from >= to {
         return Ok(None);

@@ -9,17 +9,11 @@ use super::status::{Kind, kinds_in, names_in, status_of_name};
 use crate::{Result, on};
 
 /// Removes a file or a link.
-///
-/// # Errors
-/// As `unlink(2)`.
 pub fn remove_file(path: &Path) -> Result<()> {
     on(fs::remove_file(path), "remove", path)
 }
 
 /// The same, where it need not exist.
-///
-/// # Errors
-/// As `unlink(2)`.
 pub fn remove_if_present(path: &Path) -> Result<()> {
     match remove_file(path) {
         Err(error) if error.is_not_found() => Ok(()),
@@ -28,9 +22,6 @@ pub fn remove_if_present(path: &Path) -> Result<()> {
 }
 
 /// Removes a directory, unless something is in it.
-///
-/// # Errors
-/// As `rmdir(2)`.
 pub fn remove_empty(path: &Path) -> Result<()> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -40,9 +31,6 @@ pub fn remove_empty(path: &Path) -> Result<()> {
 
 /// Removes a directory with all that is in it; links are removed, not followed. Directories that
 /// their owner had closed to himself are opened first.
-///
-/// # Errors
-/// As `unlink(2)` and `rmdir(2)`.
 pub fn remove_tree(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -54,9 +42,6 @@ pub fn remove_tree(path: &Path) -> Result<()> {
 }
 
 /// Removes all that is in a directory.
-///
-/// # Errors
-/// As [`remove_tree`].
 pub fn empty_directory(path: &Path) -> Result<()> {
     for (name, kind) in kinds_in(path)? {
         let path = path.join(name);

@@ -10,18 +10,12 @@ use super::status::status_of_name;
 use crate::{Result, on};
 
 /// Renames; what stood at `to` is replaced.
-///
-/// # Errors
-/// As `rename(2)`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     on(fs::rename(from, to), "rename to", to)
 }
 
 /// Renames a directory to a name that nothing has. A file system that cannot tell (NFS, Lustre) is asked before, so an
 /// empty directory that gets the name in between is replaced there.
-///
-/// # Errors
-/// As `renameat2(2)` with `RENAME_NOREPLACE`.
 pub fn rename_directory_noreplace(from: &Path, to: &Path) -> Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match status_of_name(to) {

@@ -6,17 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::{Result, on};
 
 /// The path with all links resolved.
-///
-/// # Errors
-/// As `realpath(3)`.
 pub fn real_path(path: &Path) -> Result<PathBuf> {
     on(fs::canonicalize(path), "find", path)
 }
 
 /// The real path of the nearest ancestor of `path` (or itself) that exists.
-///
-/// # Errors
-/// As `realpath(3)`.
 pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
     for ancestor in path.ancestors() {
         match real_path(ancestor) {
@@ -28,9 +22,6 @@ pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
 }
 
 /// The path with the links of what exists of it resolved.
-///
-/// # Errors
-/// As `realpath(3)`.
 pub fn final_path(path: &Path) -> Result<PathBuf> {
     for ancestor in path.ancestors() {
         match real_path(ancestor) {

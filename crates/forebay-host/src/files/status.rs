@@ -66,7 +66,6 @@ pub(super) const BLOCK_BYTES: u64 = 512;
 
 impl Status {
     /// As far as a look can tell: the same file, its size and its time of modification are the same.
-    #[must_use]
     pub fn is_same_content(&self, other: &Self) -> bool {
         let told = |status: &Self| (status.inode, status.size_bytes, status.modified);
         told(self) == told(other)
@@ -93,33 +92,21 @@ impl From<&fs::Metadata> for Status {
 }
 
 /// Status of a name; a symbolic link is followed.
-///
-/// # Errors
-/// As `stat(2)`.
 pub fn status(path: &Path) -> Result<Status> {
     on(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
 /// Status of a name itself; a symbolic link is not followed.
-///
-/// # Errors
-/// As `lstat(2)`.
 pub fn status_of_name(path: &Path) -> Result<Status> {
     on(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
 /// Status of an open file.
-///
-/// # Errors
-/// As `fstat(2)`; `path` only names the file in them.
 pub fn status_of(file: &File, path: &Path) -> Result<Status> {
     on(file.metadata(), "look at", path).map(|m| Status::from(&m))
 }
 
 /// Names in a directory, sorted.
-///
-/// # Errors
-/// As `opendir(3)` and `readdir(3)`.
 pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
     let entries = on(fs::read_dir(directory), "list", directory)?;
     let names: io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.file_name())).collect();
@@ -130,9 +117,6 @@ pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
 
 /// Names in a directory and what they stand for, without a look at the things themselves: one of
 /// them may be a mount that does not answer.
-///
-/// # Errors
-/// As `opendir(3)` and `readdir(3)`.
 pub fn kinds_in(directory: &Path) -> Result<Vec<(OsString, Kind)>> {
     let entries = on(fs::read_dir(directory), "list", directory)?;
     let kinds = entries.map(|entry| {
@@ -143,7 +127,6 @@ pub fn kinds_in(directory: &Path) -> Result<Vec<(OsString, Kind)>> {
 }
 
 /// Is this a directory of ours, no link, in which nobody else can put anything?
-#[must_use]
 pub fn is_private_dir(directory: &Path) -> bool {
     const WRITE_OF_OTHERS: u32 = 0o022;
     fs::symlink_metadata(directory).is_ok_and(|found| {
@@ -155,7 +138,6 @@ pub fn is_private_dir(directory: &Path) -> bool {
 
 /// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
 /// closed to us meanwhile is not counted; hard links count once for each name.
-#[must_use]
 pub fn tree_bytes(path: &Path) -> u64 {
     let own = fs::symlink_metadata(path);
     let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);

@@ -10,9 +10,6 @@ use crate::{Result, on};
 
 /// Makes the names in a directory survive a power cut. A directory that we may write but not read
 /// cannot be opened for it: then all file systems are synced.
-///
-/// # Errors
-/// As `fsync(2)`.
 pub fn sync_directory(path: &Path) -> Result<()> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -24,18 +21,12 @@ pub fn sync_directory(path: &Path) -> Result<()> {
 }
 
 /// Writes all that was written to the file system on which the file lies to its disk.
-///
-/// # Errors
-/// As `syncfs(2)`.
 pub fn sync_file_system(file: &File, path: &Path) -> Result<()> {
     on(rustix::fs::syncfs(file), "sync the file system of", path)
 }
 
 /// Drops what the machine's memory holds of a file, so that it is read from the disk next. A wish: the
 /// kernel keeps what was not written yet.
-///
-/// # Errors
-/// As `posix_fadvise(2)`; `path` only names the file in them.
 pub fn drop_page_cache(file: &File, path: &Path) -> Result<()> {
     let dropped = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     on(dropped, "drop from memory what is of", path)

@@ -17,7 +17,6 @@ impl Ended {
     }
 
     /// The status a shell would report: the exit status, or 128 and the signal.
-    #[must_use]
     pub fn shell_status(self) -> i32 {
         match self {
             Self::Exit(status) => status,

@@ -23,9 +23,6 @@ pub struct GroupNumber(Pid);
 
 impl Group {
     /// Starts it.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(mut command: Command) -> Result<Self> {
         let path = Path::new(command.get_program()).to_owned();
         let child = on(command.process_group(0).spawn(), "run", &path)?;
@@ -36,15 +33,11 @@ impl Group {
     }
 
     /// For whoever wants to end it.
-    #[must_use]
     pub fn number(&self) -> GroupNumber {
         GroupNumber(self.pid)
     }
 
     /// Waits for the command to end. Its number stays its own.
-    ///
-    /// # Errors
-    /// As `waitid(2)`.
     pub fn wait(&self) -> Result<()> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         loop {
@@ -56,9 +49,6 @@ impl Group {
     }
 
     /// How it ended. From here on its number may be another's.
-    ///
-    /// # Errors
-    /// As `waitpid(2)`.
     pub fn reap(mut self) -> Result<Ended> {
         use std::os::unix::process::ExitStatusExt;
         let status = on(self.child.wait(), "wait for", Path::new("a command"))?;

@@ -19,7 +19,6 @@ pub struct Job {
 }
 
 /// A program to be started with [`Command`]'s own options.
-#[must_use]
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
@@ -31,7 +30,6 @@ pub fn leave_session() {
 }
 
 /// Replaces this process by the command.
-#[must_use]
 pub fn replace_by(mut command: Command) -> crate::Error {
     let source = command.exec();
     let path = Path::new(command.get_program()).to_owned();
@@ -43,9 +41,6 @@ pub fn replace_by(mut command: Command) -> crate::Error {
 }
 
 /// Starts a job in a process group of its own, so that a Ctrl-C at the terminal reaches us alone.
-///
-/// # Errors
-/// If it cannot be started.
 pub fn start_job(mut command: Command) -> Result<Job> {
     command.process_group(0);
     start(command, false)
@@ -53,9 +48,6 @@ pub fn start_job(mut command: Command) -> Result<Job> {
 
 /// Starts a job in our own process group, where it may read from the terminal, and a Ctrl-C reaches
 /// both.
-///
-/// # Errors
-/// If it cannot be started.
 pub fn start_beside_us(command: Command) -> Result<Job> {
     start(command, true)
 }

@@ -21,9 +21,6 @@ pub struct Orphans {
 impl Events {
     /// Ends every descendant that is left: SIGTERM, and SIGKILL after `grace` or when we are asked
     /// to stop. What cannot be ended within ten times `grace` is returned.
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
     pub fn kill_orphans(&self, grace: Duration) -> Result<Orphans> {
         if self.all_gone()? {
             return Ok(Orphans::default());
@@ -73,9 +70,6 @@ impl Events {
 
     /// Sends a signal to all of the job's processes that catch it, and leaves alone those that it would
     /// kill. Returns how many they were.
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
     pub fn signal_those_that_catch(&self, signal: i32) -> Result<usize> {
         let mut count = 0;
         for pid in self.descendants()? {

@@ -26,17 +26,11 @@ pub struct Identity {
 
 impl Identity {
     /// This process.
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
     pub fn ours() -> Result<Self> {
         Self::of(us())
     }
 
     /// The process that has this number now.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn of(pid: i32) -> Result<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/stat"));
         let stat = Stat::from_read(files::open_to_read(&path)?).map_err(std::io::Error::other);
@@ -45,7 +39,6 @@ impl Identity {
     }
 
     /// Is it there, and not only as the remains that its parent has not looked at?
-    #[must_use]
     pub fn is_alive(self) -> bool {
         stat_of(self.pid)
             .is_some_and(|stat| stat.starttime == self.started_ticks && !has_ended(&stat))
@@ -53,7 +46,6 @@ impl Identity {
 
     /// Does it hold a view of its own still? One that is killed counts as alive while the memory that only it held
     /// is freed; nobody can reach that any more.
-    #[must_use]
     pub fn holds_view(self) -> bool {
         // Its root goes before its name spaces do.
         let root = std::fs::read_link(format!("/proc/{}/root", self.pid));
@@ -111,9 +103,6 @@ pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> 
 }
 
 /// Living processes, not older than `since`, in the view of a keeper.
-///
-/// # Errors
-/// As [`with_env`].
 pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
     let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
     let wanted = view(keeper.pid)?;
@@ -121,9 +110,6 @@ pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>>
 }
 
 /// Living processes, not older than `since`, whose working directory or an open file is in a directory.
-///
-/// # Errors
-/// As [`with_env`].
 pub fn using_directory(directory: &Path, since: Identity) -> Result<Vec<i32>> {
     let leads_there = |target: PathBuf| target.starts_with(directory);
     let is_there = |pid: i32| {
@@ -177,9 +163,6 @@ fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> 
 }
 
 /// Asks processes to end, with SIGTERM or, if `at_once`, with SIGKILL.
-///
-/// # Errors
-/// If one may not be signalled.
 pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     let mut pids = pids.iter().filter_map(|pid| Pid::from_raw(*pid));

@@ -31,9 +31,6 @@ pub enum Liveness {
 
 impl ProcessRef {
     /// This process.
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
     pub fn ours() -> Result<Self> {
         Ok(Self {
             host: system::hostname(),
@@ -44,17 +41,11 @@ impl ProcessRef {
     }
 
     /// Was the machine not started again since, if it is this one?
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
     pub fn is_of_this_boot(&self) -> Result<bool> {
         Ok(self.boot_id == system::boot_id()?)
     }
 
     /// Is it alive?
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
     pub fn liveness(&self) -> Result<Liveness> {
         Ok(match self.is_of_this_boot()? {
             // A machine may get another name, and a container has one of its own.

@@ -32,17 +32,11 @@ impl SignalGuard {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, and SIGUSR1 and SIGUSR2 for the job, but
     /// those that were ignored when we were started (nohup) stay ignored; and becomes the reaper of all
     /// descendants.
-    ///
-    /// # Errors
-    /// If the kernel refuses either.
     pub fn listen() -> Result<Self> {
         Self::listen_to(&STOPS)
     }
 
     /// The same, where SIGUSR1 and SIGUSR2 are events as all others.
-    ///
-    /// # Errors
-    /// As [`SignalGuard::listen`].
     pub fn listen_all() -> Result<Self> {
         Self::listen_to(&[&STOPS[..], &OF_THE_JOB].concat())
     }
@@ -75,7 +69,6 @@ impl SignalGuard {
 
     /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
     /// of a job's processes.
-    #[must_use]
     pub fn watch(self, keeper: Option<Identity>) -> Events {
         let Self {
             mut signals,
@@ -117,7 +110,6 @@ impl SignalGuard {
 }
 
 /// The number of a signal that is named, with or without SIG, or numbered.
-#[must_use]
 pub fn signal_number(name: &str) -> Option<i32> {
     let name = name.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);

@@ -19,19 +19,16 @@ struct Stopped {
 
 impl StopRequests {
     /// The count so far.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.0.count.load(Ordering::SeqCst)
     }
 
     /// The first signal that asked us.
-    #[must_use]
     pub fn signal(&self) -> Option<i32> {
         Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
     /// Was it SIGTERM that asked us first?
-    #[must_use]
     pub fn is_by_sigterm(&self) -> bool {
         self.signal() == Some(SIGTERM)
     }

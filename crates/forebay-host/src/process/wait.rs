@@ -51,13 +51,11 @@ pub enum EndReason {
 
 impl Events {
     /// The count of signals that asked us to stop, to be watched from any thread.
-    #[must_use]
     pub fn stops(&self) -> StopRequests {
         self.bell.stops.clone()
     }
 
     /// For another thread.
-    #[must_use]
     pub fn bell(&self) -> EventSender {
         self.bell.clone()
     }
@@ -152,9 +150,6 @@ impl Events {
     /// Waits for the process to end, and hands each signal that comes to us on to it alone: it
     /// knows how to end what it has begun. At the time limit all descendants get SIGTERM, and SIGKILL
     /// after `grace`. Returns also what asked it first to end.
-    ///
-    /// # Errors
-    /// If a signal cannot be sent, or /proc cannot be read.
     pub fn wait_handing_signals_on(
         &self,
         job: Job,

@@ -15,9 +15,6 @@ use crate::model::partial_names::{PREFIX, is_part, not_removed, staging_dir_name
 
 /// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
 /// or the begin of one. With `is_deep`, also in the directories below it. Returns false if `directory` cannot be listed.
-///
-/// # Errors
-/// If a partial file cannot be removed.
 pub fn remove_parts_in(
     directory: &Path,
     prefix: &str,
@@ -48,9 +45,6 @@ pub fn remove_parts_in(
 impl Journal {
     /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
     /// many files it were.
-    ///
-    /// # Errors
-    /// If one cannot be removed, or the journal not be used.
     pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
         let (removed, mut failed) = self.remove_all_parts(tag, UNFINISHED)?;
         match failed.pop() {

@@ -130,8 +130,6 @@ impl CopyContext<'_> {
         (self.on)(CopyEvent::File);
     }
 
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn record_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
         if reason.is_stop {
             return Ok(()); // it is as it was

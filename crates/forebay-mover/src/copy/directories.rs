@@ -21,9 +21,6 @@ pub(crate) const FILLED: u32 = 0o700;
 
 /// Makes the directories that are missing, open to us alone while they are filled; but for these leaves, which whoever
 /// fills them makes. Returns those that nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
-///
-/// # Errors
-/// If the journal cannot be used.
 pub(crate) fn make(
     journal: &Journal,
     stop: &Stop,
@@ -118,9 +115,6 @@ pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
 impl CopyContext<'_> {
     /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
     /// waits for one portion of them.
-    ///
-    /// # Errors
-    /// If the journal cannot be used.
     pub(crate) fn finish_directories(&self) -> Result<(), Error> {
         let mut last = i64::MAX;
         loop {

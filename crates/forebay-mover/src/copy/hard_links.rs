@@ -15,9 +15,6 @@ const ROWS: usize = 2048;
 
 impl CopyContext<'_> {
     /// Makes all names that are still missing, after the files themselves.
-    ///
-    /// # Errors
-    /// If the journal cannot be used.
     pub(crate) fn make_hard_links(&self, block: &mut [u8]) -> Result<(), Error> {
         let mut last = 0;
         loop {

@@ -29,9 +29,6 @@ use crate::model::version::is_untouched;
 
 impl CopyContext<'_> {
     /// Begins a large file: its pieces go to whoever is free.
-    ///
-    /// # Errors
-    /// If the journal cannot be used.
     pub(crate) fn begin(&self, item: &Item, tries: u32, block: &mut [u8]) -> Result<(), Error> {
         match self.open(item, tries, block) {
             Ok(Some(copying)) => self.queue_pieces(copying, block),
@@ -151,9 +148,6 @@ impl CopyContext<'_> {
     }
 
     /// Copies one piece; whoever copies the last one goes on with the file.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn piece(
         &self,
         copying: &Arc<LargeCopy>,
@@ -197,9 +191,6 @@ impl CopyContext<'_> {
     }
 
     /// Reads one piece again; whoever reads the last one puts the file in its place.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn check(
         &self,
         copying: &LargeCopy,

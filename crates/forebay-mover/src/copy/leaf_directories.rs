@@ -42,9 +42,6 @@ pub(crate) struct StagedDirectory {
 impl CopyContext<'_> {
     /// Makes those of the directories of these that are filled under another name, or, where that does not go, under
     /// their own.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn create_staged(&self, items: &mut [Item]) -> Result<Vec<StagedDirectory>, Error> {
         let mut filled: Vec<StagedDirectory> = Vec::new();
         let is_leaf = |item: &&mut Item| self.leaves.contains_key(&item.directory);
@@ -77,9 +74,6 @@ impl CopyContext<'_> {
     /// Gives those their names in which there is what was written and nothing else: their files need none any more.
     /// Otherwise, and where something has that name by now, each file goes there by itself, so that it is told of if it
     /// has vanished.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn rename_staged(
         &self,
         filled: &mut [StagedDirectory],
@@ -122,9 +116,6 @@ impl CopyContext<'_> {
     }
 
     /// Nothing of these stays behind; but if we were stopped, whoever stops us takes away what is in them.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn discard_staged(&self, filled: &mut [StagedDirectory]) -> Result<(), Error> {
         for one in filled.iter_mut().filter(|one| !one.has_arrived) {
             let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
@@ -149,9 +140,6 @@ impl CopyContext<'_> {
     }
 
     /// Of a directory that is filled under another name all that is in it goes into one batch.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub(crate) fn add_rest_of_leaf(&self, items: &mut Vec<Item>) -> Result<(), Error> {
         let Some((id, directory)) = items.last().map(|last| (last.id, last.directory)) else {
             return Ok(());

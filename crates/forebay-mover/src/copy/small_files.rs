@@ -24,9 +24,6 @@ use crate::model::version::{is_same, is_untouched};
 
 impl CopyContext<'_> {
     /// Moves these files and links. What fails is in the journal.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub(crate) fn batch(&self, mut items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
         let mut filled = self.create_staged(&mut items)?;
         self.copy_batch(items, &mut filled, block)?;

@@ -11,9 +11,6 @@ use crate::model::state::State;
 impl Journal {
     /// Counts all files by their state. Takes time with the number of files, if anything has changed since they
     /// were counted last.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn counts(&self) -> Result<Counts, Error> {
         self.with(|connection| {
             let changes = changes(connection)?; // first: what others change meanwhile is to be counted again

@@ -62,9 +62,6 @@ impl Journal {
     }
 
     /// Opens a journal that is there.
-    ///
-    /// # Errors
-    /// As [`Journal::open`].
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
         files::status(path)?;
         let opened = connect(path, OpenFlags::empty()).and_then(|connection| {
@@ -80,9 +77,6 @@ impl Journal {
     }
 
     /// A journal that goes with this process: what is killed with it begins anew.
-    ///
-    /// # Errors
-    /// If SQLite has no memory.
     pub fn in_memory() -> Result<Self, Error> {
         let path = PathBuf::from(IN_MEMORY);
         let opened = Connection::open_in_memory()
@@ -129,9 +123,6 @@ impl Journal {
     }
 
     /// Removes a journal and what lies beside it.
-    ///
-    /// # Errors
-    /// If something of it cannot be removed.
     pub fn remove(path: &Path) -> Result<(), Error> {
         remove_with_logs(path)?;
         remove_with_logs(&named_beside(path, ".fresh"))?;
@@ -139,9 +130,6 @@ impl Journal {
     }
 
     /// Closes it and removes it with what lies beside it.
-    ///
-    /// # Errors
-    /// As [`Journal::remove`].
     pub fn discard(self) -> Result<(), Error> {
         // What the log holds is not put in order for it.
         self.with(|connection| {
@@ -154,23 +142,16 @@ impl Journal {
     }
 
     /// Where it lies.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Asks whoever carries it out to stop, or not to begin. [`Journal::retry`] takes that back.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn cancel(&self) -> Result<(), Error> {
         self.set_meta("cancelled", 1_i64)
     }
 
     /// Takes back that it was asked to stop.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn clear_cancel(&self) -> Result<(), Error> {
         self.with(|connection| {
             let delete = "DELETE FROM meta WHERE name = 'cancelled'";
@@ -179,9 +160,6 @@ impl Journal {
     }
 
     /// Was it asked to stop?
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn is_cancelled(&self) -> Result<bool, Error> {
         Ok(self.meta::<i64>("cancelled")?.unwrap_or(0) != 0)
     }
@@ -191,9 +169,6 @@ impl Journal {
     }
 
     /// A word that the journal keeps for whoever made it.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn meta<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<Option<T>, Error> {
         self.with(|connection| {
             let mut statement =
@@ -203,9 +178,6 @@ impl Journal {
     }
 
     /// Keeps a word.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn set_meta(&self, name: &str, value: impl ToSql) -> Result<(), Error> {
         self.with(|connection| {
             let set = "INSERT OR REPLACE INTO meta VALUES (?, ?)";

@@ -18,9 +18,6 @@ impl Journal {
     /// A file stands where it is to go, which whoever brought it there knows better than a look at its times
     /// could tell: the file system may not keep them as they are. Returns whether there is such a file to be
     /// moved, whose source is as it was when it was planned.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn mark_delivered(&self, target: &Path, source: &Status) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);
@@ -43,9 +40,6 @@ impl Journal {
     }
 
     /// Does what is to go there stand there now?
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn is_placed(&self, target: &Path) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);

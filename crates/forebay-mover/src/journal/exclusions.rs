@@ -14,9 +14,6 @@ use crate::model::transfer::Transfer;
 impl Journal {
     /// From here on, planning leaves these paths out, which lie below the source of the transfer, with all that is
     /// below them; and nothing else of it.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn exclude(&self, transfer: &Transfer, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
         let (source, target) = ends(transfer);
         self.with(|connection| {
@@ -33,9 +30,6 @@ impl Journal {
     }
 
     /// What earlier plans left out is left out no more.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn clear_exclusions(&self) -> Result<(), Error> {
         self.with(|connection| connection.execute_batch("DELETE FROM left_out"))
     }

@@ -39,9 +39,6 @@ fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
 
 impl Journal {
     /// What did not arrive and why, at most so many, by path.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn failures(&self, limit: usize) -> Result<Vec<Failure>, Error> {
         self.with(|connection| {
             let mut found = Vec::new();
@@ -64,9 +61,6 @@ impl Journal {
     }
 
     /// What arrived, but not with all its attributes: what is missing, how often, and on what first.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn notes(&self) -> Result<Vec<(String, u64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement =

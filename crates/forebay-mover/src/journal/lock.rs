@@ -43,9 +43,6 @@ impl Journal {
 
     /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
     /// taken it.
-    ///
-    /// # Errors
-    /// If nothing can be made there.
     pub fn reserve(path: &Path) -> Result<Option<JournalLock>, Error> {
         let lock = named_beside(path, LOCK_END);
         match files::make_file(&lock, 0o600) {
@@ -58,9 +55,6 @@ impl Journal {
     }
 
     /// Does a process carry it out?
-    ///
-    /// # Errors
-    /// If its lock cannot be looked at.
     pub fn is_running(&self) -> Result<bool, Error> {
         let path = named_beside(self.path(), LOCK_END);
         match files::lock(&path) {

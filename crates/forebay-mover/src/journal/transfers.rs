@@ -67,17 +67,11 @@ impl Journal {
     }
 
     /// Keeps what cannot even be looked for.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn refuse(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, false))
     }
 
     /// The same, of what this staging cannot save whatever becomes of it: [`Journal::missing`] says so.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn reject_permanently(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, true))
     }

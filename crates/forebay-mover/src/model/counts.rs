@@ -24,7 +24,6 @@ pub struct Counts {
 
 impl Counts {
     /// Those in this state.
-    #[must_use]
     pub fn of(&self, state: State) -> Number {
         self.by_state[state as usize]
     }
@@ -38,25 +37,21 @@ impl Counts {
     }
 
     /// All of them.
-    #[must_use]
     pub fn all(&self) -> Number {
         self.sum(|_| true)
     }
 
     /// Those that are not where they belong yet, failed ones included.
-    #[must_use]
     pub fn missing(&self) -> Number {
         self.sum(|state| state != State::Placed)
     }
 
     /// Those that can be moved yet.
-    #[must_use]
     pub fn open(&self) -> Number {
         self.sum(|state| state < State::Placed)
     }
 
     /// Is there anything left that can be done yet?
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.open().files > 0 || self.open_directories > 0
     }
@@ -71,7 +66,6 @@ impl Counts {
     }
 
     /// Has everything arrived that was asked for?
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missing().files == 0 && self.other_failures == 0 && self.open_directories == 0
     }

@@ -17,7 +17,6 @@ pub struct Failure {
 
 impl Failure {
     /// A failure that speaks for itself.
-    #[must_use]
     pub fn new(path: PathBuf, reason: String) -> Self {
         Self {
             path,

@@ -64,7 +64,6 @@ pub struct Options {
 
 impl Options {
     /// Those of a staging of which nothing else is wanted: its files are safe when they have arrived.
-    #[must_use]
     pub fn of(tag: &str) -> Self {
         Self {
             workers: WORKERS,

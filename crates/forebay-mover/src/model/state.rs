@@ -31,7 +31,6 @@ impl State {
     ];
 
     /// As `--json` and the table call it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",

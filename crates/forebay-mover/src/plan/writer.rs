@@ -54,9 +54,6 @@ impl Journal {
     }
 
     /// Begins a plan, to which transfers are added one by one.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn begin_plan(&self) -> Result<(), Error> {
         let generation = self.generation()? + 1;
         self.with(|connection| {
@@ -73,9 +70,6 @@ impl Journal {
     }
 
     /// Writes down what will be added, so that a plan that is interrupted can be made again.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn record_request(&self, transfers: &[Transfer]) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
@@ -88,9 +82,6 @@ impl Journal {
     }
 
     /// Ends a plan: what is not in it is not to be staged.
-    ///
-    /// # Errors
-    /// If the journal cannot be written.
     pub fn end_plan(&self) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
@@ -106,9 +97,6 @@ impl Journal {
 
     /// Adds a transfer, looking through its whole source. What it names is moved if it has not arrived, or
     /// has changed since.
-    ///
-    /// # Errors
-    /// As [`Journal::plan`].
     pub fn add(&self, transfer: &Transfer) -> Result<(), Error> {
         self.plan_transfer(transfer, &|_| true)
     }
@@ -122,9 +110,6 @@ impl Journal {
     }
 
     /// As [`Journal::plan_transfer`], but for files and links with other targets than these.
-    ///
-    /// # Errors
-    /// As [`Journal::plan_transfer`].
     pub fn add_only(
         &self,
         transfer: &Transfer,

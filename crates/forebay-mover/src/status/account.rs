@@ -22,9 +22,6 @@ pub struct Account {
 
 impl Journal {
     /// What it tells, all at once.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(Account {
             // First: what is counted after it has ended is not taken for left.

@@ -31,9 +31,6 @@ pub struct Pace {
 
 impl Journal {
     /// How fast it goes, as far as it is in this account.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn pace(&self, account: &Account) -> Result<Pace, Error> {
         let counts = &account.counts;
         let copied_bytes = self.copied_bytes(counts)?;

@@ -35,9 +35,6 @@ impl Journal {
     /// change, whatever the journal says of it; and of all else that failed or could not be looked at. Of what the
     /// journal says stands at its place, the target may keep the time in whole seconds. What was found once and is
     /// gone from its source is not missing. Ends early when it is not to go on.
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
     pub fn missing(
         &self,
         go_on: &dyn Fn() -> bool,
