@@ -38,4 +38,5 @@ def test_the_tuner_is_one_job_and_all_its_runs_are_in_it(batch):
     assert study.head.host == "n2" and study.ends[-1].reason in ("done", "budget"), said
     # Beside other tests a run may find the processors busy.
     assert len(study.runs) == 4 and {run.status for run in study.runs} <= {"ok", "contaminated"}, said
+    assert (batch.directory / "job.tune" / "report.html").exists()
     assert batch.left() == []

@@ -48,21 +48,26 @@ class TunedJob:
 
 
 class LiveJob(TunedJob):
-    """BTIO under a real MPI, tuned by the real `forebay tune`. `job` is a support.job.Job."""
+    """BTIO under a real MPI, tuned on an emulated file system. `job` is a support.job.Job."""
 
     def __init__(self, job, build: pathlib.Path):
         super().__init__(job.directory)
         self.job, self.kernel = job, build / "kernels" / "btio"
+        self.environment = LAUNCHING | {
+            "FOREBAY_PROGRAM": str(build / "bin" / "forebay"),
+            "FOREBAY_LIBRARY": str(build / "lib" / "forebay"),
+            "PYTHONPATH": str(PROJECT / "tests"),
+        }
 
     def btio(self, before: str, out: str = "$PWD", directive: str = "") -> None:
         """BTIO full on 4 ranks, without computation, as a job script; its mode is a user's."""
-        deck = f'{{ echo w; echo 0; echo 2; echo 16 16 16; echo "{out}/out"; }} > deck.data'
+        deck = f'{{ echo w; echo 0; echo 1; echo 16 16 16; echo "{out}/out"; }} > deck.data'
         launch = f"mpiexec.openmpi --oversubscribe -n 4 '{self.kernel}' --sweeps 0 --verify deck.data"
         self.job.script("\n".join([WITHOUT_BUFFERING, before, f'mkdir -p "{out}/out"', deck, launch]), directive)
         (self.directory / "job.sh").chmod(0o750)
 
     def start(self, *options: str) -> subprocess.Popen:
-        return self.job.forebay_starts("tune", *EMULATED, *options, "job.sh", **LAUNCHING)
+        return start(*EMULATED, *options, cwd=self.directory, env=self.job.environment(**self.environment))
 
     def system_writes(self, record: pathlib.Path) -> int:
         """Of a record: system calls that wrote, on files that were opened through MPI-IO."""
@@ -144,14 +149,18 @@ class MadeUpJob(TunedJob):
         return err
 
     def start(self, *options: str) -> subprocess.Popen:
-        """A tuner in a process of its own, that finds the machine idle."""
-        words = [sys.executable, "-m", "support.tuner", "tune", *options, "job.sh"]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return start(*options)
 
     def leaves_nothing(self) -> None:
         """Neither processes nor temporary files, soon."""
         wait_until(lambda: not processes_of(self.temporary), what="the end of the job's processes")
         assert list(self.temporary.iterdir()) == []
+
+
+def start(*options: str, **more) -> subprocess.Popen:
+    """Starts a tuner that finds the machine idle."""
+    words = [sys.executable, "-m", "support.tuner", "tune", *options, "job.sh"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
 def without_noise(patch: pytest.MonkeyPatch, load: list[tuple[float, float]]) -> None:

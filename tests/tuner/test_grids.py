@@ -93,7 +93,8 @@ def test_one_run_of_a_kernel_leaves_only_its_figures(build, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["inputs"]
 
 
-def test_a_run_beyond_its_limit_is_ended(tmp_path):
+def test_a_run_beyond_its_limit_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(gridding, "ENDING_S", 0.1)
     words = ["sh", "-c", "echo $$ > pid; sleep 60"]
     assert gridding.measured(words, tmp_path, dict(os.environ), limit_s=0.2)["status"] == "limit"
     assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists()

@@ -9,6 +9,7 @@ import pytest
 from forebay.tune.final import LAST_LOOK
 from forebay.tune.model import Run
 from forebay.tune.statistics import disturbed, log_seconds, noise, pairing, ratios
+from support.strace import EVERY_POINT
 
 
 def run(number, seconds, configuration=None, status="ok", replay=False):
@@ -98,10 +99,8 @@ def test_other_runs_narrow_the_interval_and_do_not_move_it():
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     """Equal settings, three pairs and four anchors, with noise of 15 % and a tenth of the runs disturbed."""
-    draw = np.random.default_rng(7)
-    times = draw.normal(0, 0.15, (1500, 10)) + (draw.random((1500, 10)) < 0.1) * draw.uniform(
-        0.4, 1.1, (1500, 10)
-    )
+    draw, shape = np.random.default_rng(7), (1500 if EVERY_POINT else 200, 10)
+    times = draw.normal(0, 0.15, shape) + (draw.random(shape) < 0.1) * draw.uniform(0.4, 1.1, shape)
     found = [pairing(np.exp(row[:3]), np.exp(row[3:6]), 0.95, [np.exp(row[6:])]) for row in times]
     wrong = sum(one.low > 1 or one.high < 1 for one in found) / len(found)
     assert 0.005 < wrong < 0.06
@@ -127,13 +126,13 @@ def test_looking_after_each_round_errs_no_more_often_than_it_says():
     """Equal settings, up to four pairs, three earlier runs; 15 %, a tenth disturbed, a machine that drifts."""
     draw = np.random.default_rng(3)
     confidence = lambda n: 1 - 2 * NormalDist().cdf(-1.96 * LAST_LOOK * math.sqrt(4 / n))  # noqa: E731
-    wrong = 0
-    for _ in range(250):
+    wrong, cases = 0, 1000 if EVERY_POINT else 100
+    for _ in range(cases):
         logs = draw.normal(0, 0.15, 11) + (draw.random(11) < 0.1) * draw.uniform(0.4, 1.1, 11)
         default, tuned, earlier = np.exp(logs[:4]), np.exp(logs[4:8]), np.exp(logs[8:] + draw.normal(0, 0.1))
         found = [pairing(default[:n], tuned[:n], confidence(n), earlier_s=earlier) for n in (2, 3, 4)]
         wrong += any(one.low > 1 for one in found)
-    assert wrong / 250 <= 0.03
+    assert wrong / cases <= 0.03
 
 
 def test_logs_are_by_configuration_and_number():

@@ -30,7 +30,7 @@ def killed(process) -> None:
 def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
     tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"))
     process = tuned.start(*EMULATED, "--budget", "6")
-    wait_until(begun.exists, what="a run after the probe")
+    wait_until(begun.exists, what="a run after the probe", process=process)
     before = tuned.runs()
     killed(process)
     tuned.leaves_nothing()
@@ -45,7 +45,7 @@ def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
 def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
     tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW)
     process = tuned.start(*EMULATED, "--budget", "8")
-    wait_until(begun.exists, what="a run after the probe")
+    wait_until(begun.exists, what="a run after the probe", process=process)
     killed(process)
     tuned.leaves_nothing()
     tuned.tunes("--budget", "8")
@@ -57,7 +57,7 @@ def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, be
     hangs = f"mkdir {begun}; sleep 300"
     tuned.app(before=hangs if phase == "default" else hanging_after(phase, hangs))
     process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1", "--json")
-    wait_until(begun.exists, 60, f"the phase {phase}")
+    wait_until(begun.exists, what=f"the phase {phase}", process=process)
     process.send_signal(INTERRUPT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == json.loads(out)["exit_code"] == 130, err
@@ -73,7 +73,7 @@ def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, be
 def test_tune_killed_in_a_job_that_names_its_directory_leaves_nothing_to_the_next(tuned, begun):
     tuned.app(before=f"cd '{tuned.directory}'\nmkdir {begun} && sleep 300")
     process = tuned.start(*EMULATED, "--budget", "1")
-    wait_until(begun.exists, what="the first run")
+    wait_until(begun.exists, what="the first run", process=process)
     assert list(tuned.temporary.glob("forebay-tune-*")), "records are made there"
     killed(process)
     tuned.tune()
