@@ -304,6 +304,7 @@ def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
     drained.leaves_nothing()
 
 
+@pytest.mark.parametrize("drained", ["directory"], indirect=True)
 def test_a_file_that_changes_while_it_is_copied_is_drained_when_it_is_closed_again(drained):
     """The change comes while the copy waits for its rate, or between the look at the file and its first byte."""
     drained.body(
@@ -334,6 +335,7 @@ def traced(job, calls, *options):
     return told.read_text().splitlines()
 
 
+@pytest.mark.parametrize("drained", ["directory"], indirect=True)
 def test_copies_yield_while_the_job_runs_and_after_it_the_one_in_hand_wants_the_disk_as_others_do(drained):
     """The class is that of the thread which copies, not of the one that waits for it and from which it has it."""
     (drained.directory / "slow.toml").write_text(MODEL)
@@ -353,6 +355,7 @@ def test_copies_yield_while_the_job_runs_and_after_it_the_one_in_hand_wants_the_
     drained.leaves_nothing()
 
 
+@pytest.mark.parametrize("drained", ["directory"], indirect=True)
 def test_a_rate_bounds_what_is_read_again_too_until_the_job_is_over(drained):
     """What is one block waits for its rate when it is written, which the end of the job ends. Then it is read again:
     who is not to wait any more wants the disk as others do."""

@@ -231,6 +231,8 @@ def plotted(job, request):
     return job
 
 
+# Where the kind of store makes no difference.
+one_store = pytest.mark.parametrize("plotted", ["directory"], indirect=True)
 PLOT = 'cp {} "$DW_JOB_STRIPED/pictures/$(basename {}).png"'
 
 
@@ -255,6 +257,7 @@ def test_only_the_pictures_are_staged_out_while_the_simulation_goes_on(plotted):
     plotted.leaves_nothing()
 
 
+@one_store
 def test_what_is_queued_at_the_jobs_end_runs_before_stage_out_and_so_does_what_follows_from_it(plotted):
     plotted.body("for step in 1 2 3 4 5; do echo $step > step-$step.nc; done")
     follow = '*.png=echo also >> "$DW_JOB_STRIPED/pictures/all"'
@@ -274,6 +277,7 @@ def test_what_is_queued_at_the_jobs_end_runs_before_stage_out_and_so_does_what_f
     plotted.leaves_nothing()
 
 
+@one_store
 def test_a_failed_command_is_listed_and_does_not_fail_the_job(plotted):
     plotted.body("echo 1 > step-1.nc; sleep 600 & exit 3")
     done = plotted.run(
@@ -329,7 +333,7 @@ def test_killed_the_watching_process_and_its_commands_end_too(plotted):
     plotted.body("echo 1 > b.nc; sleep 600")
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 601')
     plotted.stop_when(process, begun.exists, KILL)
-    assert of_ours(plotted, b"sleep\x00600")  # the job itself stays
+    wait_until(lambda: of_ours(plotted, b"sleep\x00600"), what="the job itself, which stays")
     wait_until(lambda: not of_ours(plotted, b"sleep\x00601") and not of_ours(plotted, b"--beside-job"))
     assert plotted.command("clean", "--kill").returncode == 0
     plotted.leaves_nothing()
@@ -358,6 +362,7 @@ def test_where_the_watch_alone_is_killed_its_commands_do_not_write_into_the_stag
     plotted.leaves_nothing()
 
 
+@one_store
 def test_commands_on_close_end_in_time_for_the_stage_out(plotted):
     plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc; echo 3 > c.nc")
     soon = ("--deadline", "0:14", "--drain-margin", "0:01")
@@ -374,6 +379,7 @@ def test_commands_on_close_end_in_time_for_the_stage_out(plotted):
 STUBBORN = """trap '' TERM; touch "{}"; while :; do sleep 601; done"""
 
 
+@one_store
 def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
     """Where a scheduler wants the end, so that it is killed soon."""
     begun, written = plotted.directory / "begun", plotted.directory / "written"
@@ -395,6 +401,7 @@ def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
     plotted.leaves_nothing()
 
 
+@one_store
 @pytest.mark.parametrize("is_stubborn", [False, True])
 def test_the_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
     """One that does not end is killed soon where the job's end is known."""
@@ -413,6 +420,7 @@ def test_the_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
     plotted.leaves_nothing()
 
 
+@one_store
 def test_what_a_signal_before_the_end_is_for_is_the_script_alone(plotted):
     plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc")
     soon = ("--deadline", "0:20", "--drain-margin", "0:01", "--signal-before", "USR1@3")

@@ -15,6 +15,7 @@ from support.slow_model import MODEL
 from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
 BODY = "mkdir ${DW_JOB_STRIPED}out; echo x > ${DW_JOB_STRIPED}out/x"
 
 
@@ -101,7 +102,7 @@ def test_without_a_scheduler_there_is_no_end_but_the_users_own(job):
 
 def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
     job.script(BODY + "; exec sleep 300", DW, STAGE_OUT)
-    done = job.run("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+    done = job.run(*SOON)
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"], account["exit_code"]) == (124, 124, 124), done.stderr
     assert account["deadline"]["ended_job"] and account["not_safe"] is None
@@ -117,7 +118,7 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
     strange = "tab\there"
     job.script(BODY + "; echo yy > ${DW_JOB_STRIPED}out/$'tab\\there'; exec sleep 300", DW, STAGE_OUT)
     (job.directory / "results" / strange).mkdir(parents=True)
-    done = job.run("--json", "--deadline", "0:12", "--drain-margin", "0:01")
+    done = job.run(*SOON)
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"], account["not_safe"]["files"]) == (122, 124, 1), (
         done.stderr
@@ -151,7 +152,6 @@ def test_what_cannot_be_meant_is_refused(job, option, value, hint):
     assert done.returncode == 2 and hint in done.stderr and not (job.directory / "ran").exists()
 
 
-SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
 AT_ONCE = ("--json", "--deadline", "1:00:00")
 
 
@@ -270,11 +270,11 @@ def test_a_job_is_not_ended_for_what_can_never_be_staged(job):
     """A destination that has become one in the allocation itself."""
     job.script(
         'ln -s "$DW_JOB_STRIPED" link; mkdir "$DW_JOB_STRIPED/in" "$DW_JOB_STRIPED/out"\n'
-        'echo x > "$DW_JOB_STRIPED/out/x"; sleep 7',
+        'echo x > "$DW_JOB_STRIPED/out/x"; sleep 3',
         DW,
         STAGE_OUT.replace("results", "link/in"),
     )
-    done = job.run("--json", "--deadline", "0:15", "--drain-margin", "0:01")
+    done = job.run(*SOON)
     account = json.loads(done.stdout)
     assert (account["deadline"]["ended_job"], account["job_status"]) == (False, 0), done.stderr
     assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr

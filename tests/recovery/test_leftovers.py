@@ -192,7 +192,7 @@ def test_killed_in_stage_out_clean_brings_all_home_and_removes_the_half_files(an
 @pytest.mark.parametrize("number", [INTERRUPT, KILL])
 def test_clean_itself_can_be_interrupted(any_store, number):
     job = any_store
-    many = "mkdir $DW_JOB_STRIPED/out; for i in {1..3000}; do echo $i > $DW_JOB_STRIPED/out/$i; done; touch wrote; until [ -e go ]; do sleep 0.01; done"
+    many = "mkdir $DW_JOB_STRIPED/out; for i in {1..1000}; do echo $i > $DW_JOB_STRIPED/out/$i; done; touch wrote; until [ -e go ]; do sleep 0.01; done"
     job.script(many, ROOMY, STAGE_OUT)
     process = job.start()
     job.stop_when(process, (job.directory / "wrote").exists, KILL)
@@ -208,7 +208,7 @@ def test_clean_itself_can_be_interrupted(any_store, number):
     assert shown["undrained"]
     done = job.command("clean")
     assert done.returncode == 0, done.stderr
-    assert {int(path.name) for path in results.iterdir()} == set(range(1, 3001))
+    assert {int(path.name) for path in results.iterdir()} == set(range(1, 1001))
     assert all(path.read_text() == f"{path.name}\n" for path in results.iterdir())
     job.leaves_nothing()
 

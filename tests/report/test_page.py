@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from support.report_data import LOG_NAMES, file_of, html, log, profile_of, rich_profile
+from support.report_data import LOG_NAMES, file_of, html, html_of_log, log, profile_of, rich_profile
 
 from forebay.profiles import derived
 from forebay.report import quantities
@@ -27,7 +27,7 @@ def shown(browser, tmp_path, text: str):
 
 @pytest.mark.parametrize("name", LOG_NAMES)
 def test_every_section_is_there(name, browser, tmp_path):
-    headings = shown(browser, tmp_path, html(log(name))).evaluate(HEADINGS)
+    headings = shown(browser, tmp_path, html_of_log(name)).evaluate(HEADINGS)
     assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
     assert "Job" in headings
     assert browser.evaluate(UNSEEN_CHARTS) == 0
@@ -36,7 +36,7 @@ def test_every_section_is_there(name, browser, tmp_path):
 @pytest.mark.parametrize("name", LOG_NAMES)
 def test_figures_are_those_derived(name, browser, tmp_path):
     profile = log(name)
-    shown(browser, tmp_path, html(profile))
+    shown(browser, tmp_path, html_of_log(name))
     tiles = browser.evaluate(
         "[...document.querySelectorAll('.tiles dd')].map(d => d.firstChild.textContent)"
     )
@@ -67,8 +67,8 @@ def test_figures_are_those_derived(name, browser, tmp_path):
     assert told == [quantities.count(number) for number in calls]
 
 
-def test_what_is_known_is_told(browser, tmp_path):
-    text = shown(browser, tmp_path, html(rich_profile())).evaluate(
+def test_what_is_known_is_told(browser, tmp_path, rich_page):
+    text = shown(browser, tmp_path, rich_page).evaluate(
         "document.body.textContent"
     )
     for told in (
@@ -82,8 +82,8 @@ def test_what_is_known_is_told(browser, tmp_path):
     )
 
 
-def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path):
-    shown(browser, tmp_path, html(rich_profile()))
+def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path, rich_page):
+    shown(browser, tmp_path, rich_page)
     assert browser.evaluate(
         "[...document.querySelectorAll('svg')].every(s => s.querySelector('title').textContent && "
         "s.querySelector('desc').textContent && s.getAttribute('role') == 'img')"
@@ -99,7 +99,7 @@ def test_text_stands_out_from_its_paper(scheme, browser, tmp_path):
         "Emulation.setEmulatedMedia",
         features=[{"name": "prefers-color-scheme", "value": scheme}],
     )
-    shown(browser, tmp_path, html(log("mpiio_shared_default")))
+    shown(browser, tmp_path, html_of_log("mpiio_shared_default"))
     paper, *inks = browser.evaluate(
         "(() => { const read = (e, p) => getComputedStyle(e)[p].match(/\\d+/g).map(Number);"
         "return [read(document.documentElement, 'backgroundColor'), read(document.body, 'color'), "
@@ -127,8 +127,20 @@ def luminance_ratio(one: list[int], other: list[int]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.fixture(scope="module")
+def rich_page():
+    """The page of a job with everything that a report can tell."""
+    return html(rich_profile())
+
+
+@pytest.fixture(scope="module")
+def wide_pages(rich_page):
+    long_name = file_of("/scratch/" + "very_long_name_" * 20, written=5, calls=1, seconds=1.0)
+    return html(profile_of(long_name)), rich_page, html(log("posix_fpp"), log("small_random"))
+
+
 @pytest.mark.parametrize("width", [400, 1200])
-def test_nothing_sticks_out_of_the_window(width, browser, tmp_path):
+def test_nothing_sticks_out_of_the_window(width, browser, tmp_path, wide_pages):
     browser.ask(
         "Emulation.setDeviceMetricsOverride",
         width=width,
@@ -136,14 +148,7 @@ def test_nothing_sticks_out_of_the_window(width, browser, tmp_path):
         deviceScaleFactor=1,
         mobile=width < 500,
     )
-    long_name = file_of(
-        "/scratch/" + "very_long_name_" * 20, written=5, calls=1, seconds=1.0
-    )
-    for text in (
-        html(profile_of(long_name)),
-        html(rich_profile()),
-        html(log("posix_fpp"), log("small_random")),
-    ):
+    for text in wide_pages:
         shown(browser, tmp_path, text)
         assert browser.evaluate(TOO_WIDE) <= 0
     browser.ask("Emulation.clearDeviceMetricsOverride")
@@ -200,7 +205,7 @@ def test_table_of_files_sorts_and_lines_are_copied(browser, tmp_path):
         "document.querySelectorAll('table[data-sortable] th button')[4].click()"
     )
     assert browser.evaluate(column) == [f"/scratch/f{at}" for at in range(8, 0, -1)]
-    shown(browser, tmp_path, html(log("mpiio_shared_cbdisable")))
+    shown(browser, tmp_path, html_of_log("mpiio_shared_cbdisable"))
     assert (
         browser.evaluate("document.querySelectorAll('pre[data-lines] button').length")
         >= 1
@@ -211,7 +216,7 @@ def test_table_of_files_sorts_and_lines_are_copied(browser, tmp_path):
 
 
 def test_whole_without_script(browser, tmp_path):
-    text = html(log("mpiio_shared_cbdisable"))
+    text = html_of_log("mpiio_shared_cbdisable")
     start, end = text.index("<script>"), text.index("</script>")
     with_script = shown(browser, tmp_path, text).evaluate(
         "document.querySelector('main').innerText"

@@ -1,5 +1,6 @@
 """Profiles made up for cases that no log at hand has, and the page of any profile."""
 
+import functools
 import pathlib
 
 from forebay.advice.advise import findings
@@ -17,7 +18,9 @@ LOGS = pathlib.Path(__file__).parent.parent / "profiles" / "logs"
 LOG_NAMES = sorted(path.stem for path in LOGS.glob("*.darshan"))
 
 
+@functools.cache
 def log(name: str) -> Profile:
+    """Read once. Nobody may change it."""
     return open_path(LOGS / f"{name}.darshan")
 
 
@@ -37,6 +40,11 @@ def html(*profiles: Profile, machine=None, paper: bool = False) -> str:
         advice=True,
         paper=paper,
     )
+
+
+@functools.cache
+def html_of_log(name: str) -> str:
+    return html(log(name))
 
 
 def posix(written: int = 0, calls: int = 0, seconds: float = 0.0) -> Layer:
