@@ -37,7 +37,7 @@ impl OpenWork for OpenStageOut<'_> {
             if let Some(drain) = self.drain {
                 drain.mark_arrived(&journal);
             }
-            journal.missing(go_on, |missing| {
+            journal.undelivered(go_on, |missing| {
                 if !missing.is_unrecoverable {
                     files += 1;
                     bytes += missing.bytes;

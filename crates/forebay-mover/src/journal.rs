@@ -12,4 +12,5 @@ pub(crate) mod file_names;
 pub(crate) mod leaf_directories;
 pub(crate) mod lock;
 pub(crate) mod pieces;
+pub(crate) mod plan_rows;
 pub(crate) mod transfers;

@@ -3,6 +3,5 @@
 pub(crate) mod compare;
 pub(crate) mod destinations;
 pub(crate) mod retry;
-pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod writer;

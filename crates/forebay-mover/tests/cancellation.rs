@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use forebay_mover::{CopyEvent, Error, Journal, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Error, Journal, Options, State, Transfer, TransferKind, carry_out};
 
 const FILES: u64 = 40;
 
@@ -36,7 +36,7 @@ impl Place {
 
     fn tree(&self) -> Transfer {
         Transfer {
-            what: What::Directory,
+            what: TransferKind::Directory,
             source: self.path("in"),
             target: self.path("out"),
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, carry_out};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 const FILES: usize = 20;
@@ -37,7 +37,7 @@ impl Place {
         let transfers: Vec<_> = transfers
             .iter()
             .map(|(source, target)| Transfer {
-                what: What::Directory,
+                what: TransferKind::Directory,
                 source: self.path(source),
                 target: self.path(target),
             })
@@ -307,9 +307,9 @@ fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_
         target: place.path(target),
     };
     let transfers = [
-        transfer(What::Directory, "in/in", "out"),
-        transfer(What::FileToName, "in/in/a/1", "out/a/one more"),
-        transfer(What::Directory, "in/other", "out/b/other"),
+        transfer(TransferKind::Directory, "in/in", "out"),
+        transfer(TransferKind::FileToName, "in/in/a/1", "out/a/one more"),
+        transfer(TransferKind::Directory, "in/other", "out/b/other"),
     ];
     let journal = Journal::open(&place.path("journal")).expect("journal");
     journal.plan(&transfers).expect("planned");

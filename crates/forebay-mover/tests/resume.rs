@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_mover::{
-    CopyEvent, Error, Journal, Moved, Options, State, Transfer, Verify, What, WriteMode, carry_out,
+    CopyEvent, Error, Journal, Moved, Options, State, Transfer, TransferKind, Verify, WriteMode,
+    carry_out,
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -52,7 +53,7 @@ impl Place {
 
     fn tree(&self) -> Transfer {
         Transfer {
-            what: What::Directory,
+            what: TransferKind::Directory,
             source: self.path("in"),
             target: self.path("out"),
         }
@@ -60,7 +61,7 @@ impl Place {
 
     fn file(&self, name: &str) -> Transfer {
         Transfer {
-            what: What::File,
+            what: TransferKind::File,
             source: self.path("in").join(name),
             target: self.path("out").join(name),
         }
@@ -508,7 +509,7 @@ fn a_source_that_loops_or_was_replaced_is_reported() {
     let looping = place.path("loop");
     std::os::unix::fs::symlink(&looping, &looping).expect("link");
     let transfer = Transfer {
-        what: What::File,
+        what: TransferKind::File,
         source: looping,
         target: place.path("out/"),
     };
@@ -576,7 +577,9 @@ fn a_link_that_leads_back_to_the_source_is_no_arrival() {
     assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
     assert!(!moved.counts.is_complete());
     let mut missing = 0;
-    journal.missing(&|| true, |_| missing += 1).expect("read");
+    journal
+        .undelivered(&|| true, |_| missing += 1)
+        .expect("read");
     assert_eq!(missing, 1, "and it is told as not safe");
 }
 

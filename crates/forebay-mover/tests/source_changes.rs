@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use forebay_mover::{CopyEvent, Journal, Options, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Options, Transfer, TransferKind, carry_out};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -28,7 +28,7 @@ fn age(path: &Path, time: SystemTime) {
 fn journal(source: &Path, target: &Path) -> Journal {
     let journal = Journal::in_memory().expect("journal");
     let transfer = Transfer {
-        what: What::File,
+        what: TransferKind::File,
         source: source.to_owned(),
         target: target.to_owned(),
     };

@@ -6,7 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, Verify, What, carry_out};
+use forebay_mover::{
+    CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, Verify, carry_out,
+};
 
 fn options() -> Options {
     Options {
@@ -17,7 +19,7 @@ fn options() -> Options {
     }
 }
 
-fn transfer(what: What, source: &Path, target: &Path) -> Transfer {
+fn transfer(what: TransferKind, source: &Path, target: &Path) -> Transfer {
     Transfer {
         what,
         source: source.to_owned(),
@@ -32,7 +34,7 @@ struct Kept {
 }
 
 /// A journal of transfers, each what, from where and to where.
-fn plan_of(transfers: &[(What, &Path, &Path)]) -> Kept {
+fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
     let directory = tempfile::tempdir().expect("tempdir");
     let journal = Journal::open(&directory.path().join("journal")).expect("made");
     let transfers: Vec<_> = transfers
@@ -54,7 +56,7 @@ fn done_with(journal: &Journal, options: &Options) -> Moved {
     carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 
-fn stage(what: What, source: &Path, target: &Path) -> Moved {
+fn stage(what: TransferKind, source: &Path, target: &Path) -> Moved {
     done(&plan_of(&[(what, source, target)]))
 }
 
@@ -92,7 +94,7 @@ fn a_tree_arrives_with_content_modes_times_and_links() {
     symlink("/no/such", source.join("broken")).expect("link");
     fs::set_permissions(source.join("deep/er"), fs::Permissions::from_mode(0o555)).expect("chmod");
 
-    let moved = stage(What::Directory, &source, &target);
+    let moved = stage(TransferKind::Directory, &source, &target);
     assert_eq!(moved.failures, []);
     assert_eq!((moved.files, moved.bytes), (5, large.len() as u64 + 10));
     assert_eq!(names(&target), ["broken", "deep", "empty", "run.sh"]);
@@ -129,7 +131,10 @@ fn a_second_staging_replaces_files_and_keeps_others() {
     fs::write(target.join("kept"), "kept").expect("write");
     symlink("kept", target.join("link")).expect("link");
     symlink("same", source.join("link")).expect("link");
-    assert_eq!(stage(What::Directory, &source, &target).failures, []);
+    assert_eq!(
+        stage(TransferKind::Directory, &source, &target).failures,
+        []
+    );
     assert_eq!(names(&target), ["kept", "link", "same"]);
     assert_eq!(fs::read(target.join("same")).expect("read"), b"new");
     assert_eq!(
@@ -151,7 +156,7 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
     ] {
         let target = scratch.path().join(target);
         assert_eq!(
-            stage(What::File, &source, &target).failures,
+            stage(TransferKind::File, &source, &target).failures,
             [],
             "{arrives}"
         );
@@ -166,15 +171,19 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
 fn what_is_not_as_said_is_refused() {
     let kept = plan_of(&[]);
     for (what, source, expected) in [
-        (What::File, "/no/such", "the source /no/such does not exist"),
         (
-            What::Directory,
+            TransferKind::File,
             "/no/such",
             "the source /no/such does not exist",
         ),
-        (What::File, "/etc", "the source /etc is not a file"),
         (
-            What::Directory,
+            TransferKind::Directory,
+            "/no/such",
+            "the source /no/such does not exist",
+        ),
+        (TransferKind::File, "/etc", "the source /etc is not a file"),
+        (
+            TransferKind::Directory,
             "/etc/passwd",
             "the source /etc/passwd is not a directory",
         ),
@@ -197,7 +206,7 @@ fn what_cannot_be_copied_is_listed_and_the_rest_arrives() {
     let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("bind");
     fs::create_dir(&target).expect("mkdir");
     fs::write(target.join("sub"), "in the way").expect("write");
-    let moved = stage(What::Directory, &source, &target);
+    let moved = stage(TransferKind::Directory, &source, &target);
     let failed: Vec<_> = moved.failures.iter().map(|f| f.path.clone()).collect();
     assert_eq!(
         failed,
@@ -220,7 +229,7 @@ fn a_stopped_copy_leaves_nothing_behind() {
     for name in ["a", "b"] {
         fs::write(source.join(name), bytes(8 << 20)).expect("write");
     }
-    let plan = plan_of(&[(What::Directory, &source, &target)]);
+    let plan = plan_of(&[(TransferKind::Directory, &source, &target)]);
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let moved = carry_out(&plan.journal, &options(), &|_| {}, &stop).expect("carried out");
@@ -245,7 +254,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
         let file = fs::File::options().write(true).open(&source).expect("open");
         file.set_modified(old).expect("aged");
-        let plan = plan_of(&[(What::File, &source, &target)]);
+        let plan = plan_of(&[(TransferKind::File, &source, &target)]);
         let changes = AtomicU64::new(0);
         let meddle = |did| {
             if !matches!(did, CopyEvent::Bytes(_)) {
@@ -272,7 +281,7 @@ fn progress_adds_up_to_the_bytes() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let source = scratch.path().join("in");
     fs::write(&source, bytes(3 * (1 << 20) + 1)).expect("write");
-    let plan = plan_of(&[(What::File, &source, &scratch.path().join("out"))]);
+    let plan = plan_of(&[(TransferKind::File, &source, &scratch.path().join("out"))]);
     let seen = AtomicU64::new(0);
     let count = |did| {
         if let CopyEvent::Bytes(bytes) = did {
@@ -294,8 +303,8 @@ fn two_sources_for_one_target_are_not_silently_one() {
     }
     let target = scratch.path().join("out/");
     let moved = done(&plan_of(&[
-        (What::File, &a, &target),
-        (What::File, &b, &target),
+        (TransferKind::File, &a, &target),
+        (TransferKind::File, &b, &target),
     ]));
     assert_eq!(
         fs::read(scratch.path().join("out/log")).expect("read"),
@@ -316,8 +325,8 @@ fn a_file_follows_a_directory_that_the_same_plan_makes() {
     fs::write(scratch.path().join("extra"), "x").expect("write");
     let [directory, file, target] = ["in", "extra", "out"].map(|name| scratch.path().join(name));
     let moved = done(&plan_of(&[
-        (What::Directory, &directory, &target),
-        (What::File, &file, &target),
+        (TransferKind::Directory, &directory, &target),
+        (TransferKind::File, &file, &target),
     ]));
     assert_eq!(moved.failures, []);
     assert_eq!(
@@ -333,7 +342,7 @@ fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
     fs::create_dir(&source).expect("mkdir");
     symlink("somewhere", source.join("l")).expect("link");
     fs::create_dir_all(target.join("l")).expect("mkdir");
-    let moved = stage(What::Directory, &source, &target);
+    let moved = stage(TransferKind::Directory, &source, &target);
     assert_eq!(moved.failures.len(), 1, "{moved:?}");
     assert_eq!(names(&target), ["l"]);
 }
@@ -342,7 +351,7 @@ fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
 fn a_file_that_hides_its_size_is_not_called_empty() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let moved = stage(
-        What::File,
+        TransferKind::File,
         Path::new("/proc/cpuinfo"),
         &scratch.path().join("out"),
     );
@@ -361,7 +370,10 @@ fn a_directory_that_was_there_keeps_its_mode() {
     fs::write(source.join("x"), "x").expect("write");
     fs::create_dir(&target).expect("mkdir");
     fs::set_permissions(&target, fs::Permissions::from_mode(0o710)).expect("chmod");
-    assert_eq!(stage(What::Directory, &source, &target).failures, []);
+    assert_eq!(
+        stage(TransferKind::Directory, &source, &target).failures,
+        []
+    );
     assert_eq!(target.metadata().expect("stat").mode() & 0o7777, 0o710);
 }
 
@@ -376,7 +388,10 @@ fn two_names_of_one_directory_are_one_target() {
         fs::write(source.join("f"), "f").expect("write");
     }
     let [real, link] = ["real/deep", "link/deep"].map(|name| scratch.path().join(name));
-    let plan = plan_of(&[(What::Directory, &a, &real), (What::Directory, &b, &link)]);
+    let plan = plan_of(&[
+        (TransferKind::Directory, &a, &real),
+        (TransferKind::Directory, &b, &link),
+    ]);
     let failures = plan.journal.failures(10).expect("listed");
     assert_eq!(failures.len(), 1);
     assert!(failures[0].reason.contains("goes already"));
@@ -390,7 +405,7 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
     let target = scratch.path().join("out");
     let add = |name| fs::write(source.join(name), "four").expect("written");
     add("x");
-    let kept = plan_of(&[(What::Directory, &source, &target)]);
+    let kept = plan_of(&[(TransferKind::Directory, &source, &target)]);
     let placed_and_open = || {
         let counts = kept.journal.counts().expect("counted");
         assert_eq!(counts, kept.journal.counts().expect("counted again"));
@@ -401,7 +416,7 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
     done_with(&other, &options());
     assert_eq!(placed_and_open(), (1, 0), "another process has staged it");
     add("y");
-    let transfer = transfer(What::Directory, &source, &target);
+    let transfer = transfer(TransferKind::Directory, &source, &target);
     kept.journal.plan(&[transfer]).expect("planned");
     assert_eq!(placed_and_open(), (1, 1), "we have planned more");
 }
@@ -420,7 +435,7 @@ fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("made");
     fs::write(source.join("x"), "right").expect("written");
-    let kept = plan_of(&[(What::Directory, &source, &target)]);
+    let kept = plan_of(&[(TransferKind::Directory, &source, &target)]);
     killed(&kept.journal, &options(), &|did| {
         matches!(did, CopyEvent::Reread(_))
     });
@@ -439,7 +454,7 @@ fn pieces_without_checksums_are_of_no_use_to_a_staging_with_them() {
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     let content = bytes(5 << 20);
     fs::write(&source, &content).expect("written");
-    let kept = plan_of(&[(What::File, &source, &target)]);
+    let kept = plan_of(&[(TransferKind::File, &source, &target)]);
     let without = Options {
         workers: 1,
         verify: Verify::Off,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::users;
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, What, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, carry_out};
 
 fn options() -> Options {
     Options {
@@ -55,7 +55,7 @@ impl Place {
         Journal::remove(&self.journal_path()).expect("removed");
         let journal = Journal::open(&self.journal_path()).expect("made");
         let transfer = Transfer {
-            what: What::Directory,
+            what: TransferKind::Directory,
             source: self.source(""),
             target: self.target(""),
         };

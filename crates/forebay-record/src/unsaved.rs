@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files;
-use forebay_mover::{Journal, Missing};
+use forebay_mover::{Journal, Undelivered};
 use serde::Serialize;
 
 use crate::{Error, RecordFile};
@@ -56,7 +56,7 @@ impl RecordFile {
             ..UnsavedFiles::default()
         };
         let mut text = self.header();
-        journal.missing(&|| true, |missing| {
+        journal.undelivered(&|| true, |missing| {
             let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
             let location = inner.map_or_else(
                 || missing.source.clone(),
@@ -102,7 +102,7 @@ fn temporary(list: &Path) -> PathBuf {
     list.with_extension("FILES-NOT-SAFE.fresh-list")
 }
 
-fn append_line(text: &mut Vec<u8>, missing: &Missing, location: &Path, reason: Option<&str>) {
+fn append_line(text: &mut Vec<u8>, missing: &Undelivered, location: &Path, reason: Option<&str>) {
     text.extend(missing.bytes.to_string().bytes());
     let target = missing.target.as_deref().map(Path::as_os_str);
     let reason = missing.reason.as_deref().or(reason).map(OsStr::new);

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::priority;
-use forebay_mover::{CopyEvent, Error, Failure, Journal, Options, Transfer, What, carry_out};
+use forebay_mover::{
+    CopyEvent, Error, Failure, Journal, Options, Transfer, TransferKind, carry_out,
+};
 
 use crate::state::{CopyResult, Shared};
 use crate::table::{Copy, Errno, Failed, Task};
@@ -101,8 +103,8 @@ fn transfer(copy: &Copy) -> Transfer {
     let (source, target) = copy.ends();
     Transfer {
         what: match copy.is_directory {
-            true => What::Directory,
-            false => What::File,
+            true => TransferKind::Directory,
+            false => TransferKind::File,
         },
         source: source.to_owned(),
         target: target.to_owned(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, Stage};
 use forebay_host::files::{self, Kind};
-use forebay_mover::{Failure, Journal, Planned, Transfer, What};
+use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind};
 use forebay_store::Allocation;
 
 use crate::destination::destinations_of;
@@ -78,7 +78,7 @@ pub(crate) fn plan_extra_targets(
             if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
                 continue; // a stage_out line brings it to the same place
             }
-            let what = What::FileToName;
+            let what = TransferKind::FileToName;
             let transfer = Transfer {
                 what,
                 source,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{self as directive, Direction, Stage, StageKind};
 use forebay_host::files::{self, Kind};
-use forebay_mover::{Transfer, What};
+use forebay_mover::{Transfer, TransferKind};
 
 /// The stage itself, or those that its list names.
 ///
@@ -33,8 +33,8 @@ pub(crate) fn expanded(
 
 pub(crate) fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Transfer {
     let what = match stage.kind {
-        StageKind::File | StageKind::List => What::File,
-        StageKind::Directory => What::Directory,
+        StageKind::File | StageKind::List => TransferKind::File,
+        StageKind::Directory => TransferKind::Directory,
         StageKind::Path => return transfer_of_path(source, target),
     };
     Transfer {
@@ -49,8 +49,8 @@ pub(crate) fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Trans
 fn transfer_of_path(source: PathBuf, target: PathBuf) -> Transfer {
     let is_directory = files::status(&source).is_ok_and(|status| status.kind == Kind::Directory);
     let (what, target) = match source.file_name() {
-        Some(name) if is_directory => (What::Directory, target.join(name)),
-        _ => (What::File, target),
+        Some(name) if is_directory => (TransferKind::Directory, target.join(name)),
+        _ => (TransferKind::File, target),
     };
     Transfer {
         what,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_host::files;
-use forebay_mover::{Failure, Journal, Planned, Transfer, What, remove_parts_in};
+use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind, remove_parts_in};
 
 use crate::Roots;
 use forebay_record::{PendingStageOut, open_in};
@@ -44,8 +44,8 @@ pub(crate) fn plan_requests(
         }
         let transfer = Transfer {
             what: match request.is_directory {
-                true => What::Directory,
-                false => What::File,
+                true => TransferKind::Directory,
+                false => TransferKind::File,
             },
             source: request.inner.clone(),
             target: request.outer.clone(),

@@ -35,7 +35,8 @@ pub fn plan_in(
         for stage in expanded(asked, Direction::In, behind).map_err(refused)? {
             let target = roots.path(&stage).map_err(refused)?;
             let source = behind(Path::new(&stage.pfs_path));
-            let added = journal.add_only(&transfer(&stage, source, target), on_planned, is_wanted);
+            let added =
+                journal.plan_wanted(&transfer(&stage, source, target), on_planned, is_wanted);
             added.map_err(|error| match error {
                 error @ (forebay_mover::Error::Journal { .. }
                 | forebay_mover::Error::NoThread { .. }

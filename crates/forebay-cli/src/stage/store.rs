@@ -171,7 +171,7 @@ impl StagingRecord {
 
     pub fn shown(&self, failures: usize) -> Result<StagingStatus, Error> {
         let account = self.journal.account()?;
-        let pace = self.journal.pace(&account)?;
+        let pace = self.journal.throughput(&account)?;
         let counts = account.counts;
         let (all, missing) = (counts.all(), counts.missing());
         let state = if account.is_running {

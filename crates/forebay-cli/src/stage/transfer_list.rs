@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
-use forebay_mover::{Transfer, What};
+use forebay_mover::{Transfer, TransferKind};
 use forebay_terminal::CliError;
 
 use super::arguments::MoveArguments;
@@ -20,7 +20,7 @@ pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, CliError> {
 
 fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
     let what = match files::status(source) {
-        Ok(status) if status.kind == Kind::Directory => What::Directory,
+        Ok(status) if status.kind == Kind::Directory => TransferKind::Directory,
         Ok(status) if status.kind == Kind::Other => {
             return Err(
                 CliError::new(format!("the source {} is not a file", source.display())).with_hint(
@@ -32,7 +32,7 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
             let hint = "mend the symbolic links, which lead in a circle";
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
-        _ => What::File, // what is not there is told of when it is planned
+        _ => TransferKind::File, // what is not there is told of when it is planned
     };
     Ok(Transfer {
         what,

@@ -8,9 +8,8 @@ use forebay_host::files::{self, Kind};
 
 use crate::copy::directories::{create_one, restore_write_access};
 use crate::error::Error;
-use crate::journal::columns::path_at;
 use crate::journal::database::Journal;
-use crate::journal::leaf_directories::UNFINISHED;
+use crate::journal::directories::Unfinished;
 use crate::model::partial_names::{PREFIX, is_part, not_removed, staging_dir_name, temporary};
 
 /// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
@@ -46,7 +45,7 @@ impl Journal {
     /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
     /// many files it were.
     pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
-        let (removed, mut failed) = self.remove_all_parts(tag, UNFINISHED)?;
+        let (removed, mut failed) = self.remove_all_parts(tag, Unfinished::Any)?;
         match failed.pop() {
             Some(error) => Err(error.into()),
             None => Ok(removed),
@@ -57,7 +56,7 @@ impl Journal {
     fn remove_all_parts(
         &self,
         tag: &str,
-        directories: &str,
+        directories: Unfinished,
     ) -> Result<(usize, Vec<forebay_host::Error>), Error> {
         let (mut removed, mut failed) = (0, Vec::new());
         for (id, target) in self.targets_in_progress()? {
@@ -84,10 +83,14 @@ impl Journal {
     /// [`Error::Locked`] if another process carries it out; if the journal cannot be written.
     pub fn discard_partial(&self, tag: &str) -> Result<(), Error> {
         let _running = self.lock()?;
-        self.reset_and_discard(tag, UNFINISHED)
+        self.reset_and_discard(tag, Unfinished::Any)
     }
 
-    pub(crate) fn reset_and_discard(&self, tag: &str, directories: &str) -> Result<(), Error> {
+    pub(crate) fn reset_and_discard(
+        &self,
+        tag: &str,
+        directories: Unfinished,
+    ) -> Result<(), Error> {
         let mut notes = BTreeMap::new();
         for error in self.remove_all_parts(tag, directories)?.1 {
             let text = not_removed(&error);
@@ -104,7 +107,7 @@ impl Journal {
     /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
     /// with it, or is copied again.
     pub(crate) fn salvage_staged(&self, tag: &str) -> Result<(), Error> {
-        for (directory, target, filled) in self.filled(tag, UNFINISHED)? {
+        for (directory, target, filled) in self.filled(tag, Unfinished::Any)? {
             let made = create_one(&target).and_then(|_| restore_write_access(&target));
             if made.is_ok() {
                 for (id, name) in self.names_in_progress(directory)? {
@@ -123,20 +126,15 @@ impl Journal {
     pub(crate) fn filled(
         &self,
         tag: &str,
-        among: &str,
+        among: Unfinished,
     ) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
-        let begun: Vec<(i64, PathBuf)> = self.with(|connection| {
-            let query = format!("SELECT id, target FROM directory WHERE is_of_tree AND {among}");
-            let mut select = connection.prepare(&query)?;
-            let rows = select.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
-            rows.collect()
-        })?;
         let aside = |(id, target): (i64, PathBuf)| {
             let aside = staging_dir_name(&target, tag, id);
             let is_there = files::status_of_name(&aside).is_ok_and(|it| it.kind == Kind::Directory);
             is_there.then_some((id, target, aside))
         };
-        Ok(begun.into_iter().filter_map(aside).collect())
+        let trees = self.unfinished_trees(among)?;
+        Ok(trees.into_iter().filter_map(aside).collect())
     }
 }
 

@@ -31,14 +31,7 @@ impl Journal {
                     && files::status_of_name(&item.target).is_err_and(|error| error.is_absent())
             };
             let gone: Vec<i64> = looked_at.filter(is_gone).map(|item| item.id).collect();
-            self.with(|connection| {
-                let mut set = connection
-                    .prepare_cached("UPDATE entry SET state = 0 WHERE id = ? OR link_of = ?")?;
-                for id in gone {
-                    set.execute([id, id])?;
-                }
-                Ok(())
-            })?;
+            self.requeue(&gone)?;
             if is_stopped() {
                 return Ok(false);
             }

@@ -15,7 +15,7 @@ use crate::copy::directories::make;
 use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN, Queue, Task};
 use crate::error::Error;
 use crate::journal::database::Journal;
-use crate::journal::leaf_directories::IN_PROGRESS;
+use crate::journal::directories::Unfinished;
 use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::{Counts, Number};
 use crate::model::failure::Failure;
@@ -205,7 +205,7 @@ impl CopyContext<'_> {
         let is_cut = self.is_stopped()
             && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
         if is_cut {
-            journal.reset_and_discard(&self.options.tag, IN_PROGRESS)?;
+            journal.reset_and_discard(&self.options.tag, Unfinished::InProgress)?;
         } else {
             // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
             self.finish_directories()?;

@@ -1,10 +1,12 @@
-//! Values of columns. Paths are stored as bytes, unsigned numbers as write_owner ones.
+//! Values of columns. Paths are stored as bytes, unsigned numbers as signed ones.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Row;
+
+use crate::model::state::State;
 
 /// The path in a column.
 pub(crate) fn path_at(row: &Row, column: usize) -> rusqlite::Result<PathBuf> {
@@ -24,3 +26,11 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
 pub(crate) fn number(value: u64) -> i64 {
     value as i64
 }
+
+/// Numbers of [`State`], for the text of a statement.
+pub(crate) const PLANNED: i64 = State::Planned as i64;
+pub(crate) const COPYING: i64 = State::Copying as i64;
+pub(crate) const COPIED: i64 = State::Copied as i64;
+pub(crate) const VERIFIED: i64 = State::Verified as i64;
+pub(crate) const PLACED: i64 = State::Placed as i64;
+pub(crate) const FAILED: i64 = State::Failed as i64;

@@ -4,8 +4,10 @@ use parking_lot::MutexGuard;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Error;
+use crate::journal::columns::{COPIED, COPYING, FAILED, PLACED, PLANNED};
 use crate::journal::database::{Changes, Counted, Journal};
 use crate::model::counts::{Counts, Number};
+use crate::model::item::FILE;
 use crate::model::state::State;
 
 impl Journal {
@@ -27,10 +29,10 @@ impl Journal {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
                 // The place is for the index.
-                let mut set = change.prepare_cached(
-                    "UPDATE entry SET state = 0 WHERE place = (SELECT place FROM directory WHERE id = ?1) \
-                     AND directory = ?1 AND state = 2",
-                )?;
+                let mut set = change.prepare_cached(&format!(
+                    "UPDATE entry SET state = {PLANNED} WHERE place = (SELECT place FROM directory WHERE id = ?1) \
+                     AND directory = ?1 AND state = {COPIED}",
+                ))?;
                 for directory in but_in {
                     set.execute([directory])?;
                 }
@@ -38,7 +40,8 @@ impl Journal {
             let mut counts = self.known_or_counted(&change, changes(&change)?)?;
             let copied = std::mem::take(&mut counts.by_state[State::Copied as usize]);
             if copied.files > 0 {
-                change.execute("UPDATE entry SET state = 4 WHERE state = 2", [])?;
+                let set = format!("UPDATE entry SET state = {PLACED} WHERE state = {COPIED}");
+                change.execute(&set, [])?;
                 let placed = &mut counts.by_state[State::Placed as usize];
                 placed.files += copied.files;
                 placed.bytes += copied.bytes;
@@ -72,9 +75,9 @@ fn changes(connection: &Connection) -> rusqlite::Result<Changes> {
 fn count(connection: &Connection) -> rusqlite::Result<Counts> {
     let mut counts = Counts::default();
     // Summed up here: SQLite would sort them first.
-    let mut statement = connection.prepare_cached(
-        "SELECT state, CASE WHEN link_of IS NULL AND kind = 0 THEN size_bytes ELSE 0 END FROM entry",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT state, CASE WHEN link_of IS NULL AND kind = {FILE} THEN size_bytes ELSE 0 END FROM entry",
+    ))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         if let Some(counted) = counts.by_state.get_mut(row.get::<_, usize>(0)?) {
@@ -83,13 +86,17 @@ fn count(connection: &Connection) -> rusqlite::Result<Counts> {
         }
     }
     counts.other_failures = connection.query_row(
-        "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = 5) \
-         + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)",
+        &format!(
+            "SELECT (SELECT count(*) FROM refusal) + (SELECT count(*) FROM directory WHERE state = {FAILED}) \
+             + (SELECT count(*) FROM transfer WHERE reason IS NOT NULL)"
+        ),
         [],
         |row| row.get(0),
     )?;
     counts.open_directories = connection.query_row(
-        "SELECT count(*) FROM directory WHERE state = 1 OR (state = 0 AND is_of_tree)",
+        &format!(
+            "SELECT count(*) FROM directory WHERE state = {COPYING} OR (state = {PLANNED} AND is_of_tree)"
+        ),
         [],
         |row| row.get(0),
     )?;

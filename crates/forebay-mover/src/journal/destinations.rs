@@ -1,17 +1,16 @@
 //! Marks and looks up files by their destinations; keeps what was rejected.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_host::files::Status;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::journal::columns::{bytes, number};
+use crate::journal::columns::{PLACED, PLANNED, bytes, number, path_at};
 use crate::journal::database::Journal;
 use crate::model::failure::Failure;
 use crate::model::found::resolve;
-use crate::model::state::State;
 use crate::model::version::modified_ns;
 
 impl Journal {
@@ -23,12 +22,12 @@ impl Journal {
             return Ok(false);
         };
         self.with(|connection| {
-            let mut set = connection.prepare_cached(
-                "UPDATE entry SET state = ? WHERE state = 0 AND link_of IS NULL AND name = ? AND inode = ? \
-                 AND size_bytes = ? AND modified_ns = ? AND place = (SELECT id FROM place WHERE path = ?)",
-            )?;
+            let mut set = connection.prepare_cached(&format!(
+                "UPDATE entry SET state = {PLACED} WHERE state = {PLANNED} AND link_of IS NULL AND name = ? \
+                 AND inode = ? AND size_bytes = ? AND modified_ns = ? \
+                 AND place = (SELECT id FROM place WHERE path = ?)",
+            ))?;
             let changed = set.execute(params![
-                State::Placed as i64,
                 name.as_bytes(),
                 number(source.inode),
                 number(source.size_bytes),
@@ -45,14 +44,36 @@ impl Journal {
             return Ok(false);
         };
         self.with(|connection| {
-            let mut find = connection.prepare_cached(
-                "SELECT 1 FROM entry WHERE state = ? AND name = ? AND place = (SELECT id FROM place WHERE path = ?)",
-            )?;
-            find.exists(params![
-                State::Placed as i64,
-                name.as_bytes(),
-                bytes(&resolve(parent)),
-            ])
+            let mut find = connection.prepare_cached(&format!(
+                "SELECT 1 FROM entry WHERE state = {PLACED} AND name = ? AND place = (SELECT id FROM place WHERE path = ?)",
+            ))?;
+            find.exists(params![name.as_bytes(), bytes(&resolve(parent))])
+        })
+    }
+
+    /// Number and path of each directory that receives something.
+    pub(crate) fn places(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
+        self.with(|connection| {
+            let mut found = connection.prepare("SELECT id, path FROM place")?;
+            let rows = found.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
+            rows.collect()
+        })
+    }
+
+    /// Rejects all that would go into a place, permanently.
+    pub(crate) fn reject_place(&self, place: i64, reason: &str) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut targets = connection.prepare("SELECT target FROM directory WHERE place = ?")?;
+            let targets = targets.query_map([place], |row| path_at(row, 0))?;
+            for target in targets.collect::<rusqlite::Result<Vec<_>>>()? {
+                refuse(connection, &Failure::new(target, reason.to_owned()), true)?;
+            }
+            let directories = "SELECT id FROM directory WHERE place = ?";
+            let delete = format!("DELETE FROM entry WHERE directory IN ({directories})");
+            connection.execute(&delete, [place])?;
+            connection
+                .execute("DELETE FROM directory WHERE place = ?", [place])
+                .map(drop)
         })
     }
 }

@@ -6,17 +6,28 @@ use std::path::{Path, PathBuf};
 use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{bytes, path_at};
+use crate::journal::columns::{COPIED, COPYING, FAILED, PLACED, PLANNED, VERIFIED, bytes, path_at};
 use crate::journal::database::Journal;
 use crate::model::item::Directory;
 use crate::model::state::State;
 
+/// Which unfinished directories.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unfinished {
+    /// All in which a killed staging may have left something, whatever its journal says.
+    Any,
+    /// Those in which a stopped staging left something. Quick: somebody waits.
+    InProgress,
+}
+
 impl Journal {
     pub(crate) fn reopen_filled(&self) -> Result<bool, Error> {
         self.with(|connection| {
-            let set = "UPDATE directory SET state = 1 WHERE is_made AND state = 4 \
-                       AND id IN (SELECT directory FROM entry WHERE state < 4)";
-            connection.execute(set, []).map(|_| true)
+            let set = format!(
+                "UPDATE directory SET state = {COPYING} WHERE is_made AND state = {PLACED} \
+                 AND id IN (SELECT directory FROM entry WHERE state < {PLACED})"
+            );
+            connection.execute(&set, []).map(|_| true)
         })
     }
 
@@ -34,15 +45,32 @@ impl Journal {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut reopened = Vec::new();
             for (source, target) in parents {
-                let mut set = change.prepare_cached(
-                    "UPDATE directory SET state = 1 WHERE source = ? AND target = ? AND is_made AND state = 4 \
-                     RETURNING id, target",
-                )?;
+                let mut set = change.prepare_cached(&format!(
+                    "UPDATE directory SET state = {COPYING} WHERE source = ? AND target = ? AND is_made \
+                     AND state = {PLACED} RETURNING id, target",
+                ))?;
                 let row = |row: &Row| Ok((row.get(0)?, path_at(row, 1)?));
                 reopened.extend(set.query_row(params![source, target], row).optional()?);
             }
             change.commit()?;
             Ok(reopened)
+        })
+    }
+
+    /// Number and target of each unfinished directory of a tree.
+    pub(crate) fn unfinished_trees(&self, which: Unfinished) -> Result<Vec<(i64, PathBuf)>, Error> {
+        let which = match which {
+            Unfinished::Any => format!("state <> {PLACED}"),
+            Unfinished::InProgress => format!(
+                "state IN ({COPYING}, {FAILED}) AND id IN (SELECT directory FROM entry \
+                 WHERE state BETWEEN {COPYING} AND {VERIFIED} OR state = {FAILED})"
+            ),
+        };
+        self.with(|connection| {
+            let query = format!("SELECT id, target FROM directory WHERE is_of_tree AND {which}");
+            let mut select = connection.prepare(&query)?;
+            let rows = select.query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
+            rows.collect()
         })
     }
 
@@ -57,9 +85,8 @@ impl Journal {
 
     /// The next directories of trees that were not looked at, parents first.
     pub(crate) fn directories_after(&self, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
-        let query = "SELECT id, source, target, state = 1 FROM directory \
-                     WHERE id > ? AND state < 2 AND is_of_tree ORDER BY id LIMIT ?";
-        self.directories(query, id, limit)
+        let which = format!("id > ? AND state < {COPIED} AND is_of_tree ORDER BY id");
+        self.directories(&which, id, limit)
     }
 
     /// The next directories of trees that were there or finished.
@@ -68,16 +95,17 @@ impl Journal {
         id: i64,
         limit: usize,
     ) -> Result<Vec<Directory>, Error> {
-        let query = "SELECT id, source, target, 0 FROM directory \
-                     WHERE id > ? AND state = 4 AND is_of_tree ORDER BY id LIMIT ?";
-        self.directories(query, id, limit)
+        let which = format!("id > ? AND state = {PLACED} AND is_of_tree ORDER BY id");
+        self.directories(&which, id, limit)
     }
 
     /// Are there directories of trees that were not even looked at?
     pub(crate) fn has_unmade_directories(&self) -> Result<bool, Error> {
         self.with(|connection| {
-            let query = "SELECT EXISTS (SELECT 1 FROM directory WHERE state = 0 AND is_of_tree)";
-            connection.query_row(query, [], |row| row.get(0))
+            let query = format!(
+                "SELECT EXISTS (SELECT 1 FROM directory WHERE state = {PLANNED} AND is_of_tree)"
+            );
+            connection.query_row(&query, [], |row| row.get(0))
         })
     }
 
@@ -87,18 +115,16 @@ impl Journal {
         id: i64,
         limit: usize,
     ) -> Result<Vec<Directory>, Error> {
-        let query = "SELECT id, source, target, state = 1 FROM directory WHERE id < ? AND state = 1 ORDER BY id DESC LIMIT ?";
-        self.directories(query, id, limit)
+        let which = format!("id < ? AND state = {COPYING} ORDER BY id DESC");
+        self.directories(&which, id, limit)
     }
 
-    pub(crate) fn directories(
-        &self,
-        query: &str,
-        id: i64,
-        limit: usize,
-    ) -> Result<Vec<Directory>, Error> {
+    fn directories(&self, which: &str, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
         self.with(|connection| {
-            let mut statement = connection.prepare_cached(query)?;
+            let query = format!(
+                "SELECT id, source, target, state = {COPYING} FROM directory WHERE {which} LIMIT ?"
+            );
+            let mut statement = connection.prepare_cached(&query)?;
             let rows = statement.query_map(params![id, limit], |row| {
                 Ok(Directory {
                     id: row.get(0)?,
@@ -116,9 +142,10 @@ impl Journal {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
-                let mut set = change.prepare_cached(
-                    "UPDATE directory SET state = ?2, is_made = CASE WHEN ?2 < 2 THEN ?2 ELSE is_made END WHERE id = ?1",
-                )?;
+                let mut set = change.prepare_cached(&format!(
+                    "UPDATE directory SET state = ?2, is_made = CASE WHEN ?2 < {COPIED} THEN ?2 ELSE is_made END \
+                     WHERE id = ?1",
+                ))?;
                 for id in ids {
                     set.execute(params![id, state as i64])?;
                 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::{Row, TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{number, path_at};
+use crate::journal::columns::{COPYING, PLACED, PLANNED, VERIFIED, number, path_at};
 use crate::journal::database::Journal;
 use crate::model::item::{HardLink, Item, Step};
 use crate::model::state::State;
@@ -39,7 +39,7 @@ impl Journal {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {ITEM} FROM entry e JOIN directory d ON d.id = e.directory \
-                 WHERE e.id > ? AND e.state < 4 AND e.link_of IS NULL ORDER BY e.id LIMIT ?"
+                 WHERE e.id > ? AND e.state < {PLACED} AND e.link_of IS NULL ORDER BY e.id LIMIT ?"
             ))?;
             statement.query_map(params![id, limit], item)?.collect()
         })
@@ -62,13 +62,13 @@ impl Journal {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {ITEM}, fd.target, f.name, f.state FROM entry e JOIN directory d ON d.id = e.directory \
                  JOIN entry f ON f.id = e.link_of JOIN directory fd ON fd.id = f.directory \
-                 WHERE e.id > ? AND e.state < 4 ORDER BY e.id LIMIT ?"
+                 WHERE e.id > ? AND e.state < {PLACED} ORDER BY e.id LIMIT ?"
             ))?;
             let rows = statement.query_map(params![id, limit], |row| {
                 Ok(HardLink {
                     item: item(row)?,
                     first: path_at(row, 12)?.join(path_at(row, 13)?),
-                    first_has_arrived: row.get::<_, i64>(14)? == State::Placed as i64,
+                    first_has_arrived: row.get::<_, i64>(14)? == PLACED,
                 })
             })?;
             rows.collect()
@@ -78,10 +78,10 @@ impl Journal {
     /// Files that may have a temporary name: number and target.
     pub(crate) fn targets_in_progress(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
-            let mut statement = connection.prepare(
+            let mut statement = connection.prepare(&format!(
                 "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
-                 WHERE e.state BETWEEN 1 AND 3",
-            )?;
+                 WHERE e.state BETWEEN {COPYING} AND {VERIFIED}",
+            ))?;
             let rows = statement.query_map([], |row| {
                 Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?)))
             })?;
@@ -92,21 +92,32 @@ impl Journal {
     /// Files of one directory that may have a temporary name: number and name.
     pub(crate) fn names_in_progress(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
-            let mut statement = connection.prepare_cached(
+            let mut statement = connection.prepare_cached(&format!(
                 "SELECT id, name FROM entry WHERE place = (SELECT place FROM directory WHERE id = ?1) \
-                 AND directory = ?1 AND state BETWEEN 1 AND 3",
-            )?;
+                 AND directory = ?1 AND state BETWEEN {COPYING} AND {VERIFIED}",
+            ))?;
             let rows = statement.query_map([directory], |row| Ok((row.get(0)?, path_at(row, 1)?)))?;
             rows.collect()
         })
     }
 
-    /// Nothing is in hand any more: what was begun is as if it were not.
+    /// These files, and their other names, are to be staged again.
+    pub(crate) fn requeue(&self, ids: &[i64]) -> Result<(), Error> {
+        self.with(|connection| {
+            let mut set = connection.prepare_cached(&format!(
+                "UPDATE entry SET state = {PLANNED} WHERE id = ?1 OR link_of = ?1"
+            ))?;
+            ids.iter().try_for_each(|id| set.execute([id]).map(drop))
+        })
+    }
+
+    /// No file is in progress any more: what was begun is as if it were not.
     pub(crate) fn reset_in_progress(&self) -> Result<(), Error> {
         self.with(|connection| {
-            connection.execute_batch(
-                "BEGIN IMMEDIATE; UPDATE entry SET state = 0 WHERE state BETWEEN 1 AND 3; DELETE FROM piece; COMMIT;",
-            )
+            connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE; UPDATE entry SET state = {PLANNED} WHERE state BETWEEN {COPYING} AND {VERIFIED}; \
+                 DELETE FROM piece; COMMIT;",
+            ))
         })
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Row, params};
 
 use crate::error::Error;
-use crate::journal::columns::path_at;
+use crate::journal::columns::{FAILED, PLANNED, bytes, path_at};
 use crate::journal::database::Journal;
 use crate::model::failure::Failure;
 use crate::model::reason::Reason;
@@ -13,25 +13,32 @@ use crate::model::reason::Reason;
 type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
 
 /// Queries for all kinds of failures: reason, remedy, errno, then what the path is made of.
-const FAILURES: [(&str, PathOf); 4] = [
-    (
-        "SELECT e.reason, e.remedy, e.errno, d.source, coalesce(e.source_name, e.name) FROM entry e \
-         JOIN directory d ON d.id = e.directory WHERE e.state = 5 LIMIT ?",
-        |row| Ok(path_at(row, 3)?.join(path_at(row, 4)?)),
-    ),
-    (
-        "SELECT reason, remedy, errno, target FROM directory WHERE state = 5 LIMIT ?",
-        single_path,
-    ),
-    (
-        "SELECT reason, remedy, errno, source FROM refusal LIMIT ?",
-        single_path,
-    ),
-    (
-        "SELECT reason, NULL, errno, source FROM transfer WHERE reason IS NOT NULL LIMIT ?",
-        single_path,
-    ),
-];
+fn queries() -> [(String, PathOf); 4] {
+    [
+        (
+            format!(
+                "SELECT e.reason, e.remedy, e.errno, d.source, coalesce(e.source_name, e.name) FROM entry e \
+                 JOIN directory d ON d.id = e.directory WHERE e.state = {FAILED} LIMIT ?"
+            ),
+            |row| Ok(path_at(row, 3)?.join(path_at(row, 4)?)),
+        ),
+        (
+            format!(
+                "SELECT reason, remedy, errno, target FROM directory WHERE state = {FAILED} LIMIT ?"
+            ),
+            single_path,
+        ),
+        (
+            "SELECT reason, remedy, errno, source FROM refusal LIMIT ?".into(),
+            single_path,
+        ),
+        (
+            "SELECT reason, NULL, errno, source FROM transfer WHERE reason IS NOT NULL LIMIT ?"
+                .into(),
+            single_path,
+        ),
+    ]
+}
 
 fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
     path_at(row, 3)
@@ -42,8 +49,8 @@ impl Journal {
     pub fn failures(&self, limit: usize) -> Result<Vec<Failure>, Error> {
         self.with(|connection| {
             let mut found = Vec::new();
-            for (query, path) in FAILURES {
-                let mut statement = connection.prepare_cached(query)?;
+            for (query, path) in queries() {
+                let mut statement = connection.prepare_cached(&query)?;
                 let mut rows = statement.query(params![limit])?;
                 while let Some(row) = rows.next()? {
                     found.push(Failure {
@@ -79,10 +86,22 @@ impl Journal {
         self.fail_in("directory", id, reason)
     }
 
+    /// Failed files and directories are to be staged again, and nobody has cancelled.
+    pub(crate) fn reset_failed(&self) -> Result<(), Error> {
+        self.with(|connection| {
+            connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE; \
+                 UPDATE entry SET state = {PLANNED}, reason = NULL, remedy = NULL WHERE state = {FAILED}; \
+                 UPDATE directory SET state = is_made, reason = NULL, remedy = NULL WHERE state = {FAILED}; \
+                 DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
+            ))
+        })
+    }
+
     fn fail_in(&self, table: &str, id: i64, reason: &Reason) -> Result<(), Error> {
         self.with(|connection| {
             let mut set = connection.prepare_cached(&format!(
-                "UPDATE {table} SET state = 5, reason = ?2, remedy = ?3, errno = ?4 WHERE id = ?1"
+                "UPDATE {table} SET state = {FAILED}, reason = ?2, remedy = ?3, errno = ?4 WHERE id = ?1"
             ))?;
             set.execute(params![id, reason.text, reason.remedy, reason.errno])
                 .map(drop)
@@ -90,11 +109,9 @@ impl Journal {
     }
 
     pub(crate) fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
-        use std::os::unix::ffi::OsStrExt;
         self.with(|connection| {
             let set = "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
-            let example = example.as_os_str().as_bytes();
-            connection.execute(set, params![text, count, example]).map(drop)
+            connection.execute(set, params![text, count, bytes(example)]).map(drop)
         })
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 
 use crate::error::Error;
-use crate::journal::columns::{bytes, path_at};
+use crate::journal::columns::{COPIED, PLACED, bytes, path_at};
 use crate::journal::database::Journal;
 use crate::model::leaf_size::LeafSize;
 
@@ -23,10 +23,11 @@ impl Journal {
             let mut fitting = in_directories(connection)?;
             fitting.retain(|_, leaf| leaf.fits(most));
             let mut leaves = BTreeMap::new();
-            let mut select = connection.prepare(
-                "SELECT d.id, p.path, d.target FROM directory d JOIN place p ON p.id = d.place WHERE d.is_of_tree AND d.state < 2 \
+            let mut select = connection.prepare(&format!(
+                "SELECT d.id, p.path, d.target FROM directory d JOIN place p ON p.id = d.place \
+                 WHERE d.is_of_tree AND d.state < {COPIED} \
                  AND d.place NOT IN (SELECT place FROM directory GROUP BY place HAVING count(*) > 1)",
-            )?;
+            ))?;
             let mut look = connection
                 .prepare("SELECT NOT EXISTS (SELECT 1 FROM place WHERE path > ? AND path < ?)")?;
             let mut rows = select.query([])?;
@@ -49,20 +50,13 @@ impl Journal {
     }
 }
 
-/// Directories in which a killed staging may have left something, whatever its journal knows of it; and those in which
-/// one that is stopped has left it, which is asked while somebody waits.
-pub(crate) const UNFINISHED: &str = "state <> 4";
-
-pub(crate) const IN_PROGRESS: &str =
-    "state IN (1, 5) AND id IN (SELECT directory FROM entry WHERE state IN (1, 2, 3, 5))";
-
 /// What is to be moved, by the numbers of the directories that it is in.
 fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, LeafSize>> {
     let mut found: BTreeMap<i64, LeafSize> = BTreeMap::new();
     let mut last = None;
-    let mut select = connection.prepare(
-        "SELECT directory, size_bytes FROM entry WHERE state < 4 AND link_of IS NULL ORDER BY id",
-    )?;
+    let mut select = connection.prepare(&format!(
+        "SELECT directory, size_bytes FROM entry WHERE state < {PLACED} AND link_of IS NULL ORDER BY id",
+    ))?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let (directory, size_bytes) = (row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned());

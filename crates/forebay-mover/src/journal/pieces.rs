@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::number;
+use crate::journal::columns::{COPIED, COPYING, VERIFIED, number};
 use crate::journal::database::Journal;
 use crate::model::version::modified_ns;
 
@@ -20,8 +20,10 @@ impl Journal {
         self.with(|connection| {
             // What was found at its place while it was planned is no work of a staging before.
             if before.is_some() {
-                let half_done = "UPDATE entry SET state = 1 WHERE state IN (2, 3)";
-                connection.execute(half_done, [])?;
+                let half_done = format!(
+                    "UPDATE entry SET state = {COPYING} WHERE state IN ({COPIED}, {VERIFIED})"
+                );
+                connection.execute(&half_done, [])?;
             }
             connection.execute("DELETE FROM piece", [])
         })?;
@@ -39,14 +41,18 @@ impl Journal {
         self.with(|connection| {
             let [size, modified, inode] = &source;
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let same = "SELECT count(*) FROM entry WHERE id = ? AND state BETWEEN 1 AND 3 AND size_bytes = ? \
-                        AND modified_ns = ? AND inode = ?";
-            let same: i64 = change.query_row(same, params![id, size, modified, inode], |row| row.get(0))?;
+            let same = format!(
+                "SELECT count(*) FROM entry WHERE id = ? AND state BETWEEN {COPYING} AND {VERIFIED} AND size_bytes = ? \
+                 AND modified_ns = ? AND inode = ?"
+            );
+            let same: i64 = change.query_row(&same, params![id, size, modified, inode], |row| row.get(0))?;
             if same == 0 {
                 change.execute("DELETE FROM piece WHERE entry = ?", [id])?;
             }
-            let set = "UPDATE entry SET state = 1, size_bytes = ?2, modified_ns = ?3, inode = ?4 WHERE id = ?1";
-            change.execute(set, params![id, size, modified, inode])?;
+            let set = format!(
+                "UPDATE entry SET state = {COPYING}, size_bytes = ?2, modified_ns = ?3, inode = ?4 WHERE id = ?1"
+            );
+            change.execute(&set, params![id, size, modified, inode])?;
             let found = {
                 let mut statement = change.prepare_cached("SELECT number, checksum FROM piece WHERE entry = ?")?;
                 let rows = statement.query_map([id], |row| {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, TransactionBehavior, params};
 
 use crate::error::Error;
 use crate::journal::columns::{bytes, path_at};
 use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
 use crate::model::failure::Failure;
-use crate::model::transfer::{Transfer, What};
+use crate::model::transfer::{Transfer, TransferKind};
 
 impl Journal {
     /// What was asked for.
@@ -20,9 +20,9 @@ impl Journal {
             let rows = statement.query_map([], |row| {
                 Ok(Transfer {
                     what: match row.get::<_, i64>(0)? {
-                        0 => What::File,
-                        1 => What::Directory,
-                        _ => What::FileToName,
+                        0 => TransferKind::File,
+                        1 => TransferKind::Directory,
+                        _ => TransferKind::FileToName,
                     },
                     source: path_at(row, 1)?,
                     target: path_at(row, 2)?,
@@ -34,6 +34,47 @@ impl Journal {
 
     pub(crate) fn generation(&self) -> Result<i64, Error> {
         Ok(self.meta("generation")?.unwrap_or(0))
+    }
+
+    /// Begins a plan. Returns whether nothing was planned before.
+    pub(crate) fn begin_generation(&self) -> Result<bool, Error> {
+        let generation = self.generation()? + 1;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
+            let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
+            change.execute(set, [generation])?;
+            let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM entry)";
+            let is_empty = change.query_row(is_empty, [], |row| row.get(0))?;
+            change.commit()?;
+            Ok(is_empty)
+        })
+    }
+
+    /// Writes down what will be added, so that a plan that is interrupted can be made again.
+    pub fn record_request(&self, transfers: &[Transfer]) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for transfer in transfers {
+                keep_transfer(&change, transfer, generation, None)?;
+            }
+            change.commit()
+        })
+    }
+
+    /// Ends a plan: what is not in it is not to be staged.
+    pub fn end_plan(&self) -> Result<(), Error> {
+        let generation = self.generation()?;
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for table in ["entry", "directory", "transfer"] {
+                let delete = format!("DELETE FROM {table} WHERE generation < ?");
+                change.execute(&delete, [generation])?;
+            }
+            change.execute("DELETE FROM meta WHERE name = 'planning'", [])?;
+            change.commit()
+        })
     }
 
     pub(crate) fn keep_transfer(
@@ -71,7 +112,7 @@ impl Journal {
         self.with(|connection| refuse(connection, failure, false))
     }
 
-    /// The same, of what this staging cannot save whatever becomes of it: [`Journal::missing`] says so.
+    /// The same, of what this staging cannot save whatever becomes of it: [`Journal::undelivered`] says so.
     pub fn reject_permanently(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, true))
     }
@@ -84,9 +125,9 @@ pub(crate) fn keep_transfer(
     error: Option<&Error>,
 ) -> rusqlite::Result<()> {
     let what = match transfer.what {
-        What::File => 0,
-        What::Directory => 1,
-        What::FileToName => 2,
+        TransferKind::File => 0,
+        TransferKind::Directory => 1,
+        TransferKind::FileToName => 2,
     };
     let (source, target) = (bytes(&transfer.source), bytes(&transfer.target));
     let mut set = connection.prepare_cached(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// What the user says the source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum TransferKind {
     /// One file. A target that is a directory receives it under its own name.
     File,
     /// One file, under the target's name, also if a directory stands there: then it cannot arrive.
@@ -17,7 +17,7 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// File or directory.
-    pub what: What,
+    pub what: TransferKind,
     /// From where. A link named here is followed.
     pub source: PathBuf,
     /// To where. A trailing slash says that it is a directory.

@@ -10,14 +10,7 @@ impl Journal {
     /// # Errors
     /// If the journal cannot be written, and [`Error::PlanInterrupted`] if told to stop while it looks again.
     pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
-        self.with(|connection| {
-            connection.execute_batch(
-                "BEGIN IMMEDIATE; \
-                 UPDATE entry SET state = 0, reason = NULL, remedy = NULL WHERE state = 5; \
-                 UPDATE directory SET state = is_made, reason = NULL, remedy = NULL WHERE state = 5; \
-                 DELETE FROM meta WHERE name = 'cancelled'; COMMIT;",
-            )
-        })?;
+        self.reset_failed()?;
         self.look_again(on_planned)
     }
 

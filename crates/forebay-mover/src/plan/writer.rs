@@ -5,22 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::Builder;
 
-use forebay_host::files;
-use forebay_host::files::{Kind, Status};
-use rusqlite::TransactionBehavior;
-
 use crate::error::Error;
 use crate::journal::columns::bytes;
 use crate::journal::database::Journal;
-use crate::journal::destinations::refuse;
-use crate::journal::transfers::keep_transfer;
 use crate::model::found::{Found, resolve};
-use crate::model::transfer::{Transfer, What};
+use crate::model::transfer::{Transfer, TransferKind};
 use crate::ownership::Owner;
 use crate::plan::compare::compare;
-use crate::plan::rows::{write_directory, write_entry};
 use crate::plan::scan::{IsWanted, walk_tree};
 use crate::stop::{LOOK, started};
+use forebay_host::files;
+use forebay_host::files::{Kind, Status};
 
 /// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
 /// whoever cancels the journal stops it, too.
@@ -55,44 +50,9 @@ impl Journal {
 
     /// Begins a plan, to which transfers are added one by one.
     pub fn begin_plan(&self) -> Result<(), Error> {
-        let generation = self.generation()? + 1;
-        self.with(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
-            let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
-            change.execute(set, [generation])?;
-            let is_planned = "SELECT EXISTS (SELECT 1 FROM entry)";
-            let is_planned: bool = change.query_row(is_planned, [], |row| row.get(0))?;
-            change.commit()?;
-            self.begin_comparing(!is_planned);
-            Ok(())
-        })
-    }
-
-    /// Writes down what will be added, so that a plan that is interrupted can be made again.
-    pub fn record_request(&self, transfers: &[Transfer]) -> Result<(), Error> {
-        let generation = self.generation()?;
-        self.with(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for transfer in transfers {
-                keep_transfer(&change, transfer, generation, None)?;
-            }
-            change.commit()
-        })
-    }
-
-    /// Ends a plan: what is not in it is not to be staged.
-    pub fn end_plan(&self) -> Result<(), Error> {
-        let generation = self.generation()?;
-        self.with(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for table in ["entry", "directory", "transfer"] {
-                let delete = format!("DELETE FROM {table} WHERE generation < ?");
-                change.execute(&delete, [generation])?;
-            }
-            change.execute("DELETE FROM meta WHERE name = 'planning'", [])?;
-            change.commit()
-        })
+        let is_empty = self.begin_generation()?;
+        self.begin_comparing(is_empty);
+        Ok(())
     }
 
     /// Adds a transfer, looking through its whole source. What it names is moved if it has not arrived, or
@@ -109,17 +69,8 @@ impl Journal {
         self.plan_wanted(transfer, on_planned, &|_| true)
     }
 
-    /// As [`Journal::plan_transfer`], but for files and links with other targets than these.
-    pub fn add_only(
-        &self,
-        transfer: &Transfer,
-        on_planned: Planned,
-        is_wanted: IsWanted,
-    ) -> Result<(), Error> {
-        self.plan_wanted(transfer, on_planned, is_wanted)
-    }
-
-    pub(crate) fn plan_wanted(
+    /// As [`Journal::plan_transfer`], for the files and links whose targets `is_wanted` accepts.
+    pub fn plan_wanted(
         &self,
         transfer: &Transfer,
         on_planned: Planned,
@@ -178,12 +129,14 @@ impl PlanWriter<'_> {
             found => found?,
         };
         match (transfer.what, status.kind) {
-            (What::File | What::FileToName, Kind::File) => {
+            (TransferKind::File | TransferKind::FileToName, Kind::File) => {
                 self.plan_file(transfer, status, is_wanted)
             }
-            (What::File | What::FileToName, _) => Err(Error::NotAFile(transfer.source.clone())),
-            (What::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
-            (What::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
+            (TransferKind::File | TransferKind::FileToName, _) => {
+                Err(Error::NotAFile(transfer.source.clone()))
+            }
+            (TransferKind::Directory, Kind::Directory) => self.plan_tree(transfer, is_wanted),
+            (TransferKind::Directory, _) => Err(Error::NotADirectory(transfer.source.clone())),
         }
     }
 
@@ -213,7 +166,7 @@ impl PlanWriter<'_> {
 
     fn target_of_file(&self, transfer: &Transfer) -> Result<PathBuf, Error> {
         let target = &transfer.target;
-        let is_directory = transfer.what == What::File
+        let is_directory = transfer.what == TransferKind::File
             && (bytes(target).ends_with(b"/")
                 || files::status(target).is_ok_and(|s| s.kind == Kind::Directory)
                 || self.journal.is_planned_directory(target)?);
@@ -274,27 +227,9 @@ impl PlanWriter<'_> {
         if rows.is_empty() {
             return self.journal.check_cancelled(self.on_planned, 0);
         }
-        let (generation, written) = (self.generation, &mut self.written);
-        let mut there = Vec::new();
-        self.journal.with(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for row in rows {
-                match row {
-                    Found::Directory {
-                        standing, target, ..
-                    } => {
-                        let numbers = write_directory(&change, generation, row)?;
-                        written.push(numbers);
-                        there.extend(standing.map(|stamp| (numbers.0, target, stamp)));
-                    }
-                    Found::Entry { directory, .. } => {
-                        write_entry(&change, generation, written[*directory], row)?;
-                    }
-                    Found::Refusal(failure) => refuse(&change, failure, false)?,
-                }
-            }
-            change.commit()
-        })?;
+        let there = self
+            .journal
+            .write_found(self.generation, &mut self.written, rows)?;
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }

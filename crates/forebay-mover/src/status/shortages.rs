@@ -8,9 +8,10 @@ use rusqlite::params;
 use serde::{Serialize, Serializer};
 
 use crate::error::Error;
-use crate::journal::columns::path_at;
+use crate::journal::columns::{FAILED, PLACED, path_at};
 use crate::journal::database::Journal;
 use crate::model::counts::Number;
+use crate::model::item::FILE;
 use crate::model::reason::{FULL, OVER_QUOTA};
 
 /// A file system on which something had no room, as it is now.
@@ -106,14 +107,14 @@ impl Journal {
 
     fn missing_in_directories(&self) -> Result<Vec<NoRoom>, Error> {
         self.with(|connection| {
-            let mut statement = connection.prepare_cached(
+            let mut statement = connection.prepare_cached(&format!(
                 "SELECT d.target, count(e.id), \
-                 coalesce(sum(CASE WHEN e.link_of IS NULL AND e.kind = 0 THEN e.size_bytes END), 0), \
+                 coalesce(sum(CASE WHEN e.link_of IS NULL AND e.kind = {FILE} THEN e.size_bytes END), 0), \
                  coalesce(max(e.remedy = ?1), 0) OR coalesce(d.remedy = ?1, 0), \
                  coalesce(max(e.remedy = ?2), 0) OR coalesce(d.remedy = ?2, 0) \
-                 FROM directory d LEFT JOIN entry e ON e.directory = d.id AND e.state <> 4 \
-                 WHERE e.id IS NOT NULL OR d.state = 5 GROUP BY d.id",
-            )?;
+                 FROM directory d LEFT JOIN entry e ON e.directory = d.id AND e.state <> {PLACED} \
+                 WHERE e.id IS NOT NULL OR d.state = {FAILED} GROUP BY d.id",
+            ))?;
             let rows = statement.query_map(params![FULL, OVER_QUOTA], |row| {
                 Ok(NoRoom {
                     directory: path_at(row, 0)?,

@@ -8,6 +8,7 @@ use forebay_host::process::Identity;
 
 use crate::error::Error;
 
+use crate::journal::columns::COPYING;
 use crate::journal::database::Journal;
 use crate::journal::file_names::IN_MEMORY;
 use crate::journal::lock::pid_namespace_key;
@@ -20,7 +21,7 @@ const TIME_MIN: Duration = Duration::from_millis(500);
 
 /// How fast a staging goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct Throughput {
     /// Bytes that are copied, also of files that are not at their places yet.
     pub copied_bytes: u64,
     /// On average since it was begun or gone on with; none if it does not run, or that is not known.
@@ -31,25 +32,25 @@ pub struct Pace {
 
 impl Journal {
     /// How fast it goes, as far as it is in this account.
-    pub fn pace(&self, account: &Account) -> Result<Pace, Error> {
+    pub fn throughput(&self, account: &Account) -> Result<Throughput, Error> {
         let counts = &account.counts;
         let copied_bytes = self.copied_bytes(counts)?;
-        let mut pace = Pace {
+        let mut throughput = Throughput {
             copied_bytes,
             bytes_per_s: None,
             remaining_s: None,
         };
         let Some(began) = self.meta::<String>("began")? else {
-            return Ok(pace);
+            return Ok(throughput);
         };
         let mut words = began.splitn(5, ' ');
         let pid = words.next().and_then(|word| word.parse().ok());
         let mut number = || words.next().and_then(|word| word.parse().ok());
         let (Some(pid), Some(started_ticks)) = (pid, number()) else {
-            return Ok(pace);
+            return Ok(throughput);
         };
         let (Some(began_ms), Some(before)) = (number(), number()) else {
-            return Ok(pace);
+            return Ok(throughput);
         };
         // Whoever goes on with what another one has left has not begun to copy yet.
         let is_theirs = words.next() == Some(&pid_namespace_key()?)
@@ -57,19 +58,20 @@ impl Journal {
         let time = clock::since_boot().checked_sub(Duration::from_millis(began_ms));
         let moved = copied_bytes.saturating_sub(before);
         let Some(time) = time.filter(|time| *time >= TIME_MIN && moved > 0) else {
-            return Ok(pace);
+            return Ok(throughput);
         };
         if self.has_uncounted(moved)? {
-            return Ok(pace);
+            return Ok(throughput);
         }
         if account.is_running && is_theirs {
             let rate = u128::from(moved) * 1000 / time.as_millis();
             let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
             let all_that_comes = counts.of(State::Placed).bytes + counts.open().bytes;
-            pace.bytes_per_s = Some(rate);
-            pace.remaining_s = Some(all_that_comes.saturating_sub(copied_bytes).div_ceil(rate));
+            throughput.bytes_per_s = Some(rate);
+            throughput.remaining_s =
+                Some(all_that_comes.saturating_sub(copied_bytes).div_ceil(rate));
         }
-        Ok(pace)
+        Ok(throughput)
     }
 
     /// From now on it is measured.
@@ -91,10 +93,10 @@ impl Journal {
             return Ok(whole);
         };
         let pieces: u64 = self.with(|connection| {
-            let mut sum = connection.prepare_cached(
+            let mut sum = connection.prepare_cached(&format!(
                 "SELECT coalesce(sum(max(0, min(?1, e.size_bytes - p.number * ?1))), 0) \
-                 FROM piece p JOIN entry e ON e.id = p.entry WHERE e.state = 1",
-            )?;
+                 FROM piece p JOIN entry e ON e.id = p.entry WHERE e.state = {COPYING}",
+            ))?;
             sum.query_row([piece_bytes], |row| row.get(0))
         })?;
         Ok(whole + pieces)
@@ -110,8 +112,10 @@ impl Journal {
             return Ok(false);
         }
         self.with(|connection| {
-            let query = "SELECT EXISTS (SELECT 1 FROM entry WHERE state = 1 AND size_bytes > ?)";
-            connection.query_row(query, [piece_bytes], |row| row.get(0))
+            let query = format!(
+                "SELECT EXISTS (SELECT 1 FROM entry WHERE state = {COPYING} AND size_bytes > ?)"
+            );
+            connection.query_row(&query, [piece_bytes], |row| row.get(0))
         })
     }
 

@@ -6,7 +6,7 @@ use forebay_host::files;
 use forebay_host::files::{Kind, Status};
 
 use crate::error::Error;
-use crate::journal::columns::{path_at, path_of};
+use crate::journal::columns::{FAILED, path_at, path_of};
 use crate::journal::database::Journal;
 use crate::model::item::Item;
 use crate::model::state::State;
@@ -17,7 +17,7 @@ const ROWS: usize = 4096;
 
 /// Something that was asked for and is not at its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct Undelivered {
     /// Where it lies; where the target is at fault and nothing is known of a source, the target.
     pub source: PathBuf,
     /// Where it should be; none if that is not known, since it could not be looked at.
@@ -35,10 +35,10 @@ impl Journal {
     /// change, whatever the journal says of it; and of all else that failed or could not be looked at. Of what the
     /// journal says stands at its place, the target may keep the time in whole seconds. What was found once and is
     /// gone from its source is not missing. Ends early when it is not to go on.
-    pub fn missing(
+    pub fn undelivered(
         &self,
         go_on: &dyn Fn() -> bool,
-        mut each: impl FnMut(Missing),
+        mut each: impl FnMut(Undelivered),
     ) -> Result<(), Error> {
         self.files_missing(go_on, &mut each)?;
         let mut others = self.others_missing()?.into_iter();
@@ -49,7 +49,7 @@ impl Journal {
     fn files_missing(
         &self,
         go_on: &dyn Fn() -> bool,
-        each: &mut dyn FnMut(Missing),
+        each: &mut dyn FnMut(Undelivered),
     ) -> Result<(), Error> {
         let mut last = 0;
         loop {
@@ -76,7 +76,7 @@ impl Journal {
                     }
                     Ok(found) => (found.size_bytes, None),
                 };
-                each(Missing {
+                each(Undelivered {
                     source: item.source,
                     target: Some(item.target),
                     bytes,
@@ -95,20 +95,20 @@ impl Journal {
     }
 
     /// What is none of the journal's files and links, and failed: few.
-    fn others_missing(&self) -> Result<Vec<Missing>, Error> {
+    fn others_missing(&self) -> Result<Vec<Undelivered>, Error> {
         self.with(|connection| {
-            let mut select = connection.prepare(
-                "SELECT source, target, reason, 0 FROM directory WHERE state = 5 \
+            let mut select = connection.prepare(&format!(
+                "SELECT source, target, reason, 0 FROM directory WHERE state = {FAILED} \
                  UNION ALL SELECT source, target, reason, 0 FROM transfer WHERE reason IS NOT NULL \
                  UNION ALL SELECT source, NULL, reason, is_for_good FROM refusal ORDER BY 1",
-            )?;
+            ))?;
             let rows = select.query_map([], |row| {
                 let source = path_at(row, 0)?;
                 let target: Option<Vec<u8>> = row.get(1)?;
                 let looked = files::status_of_name(&source);
                 let is_for_good: bool = row.get(3)?;
                 let is_file = |found: &&Status| found.kind == Kind::File;
-                Ok(Missing {
+                Ok(Undelivered {
                     target: target.map(|target| path_of(&target)),
                     bytes: looked
                         .as_ref()
@@ -159,7 +159,7 @@ pub(crate) fn is_same_file(source: &Path, target: &Path, found: &Status, wanted:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Transfer, What};
+    use crate::{Transfer, TransferKind};
 
     #[test]
     fn what_is_not_there_or_is_another_version_is_missing() {
@@ -176,7 +176,7 @@ mod tests {
         write(&from.join("b"), "three");
         files::make_link(Path::new("nowhere"), &from.join("c")).expect("linked");
         let journal = Journal::in_memory().expect("made");
-        let (what, source) = (What::Directory, from.clone());
+        let (what, source) = (TransferKind::Directory, from.clone());
         let target = to.clone();
         let transfer = Transfer {
             what,
@@ -186,7 +186,7 @@ mod tests {
         journal.plan(&[transfer]).expect("planned");
         let missing = || {
             let mut found = Vec::new();
-            let looked = journal.missing(&|| true, |one| found.push((one.source, one.bytes)));
+            let looked = journal.undelivered(&|| true, |one| found.push((one.source, one.bytes)));
             looked.expect("read");
             found.sort();
             found
@@ -225,9 +225,9 @@ mod tests {
         let journal = Journal::in_memory().expect("made");
         journal.begin_plan().expect("begun");
         for (name, what) in [
-            ("named", What::File),
-            ("absent", What::File),
-            ("file", What::Directory),
+            ("named", TransferKind::File),
+            ("absent", TransferKind::File),
+            ("file", TransferKind::Directory),
         ] {
             let (source, target) = (from.join(name), to.join(name));
             let transfer = Transfer {
@@ -245,7 +245,7 @@ mod tests {
         let missing = |limit: usize| {
             let found = std::cell::RefCell::new(Vec::new());
             let go_on = || found.borrow().len() < limit;
-            let looked = journal.missing(&go_on, |one| {
+            let looked = journal.undelivered(&go_on, |one| {
                 let name = one
                     .source
                     .file_name()
@@ -286,14 +286,14 @@ mod tests {
         set(&target, (1_700_000_000, 0));
         let journal = Journal::in_memory().expect("made");
         let transfer = Transfer {
-            what: What::File,
+            what: TransferKind::File,
             source: source.clone(),
             target: target.clone(),
         };
         journal.plan(&[transfer]).expect("planned");
         let missing = || {
             let mut count = 0;
-            let looked = journal.missing(&|| true, |_| count += 1);
+            let looked = journal.undelivered(&|| true, |_| count += 1);
             looked.expect("read");
             count
         };
@@ -321,7 +321,7 @@ mod tests {
         journal.begin_plan().expect("begun");
         for (from, to) in [("a", "to/x"), ("b", "to/x"), ("c", "inside/x")] {
             let transfer = Transfer {
-                what: What::File,
+                what: TransferKind::File,
                 source: at(from),
                 target: at(to),
             };
@@ -336,7 +336,7 @@ mod tests {
         journal.refuse(&other).expect("kept");
         journal.end_plan().expect("planned");
         let mut found = Vec::new();
-        let looked = journal.missing(&|| true, |one| {
+        let looked = journal.undelivered(&|| true, |one| {
             found.push((one.source, one.is_unrecoverable))
         });
         looked.expect("read");

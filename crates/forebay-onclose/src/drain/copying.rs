@@ -7,7 +7,9 @@ use forebay_host::clock;
 use forebay_host::close_watch::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
 use forebay_host::messages::Messages;
-use forebay_mover::{CopyEvent, Failure, Journal, Options, Transfer, Verify, What, carry_out};
+use forebay_mover::{
+    CopyEvent, Failure, Journal, Options, Transfer, TransferKind, Verify, carry_out,
+};
 use parking_lot::Mutex;
 
 use super::queue::{Copied, Made};
@@ -110,7 +112,7 @@ impl Copying<'_> {
         }
         let journal = Journal::in_memory().map_err(told)?;
         let transfer = Transfer {
-            what: What::FileToName,
+            what: TransferKind::FileToName,
             source: source.clone(),
             target: way.target.clone(),
         };

@@ -1,22 +1,56 @@
-//! The statements that insert and update rows of a plan.
+//! Inserts and updates the rows of a plan.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forebay_host::files::{Kind, Status};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::journal::columns::{bytes, number, path_at, path_of};
+use crate::error::Error;
+use crate::journal::columns::{COPIED, FAILED, PLACED, PLANNED, bytes, number, path_at, path_of};
+use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
 use crate::model::failure::Failure;
 use crate::model::found::Found;
 use crate::model::item::{FILE, LINK};
-use crate::model::state::State;
-use crate::model::version::modified_ns;
+use crate::model::version::{Stamp, modified_ns};
+
+impl Journal {
+    /// Writes rows of a plan in one transaction. Appends to `written` the number of each directory and of its place.
+    /// Returns the directories whose targets were compared, with the stamps that those had.
+    pub(crate) fn write_found<'a>(
+        &self,
+        generation: i64,
+        written: &mut Vec<(i64, i64)>,
+        rows: &'a [Found],
+    ) -> Result<Vec<(i64, &'a Path, Stamp)>, Error> {
+        let mut compared = Vec::new();
+        self.with(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for row in rows {
+                match row {
+                    Found::Directory {
+                        standing, target, ..
+                    } => {
+                        let numbers = write_directory(&change, generation, row)?;
+                        written.push(numbers);
+                        compared.extend(standing.map(|stamp| (numbers.0, target.as_path(), stamp)));
+                    }
+                    Found::Entry { directory, .. } => {
+                        write_entry(&change, generation, written[*directory], row)?;
+                    }
+                    Found::Refusal(failure) => refuse(&change, failure, false)?,
+                }
+            }
+            change.commit()
+        })?;
+        Ok(compared)
+    }
+}
 
 /// Returns its number and that of its place.
-pub(crate) fn write_directory(
+fn write_directory(
     change: &Transaction,
     generation: i64,
     row: &Found,
@@ -36,12 +70,12 @@ pub(crate) fn write_directory(
     )?;
     let place: i64 = set.query_row([bytes(place)], |row| row.get(0))?;
     // A directory that was made and not finished yet stays so, and one that could not be finished becomes so.
-    let mut set = change.prepare_cached(
-        "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, 0, ?) \
+    let mut set = change.prepare_cached(&format!(
+        "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, {PLANNED}, ?) \
          ON CONFLICT DO UPDATE SET generation = excluded.generation, \
          is_of_tree = max(is_of_tree, excluded.is_of_tree), \
-         state = CASE WHEN state IN (4, 5) THEN is_made ELSE state END, reason = NULL, remedy = NULL RETURNING id",
-    )?;
+         state = CASE WHEN state >= {PLACED} THEN is_made ELSE state END, reason = NULL, remedy = NULL RETURNING id",
+    ))?;
     let values = params![bytes(source), bytes(target), place, is_of_tree, generation];
     Ok((set.query_row(values, |row| row.get(0))?, place))
 }
@@ -52,14 +86,18 @@ const INSERT: &str = "INSERT INTO entry \
 
 /// What has arrived, or is on its way, and did not change since, stays as far as it is. What failed is
 /// tried again.
-const UPDATE: &str = "UPDATE entry SET \
-    state = CASE WHEN state < 5 AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
-      AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE ?10 END, \
-    directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
-    link_of = NULL, reason = NULL, remedy = NULL \
-    WHERE place = ?2 AND name = ?3 AND (generation < ?6 OR (directory = ?1 AND source_name IS ?4)) RETURNING id";
+fn update() -> String {
+    format!(
+        "UPDATE entry SET \
+         state = CASE WHEN state < {FAILED} AND directory = ?1 AND source_name IS ?4 AND kind = ?5 \
+         AND size_bytes = ?7 AND modified_ns = ?8 AND inode = ?9 THEN state ELSE ?10 END, \
+         directory = ?1, source_name = ?4, kind = ?5, generation = ?6, size_bytes = ?7, modified_ns = ?8, inode = ?9, \
+         link_of = NULL, reason = NULL, remedy = NULL \
+         WHERE place = ?2 AND name = ?3 AND (generation < ?6 OR (directory = ?1 AND source_name IS ?4)) RETURNING id"
+    )
+}
 
-pub(crate) fn write_entry(
+fn write_entry(
     change: &Transaction,
     generation: i64,
     (directory, place): (i64, i64),
@@ -90,11 +128,7 @@ pub(crate) fn write_entry(
         FILE
     };
     let source_name = source_name.as_ref().map(|name| name.as_bytes());
-    let state = if *is_there {
-        State::Copied
-    } else {
-        State::Planned
-    };
+    let state = if *is_there { COPIED } else { PLANNED };
     let values = params![
         directory,
         place,
@@ -105,7 +139,7 @@ pub(crate) fn write_entry(
         number(status.size_bytes),
         modified_ns(status),
         number(status.inode),
-        state as i64
+        state
     ];
     // Nearly all are new, and this is the quickest way.
     if change.prepare_cached(INSERT)?.execute(values)? == 1 {
@@ -114,7 +148,7 @@ pub(crate) fn write_entry(
         }
         return Ok(());
     }
-    let mut set = change.prepare_cached(UPDATE)?;
+    let mut set = change.prepare_cached(&update())?;
     let id: Option<i64> = set.query_row(values, |row| row.get(0)).optional()?;
     let Some(id) = id else {
         return refuse_second(change, directory, place, row);
@@ -157,7 +191,7 @@ fn refuse_second(
 }
 
 /// A file with several names: the first one that is found stands for it.
-pub(crate) fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
+fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
     let file = params![number(status.device), number(status.inode), id];
     let mut set = change.prepare_cached("INSERT OR IGNORE INTO linked VALUES (?, ?, ?)")?;
     if set.execute(file)? == 1 {
@@ -170,11 +204,7 @@ pub(crate) fn write_link(change: &Transaction, id: i64, status: &Status) -> rusq
     set.execute(file).map(drop)
 }
 
-pub(crate) fn source_path(
-    change: &Transaction,
-    directory: i64,
-    name: &OsString,
-) -> rusqlite::Result<PathBuf> {
+fn source_path(change: &Transaction, directory: i64, name: &OsString) -> rusqlite::Result<PathBuf> {
     let query = "SELECT source FROM directory WHERE id = ?";
     let source: Vec<u8> = change.query_row(query, [directory], |row| row.get(0))?;
     Ok(path_of(&source).join(name))
