@@ -16,7 +16,7 @@ def out(asking):
     return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
 
 
-def test_a_file_and_a_directory_are_revoked_and_what_is_revoked_twice_is_refused(asking):
+def test_revoke_of_file_and_directory_is_refused_the_second_time(asking):
     said = asking.says(
         f"{MADE} ask out $S/d/a - revoke; ask out $S/d/a - revoke; ask query $S/d/a; ask query-directory $S/d\n"
         "ask query-directory $S/d/e; ask out-directory $S/d/e - revoke; ask query-directory $S/d\n"

@@ -114,7 +114,7 @@ def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(as
     only_jobs_are_gone(job)
 
 
-def test_requests_that_go_with_the_memory_while_clean_looks_keep_it_from_being_destroyed(asking):
+def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
     job = asking.job
     made(job)
     where = job.where

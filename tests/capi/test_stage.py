@@ -73,7 +73,7 @@ def test_lists_go_both_ways(asking):
     assert sorted(path.name for path in (asking.pfs / "out").iterdir()) == ["a", "b"]
 
 
-def test_what_is_deferred_goes_at_the_end_unless_it_is_revoked_and_at_once_if_it_is_activated(asking):
+def test_deferred_request_is_staged_at_the_end_unless_revoked_or_activated(asking):
     said = asking.says(
         "for f in kept revoked active; do echo $f > $S/$f; ask out $S/$f pfs/$f end; done; ask query $S/kept\n"
         "ask out $S/revoked - revoke; ask query $S/revoked; ask out $S/revoked - revoke\n"
@@ -334,7 +334,7 @@ def test_what_a_program_has_staged_is_read_again_where_that_is_asked_for(asking)
         assert calls.read_text().count("POSIX_FADV_DONTNEED") == times, calls.read_text()
 
 
-def test_what_is_asked_for_while_it_is_terminated_is_carried_out_if_it_is_known_afterwards(asking):
+def test_request_during_terminate_is_carried_out_if_it_is_listed(asking):
     said = asking.says(f"contend $S pfs {3000 if EVERY_POINT else 500}")
     assert sorted(said) == sorted(path.name for path in asking.pfs.iterdir())
     asking.job.leaves_nothing()

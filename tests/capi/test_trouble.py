@@ -20,7 +20,7 @@ FAILED = "0 0 0 0 1"
 FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)
 
 
-def test_where_the_allocation_is_full_nothing_is_promised_and_what_does_not_fit_fails(asking):
+def test_requests_in_full_allocation_fail_without_a_promise(asking):
     asking.job.in_memory()
     (asking.pfs / "large").write_bytes(bytes(1 << 20))
     said = asking.says(

@@ -305,7 +305,7 @@ def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
 
 
 @pytest.mark.parametrize("drained", ["directory"], indirect=True)
-def test_a_file_that_changes_while_it_is_copied_is_drained_when_it_is_closed_again(drained):
+def test_file_changed_during_drain_is_drained_after_its_next_close(drained):
     """The change comes while the copy waits for its rate, or between the look at the file and its first byte."""
     drained.body(
         f"head -c 5000000 /dev/zero > a.nc; {TAKEN}",
@@ -336,7 +336,7 @@ def traced(job, calls, *options):
 
 
 @pytest.mark.parametrize("drained", ["directory"], indirect=True)
-def test_copies_yield_while_the_job_runs_and_after_it_the_one_in_hand_wants_the_disk_as_others_do(drained):
+def test_drain_copies_have_low_priority_only_while_the_job_runs(drained):
     """The class is that of the thread which copies, not of the one that waits for it and from which it has it."""
     (drained.directory / "slow.toml").write_text(MODEL)
     drained.pfs.mkdir()

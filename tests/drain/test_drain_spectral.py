@@ -153,7 +153,7 @@ def test_what_stage_out_brought_is_logged_as_done(job):
     job.leaves_nothing()
 
 
-def test_what_did_not_arrive_because_stage_out_was_stopped_is_not_logged_as_done(job):
+def test_files_missing_after_stopped_stage_out_are_not_logged_as_done(job):
     options, variables = left_to_stage_out(job)
     by_stage_out = lambda: [path for path in job.pfs.glob("*.part") if not re.search(r"-d\d", path.name)]  # noqa: E731
     code, err = job.stop_when(job.start(*options, **variables), by_stage_out, INTERRUPT)
@@ -164,7 +164,7 @@ def test_what_did_not_arrive_because_stage_out_was_stopped_is_not_logged_as_done
     assert arrived(job) == ALL
 
 
-def test_what_did_not_arrive_because_there_was_no_journal_is_not_logged_as_done(job):
+def test_files_missing_without_journal_are_not_logged_as_done(job):
     """What should be the journal of the stage-out is damaged when that begins."""
     damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
     options, variables = left_to_stage_out(job, damage)

@@ -34,7 +34,7 @@ def drained(job):
     return job
 
 
-def test_what_is_closed_in_a_directory_that_cannot_be_watched_is_not_said_to_have_arrived(drained):
+def test_files_closed_in_unwatchable_directory_are_not_reported_as_arrived(drained):
     """A user namespace that may have one watch: the namespace of the job has it, and `out` comes later."""
     limited = 'echo 1 > /proc/sys/user/max_inotify_watches && exec "$0" "$@"'
     words = ["--user", "--map-root-user", "sh", "-c", limited]
@@ -61,7 +61,7 @@ def meddling(what, path, error, when, *lines):
 
 
 @pytest.mark.parametrize(("when", "enqueued"), [("1..3", 1), ("1..8", 0)])
-def test_a_file_that_cannot_be_opened_is_tried_again_and_then_not_said_to_have_arrived(drained, when, enqueued):
+def test_unopenable_file_is_retried_and_not_reported_as_arrived(drained, when, enqueued):
     """Each thread has its own count of calls: the watch tries eight times, and who copies fails at once."""
     lines = meddling("open", '"$PWD/a.nc"', "EMFILE", when, "echo 1 > new", "mv new a.nc")
     status, code, account, _ = drained.told(*lines)

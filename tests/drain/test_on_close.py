@@ -101,7 +101,7 @@ def test_one_at_a_time_unless_more_are_asked_for(watched):
     assert ended(watched, process)[1]["done"] == 4
 
 
-def test_a_version_that_was_written_anew_before_its_turn_is_left_out(watched):
+def test_version_replaced_before_its_turn_is_skipped(watched):
     go, seen, told = (watched.directory / name for name in ("go", "seen", "told"))
     hold = "echo $FOREBAY_VERSION $(cat {}) >> seen; until [ -e go ]; do sleep 0.01; done"
     process = watched.watch("--at-most", "2", "--on-close", f"a={hold}", "--on-close", "mark=touch told")
@@ -121,7 +121,7 @@ def test_a_version_that_was_written_anew_before_its_turn_is_left_out(watched):
     assert [account[name] for name in ("closed", "done", "superseded")] == [5, 4, 1]
 
 
-def test_a_command_that_fails_is_tried_again_and_then_listed_and_all_is_in_the_log(watched):
+def test_failed_command_is_retried_then_listed_and_logged(watched):
     log = watched.directory / "log"
     tries = watched.directory / "tries"
     process = watched.watch(
@@ -258,7 +258,7 @@ def test_only_the_pictures_are_staged_out_while_the_simulation_goes_on(plotted):
 
 
 @one_store
-def test_what_is_queued_at_the_jobs_end_runs_before_stage_out_and_so_does_what_follows_from_it(plotted):
+def test_queued_commands_and_their_followers_run_before_stage_out(plotted):
     plotted.body("for step in 1 2 3 4 5; do echo $step > step-$step.nc; done")
     follow = '*.png=echo also >> "$DW_JOB_STRIPED/pictures/all"'
     done = plotted.run(
@@ -340,7 +340,7 @@ def test_killed_the_watching_process_and_its_commands_end_too(plotted):
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_where_the_watch_alone_is_killed_its_commands_do_not_write_into_the_stage_out(plotted, goes_on):
+def test_commands_of_killed_watch_do_not_write_during_stage_out(plotted, goes_on):
     """While the script runs, and when only its commands do."""
     begun = plotted.directory / "begun"
     wait = "until [ -e go ]; do sleep 0.01; done" if goes_on else f'until [ -e "{begun}" ]; do sleep 0.01; done'

@@ -60,7 +60,7 @@ def test_kill_9_during_stage_out_puts_nothing_half_under_a_final_name(job, slow)
     assert (kept / "striped" / "out" / "it").read_bytes() == CONTENT
 
 
-def test_kill_9_during_stage_in_starts_nothing_and_puts_nothing_half_under_a_final_name(job, slow):
+def test_kill_9_during_stage_in_starts_no_job_and_leaves_no_partial_file(job, slow):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "it").write_bytes(CONTENT)
     job.script("touch started", ROOMY, STAGE_IN)

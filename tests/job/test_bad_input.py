@@ -123,7 +123,7 @@ def without_state(job, **environment):
 
 @ONLY_ROOT
 @pytest.mark.parametrize("home", ["/proc", "/root", "", "not/absolute"])
-def test_without_a_place_for_its_state_the_job_is_recorded_in_the_temporary_folder(user, home):
+def test_job_without_state_directory_is_recorded_in_the_temporary_folder(user, home):
     user.script("ls -l $TMPDIR/forebay-state-*/ | grep -c $FOREBAY_JOB_ID-.*json", DW)
     done = finished(without_state(user, HOME=home))
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

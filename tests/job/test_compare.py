@@ -46,7 +46,7 @@ def test_json_has_every_run(job):
     assert all(run["stage_out_s"] > 0 for run in block["rows"][1]["runs"])
 
 
-def test_the_time_in_io_of_other_programs_is_from_the_record_and_those_of_the_last_runs_stay(job):
+def test_io_time_of_other_programs_comes_from_the_record_of_the_last_run(job):
     job.script(WRITE, DW, STAGE_OUT)
     done = compare(job, "--repeat", "2")
     assert done.returncode == 0 and "I/O seen: from the record of the programs' calls." in done.stdout, done.stderr

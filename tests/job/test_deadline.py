@@ -163,7 +163,7 @@ def listed(account):
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_what_only_the_drain_takes_out_is_looked_after_too(job, late):
+def test_files_only_drained_are_reported_when_not_safe(job, late):
     """Also where the job's launcher, or its wait command, tells of it first."""
     pfs = job.directory / "pfs"
     (pfs / "x").mkdir(parents=True)

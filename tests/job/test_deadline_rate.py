@@ -66,7 +66,7 @@ def test_where_nothing_is_on_record_half_of_what_was_copied_in_counts(job, is_ho
         ("big", ("--drain-rate", "50MB/s"), "given"),
     ],
 )
-def test_the_jobs_own_drain_counts_where_it_is_slower_and_nobody_holds_it_back(job, drain, options, source):
+def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, options, source):
     """The file system takes 20 MB/s; looks are taken every 2.5 s."""
     (job.directory / "slow.toml").write_text(MODEL)
     job.script(DRAINED + "; sleep 3", DW, STAGE_OUT)

@@ -97,7 +97,7 @@ def test_files_and_directories_are_copied_in_and_out(any_store):
     job.leaves_nothing()
 
 
-def test_what_is_copied_out_is_looked_at_after_the_script_and_again_to_the_same_place(
+def test_copy_out_is_planned_after_the_script_and_goes_to_the_same_place(
     job,
 ):
     job.script(

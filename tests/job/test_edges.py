@@ -189,7 +189,7 @@ def test_a_closed_terminal_does_not_lose_the_data(job):
     job.leaves_nothing()
 
 
-def test_what_cannot_be_ended_keeps_the_allocation(build, tmp_path):
+def test_unkillable_process_keeps_the_allocation(build, tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root can make a program that runs as another user")
     top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))

@@ -237,7 +237,7 @@ def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
 
 
 @pytest.mark.parametrize("launch", ["srun -n 2", "mpiexec -n 2", "jsrun -n 2"])
-def test_a_rank_killed_by_a_signal_fails_the_job_and_what_was_written_comes_back(job, launch):
+def test_rank_killed_by_signal_fails_the_job_and_written_data_is_staged_out(job, launch):
     (job.directory / "die.sh").write_text(
         '#!/bin/bash\nrank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\necho $rank > $DW_JOB_STRIPED/out/$rank\n'
         'until [ -e $DW_JOB_STRIPED/out/0 ] && [ -e $DW_JOB_STRIPED/out/1 ]; do sleep 0.01; done\n'

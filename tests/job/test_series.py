@@ -382,7 +382,7 @@ def test_after_kill_9_between_runs_clean_needs_no_name_and_no_option(staged, beg
     assert not (staged.directory / "results").exists()
 
 
-def test_a_run_that_clears_the_directory_for_temporary_files_does_not_end_the_series(job, begin):
+def test_series_continues_after_a_run_empties_the_temporary_directory(job, begin):
     job.script("", DW)
     series = begin()
     assert series.shell(1, 'rm -rf "$TMPDIR"/*')["job_status"] == 0

@@ -54,7 +54,7 @@ def test_none_is_destroyed_under_a_job_that_neither_processes_nor_locks_tell_of(
     assert job.allocations() == []
 
 
-def test_one_that_is_made_elsewhere_is_not_taken_for_left_over_where_there_are_no_locks(job):
+def test_allocation_made_elsewhere_is_no_leftover_without_locks(job):
     began_ms = int((time.time() - 60) * 1000)
     young = job.store / f"forebay-unfinished~young~{began_ms}~1"
     old = job.store / f"forebay-unfinished~old~{began_ms - 3_600_000}~1"

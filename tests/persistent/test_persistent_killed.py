@@ -23,7 +23,7 @@ def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=Fals
     return names
 
 
-def test_killed_anywhere_it_is_made_as_a_whole_or_not_at_all(job):
+def test_create_killed_at_any_step_makes_all_or_nothing(job):
     words = lambda name: ["persistent", "create", name, "--capacity", "1MiB", *job.where, "--group", "0"]
     calls = ("mkdir", "chmod", "rename", "symlink", "fsync", "flock", "chown")
     names = killed_everywhere(job, calls, words)
@@ -45,7 +45,7 @@ def test_killed_anywhere_it_is_made_as_a_whole_or_not_at_all(job):
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_killed_anywhere_it_is_destroyed_as_a_whole_or_not_at_all(job):
+def test_destroy_killed_at_any_step_removes_all_or_nothing(job):
     def prepare(name):
         made(job, name)
         (root(job, name) / "striped" / "deep").mkdir()
@@ -78,7 +78,7 @@ def test_the_next_one_made_sweeps_what_was_left(job):
 
 
 @pytest.mark.parametrize("call", ["rename", "mkdir", "unlink"])
-def test_a_job_killed_anywhere_leaves_the_data_and_no_use(job, call):
+def test_job_killed_at_any_step_leaves_the_data_and_no_use(job, call):
     made(job)
     kept = root(job) / "striped" / "kept"
     kept.write_text("precious")
@@ -102,7 +102,7 @@ def test_a_job_killed_anywhere_leaves_the_data_and_no_use(job, call):
     assert number > 0
 
 
-def test_a_job_killed_anywhere_destroys_it_as_a_whole_or_not_at_all(job):
+def test_job_killed_at_any_step_destroys_all_or_nothing(job):
     """Its name goes before the script is started, what is in it while that runs."""
 
     def prepare(name):
@@ -211,7 +211,7 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
-def test_while_a_process_that_could_not_be_ended_goes_on_it_is_in_use(build):
+def test_allocation_is_in_use_while_an_unkillable_process_runs(build):
     with reachable(build) as job:
         foreign = another_users_program(job.directory.parent)
         job.as_nobody()

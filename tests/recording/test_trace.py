@@ -294,7 +294,7 @@ def test_an_abort_is_told(openmpi, tmp_path):
     assert "the program ended by MPI_Abort\nhint: --partial" in refused.stderr
 
 
-def test_without_a_wish_there_is_no_trace(mpi, tmp_path):
+def test_trace_is_off_by_default(mpi, tmp_path):
     run = mpi.run(1, mpi.observed(), "own", tmp_path / "f", FOREBAY_MPI_TRACE="0", MPICH_MPIIO_STATS="1")
     assert run.returncode == 0
     assert sorted(os.listdir(tmp_path)) == ["f.0"]

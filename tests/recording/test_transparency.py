@@ -54,7 +54,7 @@ def test_the_box_goes_to_stderr_and_nothing_to_stdout(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("asked", [{}, {"MPICH_MPIIO_STATS": "0"}])
-def test_without_a_wish_there_is_no_word(mpi, tmp_path, asked):
+def test_no_output_by_default(mpi, tmp_path, asked):
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", **asked)
     assert (run.returncode, run.stderr) == (0, "")
 

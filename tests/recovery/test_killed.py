@@ -16,7 +16,7 @@ STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
 @pytest.mark.parametrize("call", ["mkdir", "rename", "symlink", "unlink"])
-def test_killed_anywhere_a_job_is_taken_away_whole(job, store, call):
+def test_job_killed_at_any_step_is_removed_completely(job, store, call):
     job.script("true", DW)
     if store == "memory":
         job.in_memory()
@@ -42,7 +42,7 @@ WATCHED = ["--drain", "*", "--on-close", "*=true"]
 
 
 @pytest.mark.parametrize(("store", "options"), [("memory", []), ("directory", WATCHED)], ids=["alone", "watched"])
-def test_killed_anywhere_before_its_script_a_job_has_nothing_that_must_arrive(job, store, options):
+def test_job_killed_before_its_script_has_nothing_to_stage_out(job, store, options):
     """And from the script's first step on, all of it must."""
     job.script("touch began; mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
     if store == "memory":
@@ -73,7 +73,7 @@ ENDING = {"memory": ["umount2", "kill"], "directory": ["unlink", "unlinkat", "rm
 
 
 @pytest.mark.parametrize("store", ENDING)
-def test_clean_killed_anywhere_ends_well_the_next_time(job, store):
+def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
     job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
     if store == "memory":
         job.in_memory()
@@ -124,7 +124,7 @@ def slow(job):
     return ["--pfs-model", str(model)]
 
 
-def test_discarding_takes_half_staged_files_away_too(job, slow):
+def test_discard_removes_partial_files(job, slow):
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
     parts = lambda: list(job.directory.rglob("*.part"))
     # stop_when takes the state of the emulation away itself: clean must not mind.
@@ -136,7 +136,7 @@ def test_discarding_takes_half_staged_files_away_too(job, slow):
     job.leaves_nothing()
 
 
-def test_what_is_half_staged_out_goes_though_the_memory_is_gone(job, slow):
+def test_partial_stage_out_is_removed_after_the_memory_is_lost(job, slow):
     job.in_memory()
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
     parts = lambda: list(job.directory.rglob("*.part"))
@@ -170,7 +170,7 @@ def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
 
 
 @pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
-def test_a_keeper_that_dies_while_clean_looks_at_it_is_no_error(job, call, looks_at, arrives):
+def test_clean_succeeds_when_a_keeper_dies_meanwhile(job, call, looks_at, arrives):
     """Either the memory is lost, or clean is in the view already and stages out."""
     job.in_memory()
     job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
@@ -208,7 +208,7 @@ def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
     job.leaves_nothing()
 
 
-def test_a_state_whose_process_was_killed_before_its_job_was_recorded_is_taken_away(job, slow):
+def test_emulation_state_of_unrecorded_killed_job_is_removed(job, slow):
     job.script("true", DW)
     # forebay starts itself anew under the emulation.
     pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")

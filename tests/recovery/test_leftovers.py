@@ -51,7 +51,7 @@ def when_the_job_has_ended(job):
     wait_until(lambda: not status(job)[0]["processes"])
 
 
-def test_after_kill_9_the_next_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
+def test_after_kill_9_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
     job = any_store
     shown = killed_while_it_runs(job)
     assert (shown["state"], shown["phase"], shown["undrained"]) == ("left", "running", True)
@@ -278,7 +278,7 @@ def test_another_machines_leftover_is_left_to_it(job):
     job.leaves_nothing()
 
 
-def test_gather_names_a_job_of_another_machine_whose_programs_may_have_asked_for_something(job):
+def test_gather_names_a_job_of_another_machine_with_possible_requests(job):
     job.in_memory()
     job.script(BODY, DW)
     process = job.start()
@@ -508,7 +508,7 @@ def small_state(job):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_a_journal_that_lies_in_the_allocation_is_seen_and_what_discard_drops_is_said(small_state, store):
+def test_journal_in_the_allocation_is_found_and_discard_lists_what_it_drops(small_state, store):
     job = small_state
     if store == "memory":
         job.in_memory()

@@ -143,7 +143,7 @@ def test_a_store_that_is_mounted_later_is_waited_for(job):
     job.leaves_nothing()
 
 
-def test_a_staging_of_the_users_goes_on_and_copies_again_what_may_not_have_reached_the_disk(job):
+def test_user_staging_after_restart_copies_unsynced_files_again(job):
     make(job, job.directory / "in", x="x" * (2 << 20))
     process = job.forebay_starts("stage", "out", "--piece", "64KiB", "--rate", "1MiB", "in", "out")
     wait_until(lambda: list(job.directory.rglob("*.part")), process=process)

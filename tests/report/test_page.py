@@ -94,7 +94,7 @@ def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path, rich
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_paper(scheme, browser, tmp_path):
+def test_text_contrast_is_sufficient(scheme, browser, tmp_path):
     browser.ask(
         "Emulation.setEmulatedMedia",
         features=[{"name": "prefers-color-scheme", "value": scheme}],
@@ -140,7 +140,7 @@ def wide_pages(rich_page):
 
 
 @pytest.mark.parametrize("width", [400, 1200])
-def test_nothing_sticks_out_of_the_window(width, browser, tmp_path, wide_pages):
+def test_page_fits_the_window(width, browser, tmp_path, wide_pages):
     browser.ask(
         "Emulation.setDeviceMetricsOverride",
         width=width,

@@ -190,7 +190,7 @@ def small(job):
 
 
 @pytest.mark.parametrize("options", [(), ("--threads", "1", "--piece", "64KiB")])
-def test_a_target_that_fills_up_loses_nothing_and_is_gone_on_with_when_there_is_room(job, tree, small, options):
+def test_full_target_loses_nothing_and_retry_completes_once_there_is_room(job, tree, small, options):
     (tree / "huge").write_bytes(random.Random(SEED).randbytes(2 << 20))
     done = stage(job, "out", *options, "in", "small/out")
     assert done.returncode == 123

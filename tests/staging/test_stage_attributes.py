@@ -64,7 +64,7 @@ def noted(done):
 
 
 @ONLY_ROOT
-def test_extended_attributes_that_the_target_does_not_hold_are_noted_once_with_their_number(job, tree):
+def test_unsupported_extended_attributes_are_noted_once_with_their_count(job, tree):
     try:
         for name in ("large", "deep/small 0", "deep"):
             os.setxattr(tree / name, "user.origin", b"run 7")

@@ -98,7 +98,7 @@ def failures(job):
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
-def test_a_target_directory_that_vanishes_meanwhile_is_a_failure_that_retry_mends(job, tree, call):
+def test_target_directory_removed_during_staging_fails_and_retry_completes(job, tree, call):
     with held_at(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         subprocess.run(["rm", "-rf", job.directory / "out"], check=True)
     left = kept(job)

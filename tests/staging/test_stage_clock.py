@@ -14,7 +14,7 @@ NANO = 1_000_000_000
 TIMES_S = [-(10**9), -1, 0, 2**31 + 5, 2**33, 15_000_000_000]
 
 
-def test_files_from_the_past_and_the_future_arrive_with_their_times_and_are_there_the_next_time(job, tree):
+def test_past_and_future_file_times_are_kept_and_recognized_next_time(job, tree):
     for number, seconds in enumerate(TIMES_S):
         path = tree / f"from {number}"
         path.write_text(str(seconds))

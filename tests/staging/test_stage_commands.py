@@ -62,7 +62,7 @@ def test_what_is_no_file_is_refused_with_a_hint_that_can_be_followed(job):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system of 64 KiB")
 @pytest.mark.parametrize("kib", [64, 100])
-def test_a_state_directory_without_room_is_said_with_what_to_do_and_nothing_stays_in_it(job, kib):
+def test_full_state_directory_is_reported_with_a_hint_and_left_empty(job, kib):
     (job.directory / "one").touch()
     stagings = job.state / "stagings"
     stagings.mkdir(parents=True)

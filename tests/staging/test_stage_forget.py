@@ -118,7 +118,7 @@ def in_background(job, target):
     return id
 
 
-def test_what_was_done_in_the_background_is_remembered_for_days_and_then_forgotten(job, tree):
+def test_finished_background_staging_is_kept_for_days_then_forgotten(job, tree):
     (job.directory / "one").touch()
     begun = [in_background(job, f"{number}") for number in range(25)]
     # The process of the last one looks at those before when it is done.

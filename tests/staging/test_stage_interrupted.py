@@ -53,7 +53,7 @@ if EVERY_POINT:
 
 # Planning lists and looks; making, copying, syncing, reading again, renaming, linking and attributes are the others.
 @pytest.mark.parametrize("call", [*CALLS, "getdents64", "statx", "pread64", "fadvise64"])
-def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(job, tree, tmp_path, call):
+def test_stage_sigint_at_any_step_leaves_no_partial_and_retry_completes(job, tree, tmp_path, call):
     before, met = seen(tree), 0
     an_older_version(job)
     count = calls_made(job, call, "stage", "out", *CAREFUL, "in", "out", threads=True)
@@ -81,7 +81,7 @@ def test_stopped_at_any_step_nothing_half_done_stays_and_it_can_be_gone_on_with(
 
 
 @pytest.mark.parametrize(("call", "at"), HELD)
-def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retry_goes_on(job, tree, call, at):
+def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, tree, call, at):
     before, out, stopped = seen(tree), job.directory / "out", 0
     for moment in (moments(job)[number] for number in at):
         an_older_version(job)
@@ -108,7 +108,7 @@ def test_cancelled_while_it_is_held_at_any_step_nothing_half_done_stays_and_retr
 
 
 @pytest.mark.parametrize("call", ["mkdir", "pwrite64", "fsync", "rename", "renameat2", "linkat"])
-def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job, tree, call):
+def test_staging_of_same_files_succeeds_after_another_was_killed(job, tree, call):
     words = ("stage", "out", *CAREFUL, "in", "out")
     for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
         (tree / "large").write_bytes(bytes([number % 256]) * (2 * PIECE))  # and the source is a newer one meanwhile
@@ -124,7 +124,7 @@ def test_another_staging_of_the_same_files_does_not_mind_one_that_was_killed(job
 
 
 @pytest.mark.parametrize(("call", "at"), HELD)
-def test_of_two_stagings_at_once_one_is_held_at_any_step_and_no_file_is_half(job, tree, call, at):
+def test_concurrent_stagings_never_expose_a_partial_file(job, tree, call, at):
     """The one that is held has read an older source; whoever comes last decides what stands there."""
     out, met = job.directory / "out", 0
     first, second = (tree / "large").read_bytes(), bytes(2 * PIECE + 1)
@@ -149,7 +149,7 @@ def test_of_two_stagings_at_once_one_is_held_at_any_step_and_no_file_is_half(job
     assert met > 0
 
 
-def test_where_no_locks_are_two_processes_do_not_carry_out_one_journal_either(job, tree):
+def test_journal_without_flock_is_carried_out_by_one_process(job, tree):
     """NFS without its lock daemon, or a parallel file system mounted without flock."""
     (tree / "slow").write_bytes(random.Random(SEED).randbytes(64 * PIECE))
     first = traced(job, "flock", "error=ENOLCK", "stage", "out", *CAREFUL, "--rate", "2MiB", "in", "out", threads=True)
@@ -213,7 +213,7 @@ def stopped(job, process, id, how):
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGTERM])
-def test_stopped_while_it_looks_for_its_sources_it_stops_in_the_midst_of_a_directory(job, slow, tmp_path, how):
+def test_stage_stopped_while_listing_sources_stops_within_a_directory(job, slow, tmp_path, how):
     told = tmp_path / "calls"
     process = slowly(job, told, "stage", "out", "in", "out")
     wait_until(lambda: looks(told) > 5)

@@ -44,7 +44,7 @@ def staging_in(job, *options):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_a_jobs_stage_out_is_cancelled_and_clean_brings_it_home_later(job, store):
+def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
     if store == "memory":
         job.in_memory()
     process, id = staging_out(job)
@@ -164,7 +164,7 @@ def killed_in_its_stage_out(job, *options):
     return one["job_id"]
 
 
-def test_cancel_of_a_killed_jobs_stage_out_leaves_no_half_file_and_clean_goes_on(job):
+def test_cancel_of_killed_job_leaves_no_partial_file_and_clean_completes(job):
     id = killed_in_its_stage_out(job)
     assert shown(job, "cancel", id)["missing_files"] > 0
     assert list(job.directory.rglob("*.part")) == []
@@ -175,7 +175,7 @@ def test_cancel_of_a_killed_jobs_stage_out_leaves_no_half_file_and_clean_goes_on
 
 
 @pytest.mark.parametrize("verb", [["clean"], ["stage", "retry"]], ids=["clean", "retry"])
-def test_how_a_killed_run_was_to_stage_holds_for_who_goes_on_with_it(job, verb):
+def test_staging_options_of_a_killed_run_hold_for_clean_and_retry(job, verb):
     id = killed_in_its_stage_out(job, "--stage-verify", "end")
     done, read_again = reading_again(job, *verb, id)
     assert done.returncode == 0, done.stderr
@@ -184,7 +184,7 @@ def test_how_a_killed_run_was_to_stage_holds_for_who_goes_on_with_it(job, verb):
     job.leaves_nothing()
 
 
-def test_what_clean_is_told_counts_more_than_what_the_run_was_told(job):
+def test_options_of_clean_override_those_of_the_run(job):
     id = killed_in_its_stage_out(job, "--stage-verify", "end")
     done, read_again = reading_again(job, "clean", "--stage-verify", "copy", *NO_LIMIT, id)
     assert (done.returncode, read_again) == (0, 0), done.stderr
@@ -214,7 +214,7 @@ def test_a_record_of_an_older_version_is_understood(job):
 
 
 @pytest.mark.parametrize("drains", [[], ["--drain", "*"]], ids=["stage out", "drain"])
-def test_what_leaves_is_read_again_where_that_is_asked_for(job, drains):
+def test_stage_out_and_drain_verify_on_request(job, drains):
     """What was drained does not count as arrived any sooner than what is staged out."""
     waits = f"; {job.forebay} drain wait" if drains else ""
     job.script(WRITES + waits, DW, STAGE_OUT)

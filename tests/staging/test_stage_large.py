@@ -54,7 +54,7 @@ def moved(calls, call):
 
 
 @pytest.mark.parametrize("options", [(), ("--rate", "40MB")])
-def test_no_write_reaches_over_the_border_of_a_block_and_whole_ones_go_past_the_page_cache(job, source, options):
+def test_writes_stay_within_blocks_and_whole_blocks_bypass_the_page_cache(job, source, options):
     calls = staged(job, *options)
     writes = moved(calls, "pwrite64")
     assert sorted(sum(length for _, length in ranges) for ranges in writes.values()) == [6 * MIB, 20 * MIB + 17]

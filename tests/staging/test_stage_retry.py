@@ -114,7 +114,7 @@ def test_a_directory_that_we_did_not_make_is_not_opened(user):
 
 # The first thread is that of the command itself; then one looks through the source, one compares, and one hears `cancel`.
 @pytest.mark.parametrize("more, needed", [("", [2, 4]), ("+", [2, 3, 4])])
-def test_without_threads_a_staging_does_with_fewer_or_says_so(job, tree, more, needed):
+def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more, needed):
     told, number = [], 2
     while True:
         strace = ("-e", f"inject=clone,clone3:error=EAGAIN:when={number}{more}")

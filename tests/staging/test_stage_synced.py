@@ -88,7 +88,7 @@ FAILING += [("large", "fsync", 2), ("large", "rename", 1)]
 
 @pytest.mark.parametrize(("error", "direction"), [("EIO", "out"), ("ENOSPC", "in")])
 @pytest.mark.parametrize(("kind", "call", "times"), FAILING)
-def test_a_sync_or_rename_that_fails_is_told_of_and_retry_brings_all(job, source, kind, call, times, error, direction):
+def test_failed_sync_or_rename_is_reported_and_retry_completes(job, source, kind, call, times, error, direction):
     out, met = job.directory / "out", 0
     for number in points(times):
         id, where = planned(job, source, direction)
@@ -139,7 +139,7 @@ def assert_failed_alone(job, source, hits):
 
 @pytest.mark.parametrize("kind", ["leaf"])
 @pytest.mark.parametrize("error", ["EINVAL", "EIO"])
-def test_a_directory_that_cannot_be_renamed_so_is_renamed_after_a_look_or_filled_file_by_file(job, source, error):
+def test_directory_without_renameat2_is_renamed_or_filled_file_by_file(job, source, error):
     out = job.directory / "out"
     fails = ["-e", f"inject=renameat2:error={error}"]
     lines, done = traced_calls(job, CALLS, "stage", "out", *WORDS, "in", "out", strace=fails)
@@ -150,7 +150,7 @@ def test_a_directory_that_cannot_be_renamed_so_is_renamed_after_a_look_or_filled
 
 @pytest.mark.parametrize("kind", ["leaf"])
 @pytest.mark.parametrize(("number", "failed", "is_there"), [(1, 22, False), (2, 20, True)])
-def test_a_directory_whose_files_cannot_be_synced_is_told_of_and_retry_brings_all(job, source, number, failed, is_there):
+def test_directory_sync_failure_is_reported_and_retry_completes(job, source, number, failed, is_there):
     """The first syncs of the thread that has the files and of the one that has the directories, or the former's next."""
     out = job.directory / "out"
     fails = ["-e", f"inject=syncfs:error=EIO:when={number}"]
@@ -235,7 +235,7 @@ def test_a_half_file_that_is_not_what_was_copied_is_copied_again(job, source, ki
 
 
 @pytest.mark.parametrize("kind", ["many", "leaf"])
-def test_without_checksums_half_files_of_another_start_of_the_machine_are_copied_again(job, source, kind):
+def test_partial_files_from_before_a_restart_are_copied_again(job, source, kind):
     id = killed_between_its_sync_and_its_name(job, kind, "--verify", "off")
     with sqlite3.connect(job.state / "stagings" / f"{id}.journal") as journal:
         journal.execute("UPDATE meta SET value = 'another ' || value WHERE name = 'pieces'")
@@ -274,7 +274,7 @@ def test_what_a_job_stages_into_a_persistent_allocation_is_synced(job, source, k
 
 
 @pytest.mark.parametrize("kind", ["few", "many"])
-def test_what_goes_into_an_allocation_of_the_jobs_own_is_synced_only_to_be_read_again(job, source, kind):
+def test_stage_in_to_job_allocation_syncs_only_before_verification(job, source, kind):
     calls = stage_in_of_a_job(job, "$DW_JOB_STRIPED")
     assert set(calls) == {"pwrite64"}
     calls = stage_in_of_a_job(job, "$DW_JOB_STRIPED", "--stage-verify", "end")
