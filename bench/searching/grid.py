@@ -9,8 +9,9 @@ import tempfile
 
 import msgspec
 from forebay.profiles.sources import open_path
-from forebay.tune import script, space
+from forebay.tune import space
 from forebay.tune.model import Configuration, Guess, Machine, Parameter, key
+from forebay.tune.job_script import script
 
 
 class Head(msgspec.Struct, kw_only=True):

@@ -6,7 +6,7 @@ import random
 
 from forebay.tune import strategies
 from forebay.tune.model import Configuration, Plan, Run, Step, key
-from forebay.tune.search import next_step
+from forebay.tune.decide.search import next_step
 from forebay.tune.strategies import History, Trial
 from searching.grid import Grid
 

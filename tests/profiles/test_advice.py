@@ -7,8 +7,8 @@ from support import record_data
 from support.advice_data import GOOD, GOOD_SYSTEM, codes, local, only, profile_of, shared
 from forebay.advice import findings, paragraph
 from forebay.advice.hint_lines import file_pattern, hints_line
-from forebay.advice.phrases import size
-from forebay.profiles import native
+from forebay.quantities import size
+from forebay.profiles import record_reader
 from forebay.profiles.machine import read_machine
 from forebay.profiles.model import (
     Collective,
@@ -428,7 +428,7 @@ def test_ten_thousand_files_without_mpi_io(tmp_path):
     files = [
         record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)
     ]
-    profile = native.read_record(
+    profile = record_reader.read_record(
         record_data.record(tmp_path, record_data.job_json(), record_data.step(*files))
     )
     assert findings(profile) == findings(profile)
@@ -436,7 +436,7 @@ def test_ten_thousand_files_without_mpi_io(tmp_path):
 
 
 def test_a_profile_of_nothing(tmp_path):
-    profile = native.read_record(record_data.record(tmp_path, record_data.job_json()))
+    profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json()))
     assert findings(profile) == []
     assert paragraph(profile, []) == "Nothing was recorded of the I/O of this job."
 

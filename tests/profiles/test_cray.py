@@ -2,7 +2,7 @@
 
 import pytest
 
-from forebay.profiles import cray, derived, sources
+from forebay.profiles import cray, metrics, sources
 from forebay.profiles.errors import ProfileError
 
 BTIO_BOX = """\
@@ -202,7 +202,7 @@ def test_text_without_statistics_is_refused(tmp_path):
 def test_text_cut_off_in_a_box(tmp_path):
     found = profile(tmp_path, BTIO_BOX[: BTIO_BOX.index("|   system writes")])
     assert only_file(found).layers["POSIX"].write.calls is None
-    assert derived.totals(found, "POSIX").write.calls is None
+    assert metrics.totals(found, "POSIX").write.calls is None
     assert any("system writes" in note for note in found.notes)
 
 

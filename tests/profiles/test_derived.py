@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from support import record_data
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import read_machine
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
@@ -31,23 +31,23 @@ def test_totals_of_genuine_logs():
         record_data.log("mpiio_shared_default"),
         record_data.log("mpiio_shared_cbdisable"),
     )
-    assert derived.layers_present(default) == ["MPI-IO", "POSIX", "STDIO"]
-    assert derived.totals(default, "MPI-IO").write.collective == 20
-    assert derived.totals(default, "POSIX").write.calls == 5
-    assert derived.totals(disabled, "POSIX").write.calls == 23040
+    assert metrics.layers_present(default) == ["MPI-IO", "POSIX", "STDIO"]
+    assert metrics.totals(default, "MPI-IO").write.collective == 20
+    assert metrics.totals(default, "POSIX").write.calls == 5
+    assert metrics.totals(disabled, "POSIX").write.calls == 23040
     assert (
-        derived.totals(disabled, "POSIX").write.bytes
-        == derived.totals(disabled, "MPI-IO").write.bytes
+        metrics.totals(disabled, "POSIX").write.bytes
+        == metrics.totals(disabled, "MPI-IO").write.bytes
         == 22118400
     )
-    assert sum(derived.totals(disabled, "POSIX").write.sizes) == 23040
-    assert derived.totals(disabled, "POSIX").write.common_sizes[0] == (960, 23040)
+    assert sum(metrics.totals(disabled, "POSIX").write.sizes) == 23040
+    assert metrics.totals(disabled, "POSIX").write.common_sizes[0] == (960, 23040)
 
 
 def test_file_counts_of_a_genuine_log():
     counts = {
         count.kind: count
-        for count in derived.file_counts(record_data.log("posix_fpp"), "POSIX")
+        for count in metrics.file_counts(record_data.log("posix_fpp"), "POSIX")
     }
     assert (
         counts["total"].number,
@@ -70,12 +70,12 @@ def test_throughput_is_darshans(name):
         str(record_data.LOGS / f"{name}.darshan"), read_all=True
     )
     program = record_data.log(name).programs[0]
-    for layer in derived.layers_present(record_data.log(name)):
+    for layer in metrics.layers_present(record_data.log(name)):
         table = report.records[layer].to_df()
         theirs = accumulate_records(
             table, layer, program.ranks
         ).derived_metrics.agg_perf_by_slowest
-        ours = derived.performance(program, layer).bytes_per_s / 2**20
+        ours = metrics.performance(program, layer).bytes_per_s / 2**20
         assert ours == pytest.approx(theirs, rel=0.01), layer
 
 
@@ -84,13 +84,13 @@ def test_throughput_adds_own_files_by_rank_and_shared_files_one_after_the_other(
         file_of(f"/{n}", 1.0, 100, ranks=1, rank=n % 2) for n in range(5)
     ]  # rank 0: 3 s, rank 1: 2 s
     shared = [file_of(f"/s{n}", 8.0, 1000, ranks=4, slowest_s=2.5) for n in range(2)]
-    found = derived.performance(profile_of(*files, *shared).programs[0], "POSIX")
+    found = metrics.performance(profile_of(*files, *shared).programs[0], "POSIX")
     assert found.seconds == pytest.approx(3.0 + 5.0)
     assert found.bytes_per_s == pytest.approx(2500 / 8.0)
 
 
 def test_own_files_of_unknown_ranks_count_as_spread_evenly_and_it_is_said():
-    found = derived.performance(
+    found = metrics.performance(
         profile_of(file_of("/a", 8.0, 100, ranks=1)).programs[0], "POSIX"
     )
     assert found.seconds == pytest.approx(2.0) and "spread evenly" in found.how
@@ -104,9 +104,9 @@ def test_io_share_counts_each_file_at_the_layer_it_was_called_through():
         metadata_s=0.0,
     )
     profile = profile_of(file)
-    share = derived.io_share(profile)
+    share = metrics.io_share(profile)
     assert (share.average, share.slowest) == (pytest.approx(0.3), pytest.approx(0.4))
-    upper, lower = derived.time_split(profile.programs[0])
+    upper, lower = metrics.time_split(profile.programs[0])
     assert (
         upper.layer,
         upper.write_s,
@@ -124,13 +124,13 @@ def test_what_the_source_knows_of_the_whole_program_goes_first():
         io_s=20.0,
         io_slowest_rank_s=6.0,
     )
-    share = derived.io_share(profile)
+    share = metrics.io_share(profile)
     assert (share.average, share.slowest) == (pytest.approx(0.5), pytest.approx(0.6))
 
 
 def test_shares_never_exceed_the_run():
     assert (
-        derived.io_share(
+        metrics.io_share(
             profile_of(file_of("/a", 90.0, 1, ranks=4, slowest_s=99.0))
         ).slowest
         == 1.0
@@ -142,26 +142,26 @@ def test_slowest_files():
         *(file_of(f"/{n}", float(n), 1, ranks=1, rank=0) for n in range(10))
     )
     assert [
-        (slow.file.path, slow.seconds) for slow in derived.slowest_files(profile, 2)
+        (slow.file.path, slow.seconds) for slow in metrics.slowest_files(profile, 2)
     ] == [("/9", 9.0), ("/8", 8.0)]
 
 
 def test_stripe_share():
-    assert derived.stripe_share(Traffic(calls=762, stripe_sized=108)) == pytest.approx(
+    assert metrics.stripe_share(Traffic(calls=762, stripe_sized=108)) == pytest.approx(
         0.1417, abs=1e-4
     )
-    assert derived.stripe_share(Traffic(calls=0, stripe_sized=0)) is None
-    assert derived.stripe_share(Traffic(calls=5)) is None
+    assert metrics.stripe_share(Traffic(calls=0, stripe_sized=0)) is None
+    assert metrics.stripe_share(Traffic(calls=5)) is None
 
 
 def test_efficiency_against_a_machine():
     machine = read_machine(PROJECT / "machines" / "lustre-small.toml")
     assert machine.peak_bytes_per_s == 8 * 62.5e6
-    found = derived.efficiency(
+    found = metrics.efficiency(
         profile_of(file_of("/a", 4.0, 10**9, ranks=4, slowest_s=4.0)), machine
     )
     assert found.share == pytest.approx(0.25e9 / 500e6)
-    assert derived.efficiency(profile_of(), machine) is None
+    assert metrics.efficiency(profile_of(), machine) is None
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,12 @@ def test_unknown_stays_unknown():
     nothing = profile_of(
         File(path="/a", layers={"POSIX": Layer(read=Traffic(), write=Traffic())})
     )
-    totals = derived.totals(nothing, "POSIX")
+    totals = metrics.totals(nothing, "POSIX")
     assert msgspec.to_builtins(totals.read)["bytes"] is None and totals.opens is None
-    assert derived.performance(nothing.programs[0], "POSIX") is None
-    assert derived.io_share(nothing).slowest is None
-    assert derived.slowest_files(nothing, 5) == []
-    assert derived.file_counts(nothing, "POSIX")[0].largest_bytes is None
+    assert metrics.performance(nothing.programs[0], "POSIX") is None
+    assert metrics.io_share(nothing).slowest is None
+    assert metrics.slowest_files(nothing, 5) == []
+    assert metrics.file_counts(nothing, "POSIX")[0].largest_bytes is None
 
 
 def test_programs_at_the_same_time_share_the_time():
@@ -200,7 +200,7 @@ def test_programs_at_the_same_time_share_the_time():
 
     def slowest_s(*programs):
         profile = Profile(source="forebay", path="x", job=Job(wall_s=20.0), programs=list(programs))
-        return derived.io_share(profile).slowest_s
+        return metrics.io_share(profile).slowest_s
 
     first, later, beside = program(100.0, 10.0, 2.0), program(120.0, 4.0, 3.0), program(105.0, 10.0, 5.0)
     assert slowest_s(first, later) == 5.0
@@ -228,32 +228,32 @@ def test_the_slowest_rank_waits_for_what_the_writer_waits_for():
         sync_slowest_rank_s=1.0,
     )
     profile = profile_of(file, io_s=19.0, io_slowest_rank_s=6.0)
-    parts = derived.slowest_rank_parts(profile.programs[0])
+    parts = metrics.slowest_rank_parts(profile.programs[0])
     told = (parts.write, parts.read, parts.waiting, parts.metadata, parts.sync)
     assert told == pytest.approx((3.0, 0.0, 0.5, 1.5, 1.0))
-    mean = derived.time_split(profile.programs[0])[0].parts
+    mean = metrics.time_split(profile.programs[0])[0].parts
     assert (mean.write, mean.waiting, mean.metadata) == pytest.approx((0.75, 3.0, 0.75))
-    assert derived.performance(profile.programs[0], "MPI-IO") is None
+    assert metrics.performance(profile.programs[0], "MPI-IO") is None
 
 
 def test_exchange_of_a_darshan_log_is_the_time_above_the_system_calls():
     program = record_data.log("mpiio_shared_default").programs[0]
-    upper = derived.time_split(program)[0]
+    upper = metrics.time_split(program)[0]
     below = next(file for file in program.files if "MPI-IO" in file.layers).layers[
         "POSIX"
     ]
     assert upper.exchange_s == pytest.approx(
         upper.write_s - below.write.seconds / program.ranks
     )
-    parts = derived.slowest_rank_parts(program)
-    assert parts.sum() == pytest.approx(derived.io_slowest_s(program))
+    parts = metrics.slowest_rank_parts(program)
+    assert parts.sum() == pytest.approx(metrics.io_slowest_s(program))
     # The aggregator's 8.2 ms in system calls are the others' waiting.
     assert parts.write == pytest.approx(below.slowest_rank_s, rel=0.01)
 
 
 def test_throughput_counts_no_more_time_than_any_rank_spent():
     shared = [file_of(f"/s{n}", 8.0, 1000, ranks=4, slowest_s=2.5) for n in range(2)]
-    found = derived.performance(
+    found = metrics.performance(
         profile_of(*shared, io_slowest_rank_s=4.0).programs[0], "POSIX"
     )
     assert found.seconds == 4.0
@@ -263,4 +263,4 @@ def test_syncing_is_part_of_the_slowest_rank():
     file = file_of("/a", 4.0, 100, ranks=4)
     layer = file.layers["POSIX"]
     layer.write.slowest_rank_s, layer.sync_slowest_rank_s = 1.0, 2.0
-    assert derived.slowest_rank_s(file, layer) == 3.0
+    assert metrics.slowest_rank_s(file, layer) == 3.0

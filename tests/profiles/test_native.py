@@ -8,7 +8,7 @@ import pytest
 
 from support.mpi import Mpi
 from support import record_data
-from forebay.profiles import derived, native, sources
+from forebay.profiles import metrics, record_reader, sources
 from forebay.profiles.errors import ProfileError
 
 
@@ -102,7 +102,7 @@ def test_record_with_several_programs(tmp_path):
             }
         )
     )
-    profile = native.read_record(directory)
+    profile = record_reader.read_record(directory)
     assert [program.name for program in profile.programs] == [
         "/bin/tar",
         "/opt/wrf/wrf.exe",
@@ -110,8 +110,8 @@ def test_record_with_several_programs(tmp_path):
     ]
     assert [program.uses_mpi for program in profile.programs] == [False, True, True]
     assert profile.programs[0].ranks == 1
-    assert derived.totals(profile, "POSIX").read.bytes == 400
-    assert derived.totals(profile, "POSIX").files == 2
+    assert metrics.totals(profile, "POSIX").read.bytes == 400
+    assert metrics.totals(profile, "POSIX").files == 2
     assert profile.notes == []
 
 
@@ -124,7 +124,7 @@ def test_layers_of_one_path_are_one_file(tmp_path):
         "write": {"system_calls": 2, "system_bytes": 20},
     }
     posix = record_data.posix_file("/data/a", written_bytes=5, calls=1)
-    profile = native.read_record(
+    profile = record_reader.read_record(
         record_data.record(tmp_path, record_data.job_json(), record_data.step(mpiio, posix))
     )
     (file,) = profile.programs[0].files
@@ -144,7 +144,7 @@ def test_heat_is_spread_out(tmp_path):
     good = heat | {"write": [[0, 1, 7], [1, 2, 9]], "read": []}
     bad = heat | {"layer": "mpiio", "write": [[2, 0, 1]]}
     vast = heat | {"layer": "stdio", "rows": 10**12}
-    profile = native.read_record(
+    profile = record_reader.read_record(
         record_data.record(
             tmp_path, record_data.job_json(), record_data.step(heat=[good, bad, vast])
         )
@@ -164,7 +164,7 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
     path = directory / "step-1700000000001-101.json"
     path.write_text(path.read_text()[:cut])
     (directory / "step-1700000000005-3.json.new").write_text("{")
-    profile = native.read_record(directory)
+    profile = record_reader.read_record(directory)
     assert len(profile.programs) == 1
     (note,) = profile.notes
     assert path.name in note
@@ -174,7 +174,7 @@ def test_wrong_types_are_damage(tmp_path):
     directory = record_data.record(
         tmp_path, record_data.job_json(), record_data.step(ranks="many"), record_data.step()
     )
-    profile = native.read_record(directory)
+    profile = record_reader.read_record(directory)
     assert len(profile.programs) == 1 and "not as documented" in profile.notes[0]
 
 
@@ -182,7 +182,7 @@ def test_wrong_types_are_damage(tmp_path):
 def test_damaged_job_file(tmp_path, content):
     directory = record_data.record(tmp_path, record_data.job_json(), record_data.step())
     (directory / "job.json").write_bytes(content)
-    profile = native.read_record(directory)
+    profile = record_reader.read_record(directory)
     assert profile.job.id == directory.name and len(profile.programs) == 1
     assert any("nothing is known of the job" in note for note in profile.notes)
 
@@ -192,7 +192,7 @@ def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
     future = record_data.posix_file("/data/b", written_bytes=5, layer="object-store")
     step = record_data.step(file, future, forebay_mpi=3, weather={"sun": True})
     job = record_data.job_json(forebay_job=2, planet="Mars")
-    profile = native.read_record(record_data.record(tmp_path, job, step))
+    profile = record_reader.read_record(record_data.record(tmp_path, job, step))
     assert [file.path for file in profile.programs[0].files] == ["/data/a"]
     assert any("format 3" in note for note in profile.notes)
     assert any("job.json has format 2" in note for note in profile.notes)
@@ -207,7 +207,7 @@ def test_running_and_killed_jobs_are_told_apart(tmp_path):
         outcome=None,
         process=record_data.own_process(),
     )
-    job = native.read_record(record_data.record(tmp_path, running)).job
+    job = record_reader.read_record(record_data.record(tmp_path, running)).job
     assert job.running and not job.killed
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -215,13 +215,13 @@ def test_running_and_killed_jobs_are_told_apart(tmp_path):
         ({"pid": gone.pid}, {"start_ticks": 1}, {"boot_id": "another"})
     ):
         dead = running | {"id": f"2{number}", "process": running["process"] | change}
-        job = native.read_record(record_data.record(tmp_path, dead)).job
+        job = record_reader.read_record(record_data.record(tmp_path, dead)).job
         assert job.killed and not job.running, change
     far = running | {
         "id": "3",
         "process": running["process"] | {"host": "nid00001", "pid": gone.pid},
     }
-    assert native.read_record(record_data.record(tmp_path, far)).job.running
+    assert record_reader.read_record(record_data.record(tmp_path, far)).job.running
 
 
 def test_program_without_finalize_and_job_without_programs(tmp_path):
@@ -229,16 +229,16 @@ def test_program_without_finalize_and_job_without_programs(tmp_path):
     aborted = record_data.step(
         finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
     )
-    profile = native.read_record(
+    profile = record_reader.read_record(
         record_data.record(tmp_path, record_data.job_json("1"), unfinished, aborted)
     )
     assert [program.finished for program in profile.programs] == [False, False]
     assert profile.programs[1].aborted_rank == 3
     assert any("MPI_Abort with code 17" in note for note in profile.notes)
-    empty = native.read_record(record_data.record(tmp_path, record_data.job_json("2")))
+    empty = record_reader.read_record(record_data.record(tmp_path, record_data.job_json("2")))
     assert empty.programs == [] and "No program" in empty.notes[0]
     assert (
-        derived.io_share(empty).average is None and derived.layers_present(empty) == []
+        metrics.io_share(empty).average is None and metrics.layers_present(empty) == []
     )
 
 
@@ -255,19 +255,19 @@ def test_ten_thousand_files_and_odd_names(tmp_path):
         record_data.job_json(),
         record_data.step(*(record_data.posix_file(name, written_bytes=1) for name in names)),
     )
-    profile = native.read_record(directory)
+    profile = record_reader.read_record(directory)
     assert [file.path for file in profile.programs[0].files] == names
-    assert derived.file_counts(profile, "POSIX")[0].number == len(names)
+    assert metrics.file_counts(profile, "POSIX")[0].number == len(names)
 
 
 def test_zero_length_run(tmp_path):
     job = record_data.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
-    profile = native.read_record(
+    profile = record_reader.read_record(
         record_data.record(tmp_path, job, record_data.step(wall_s=0.0))
     )
-    assert derived.io_share(profile) is None
-    assert derived.time_split(profile.programs[0]) == []
-    assert derived.performance(profile.programs[0], "POSIX") is None
+    assert metrics.io_share(profile) is None
+    assert metrics.time_split(profile.programs[0]) == []
+    assert metrics.performance(profile.programs[0], "POSIX") is None
 
 
 def test_json_of_others_is_refused(tmp_path):
@@ -288,7 +288,7 @@ def test_processes_beyond_the_first_are_counted(tmp_path):
     }
     (directory / "process-1700000000003-7.json").write_text(json.dumps(process))
     (directory / "processes").write_bytes(b"." * 90)
-    notes = native.read_record(directory).notes
+    notes = record_reader.read_record(directory).notes
     assert notes == [
         "90 processes without MPI did I/O worth telling; 1 of them are in the record."
     ]

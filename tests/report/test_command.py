@@ -17,7 +17,7 @@ from support import record_data
 from support.report_data import LOG_NAMES, LOGS, advised, log
 from rich.console import Console
 
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.report.terminal import print_summary
 
 FOREBAY_PY = pathlib.Path(sys.executable).parent / "forebay-py"
@@ -108,7 +108,7 @@ def test_json_is_one_object(report):
     profile = log("mpiio_shared_default")
     assert (
         told["jobs"][0]["totals"]["POSIX"]["write"]["calls"]
-        == derived.totals(profile, "POSIX").write.calls
+        == metrics.totals(profile, "POSIX").write.calls
     )
     assert told["jobs"][0]["findings"][0]["lines"]
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}

@@ -6,10 +6,10 @@ import re
 import pypdf
 from support.report_data import advised, file_of, html, log, profile_of, rich_profile
 
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.report import page
 from forebay.report.assembly import job_reports
-from forebay.report.charts.canvas import Chart
+from forebay.report.charts.svg_figure import Chart
 from forebay.report.comparison import compare
 
 PAIR = ("mpiio_shared_cbdisable", "mpiio_shared_tuned")
@@ -23,7 +23,7 @@ def test_figures_and_ratios():
     first, second = map(log, PAIR)
     calls = difference("POSIX writes: calls", first, second)
     assert calls.values == [
-        derived.totals(one, "POSIX").write.calls for one in (first, second)
+        metrics.totals(one, "POSIX").write.calls for one in (first, second)
     ]
     assert calls.values[0] == 23_040
     assert calls.ratios == [calls.values[1] / 23_040]

@@ -5,9 +5,9 @@ import pytest
 from support.report_data import advised, file_of, html, log, posix, profile_of, rich_profile
 
 from forebay.profiles.model import File, Job, Profile, Program
-from forebay.report import quantities
 from forebay.report.assembly import PROGRAMS_MAX
 from forebay.report.sections.files import FILES_MAX
+from forebay import quantities
 
 
 @pytest.mark.parametrize("wall_s", [0.0, None])

@@ -5,8 +5,8 @@ import os
 import pytest
 from support.report_data import LOG_NAMES, file_of, html, html_of_log, log, profile_of, rich_profile
 
-from forebay.profiles import derived
-from forebay.report import quantities
+from forebay.profiles import metrics
+from forebay import quantities
 
 SECTIONS = [
     "Where the time went", "Throughput per layer", "Ranks over time", "Access sizes", "Operation counts",
@@ -40,14 +40,14 @@ def test_figures_are_those_derived(name, browser, tmp_path):
     tiles = browser.evaluate(
         "[...document.querySelectorAll('.tiles dd')].map(d => d.firstChild.textContent)"
     )
-    share = derived.io_share(profile)
+    share = metrics.io_share(profile)
     written = sum(
         top[1].write.bytes
         for file in profile.programs[0].files
-        if (top := derived.top_layer(file))
+        if (top := metrics.top_layer(file))
     )
-    assert tiles[0] == quantities.time(profile.job.wall_s)
-    assert tiles[1] == quantities.share(
+    assert tiles[0] == quantities.duration(profile.job.wall_s)
+    assert tiles[1] == quantities.percent(
         share.average if share.slowest is None else share.slowest
     )
     assert tiles[2] == quantities.size(written)
@@ -55,11 +55,11 @@ def test_figures_are_those_derived(name, browser, tmp_path):
         "[...document.querySelectorAll('caption')].find(c => c.textContent == 'Bytes and calls of each layer')"
         ".closest('table').tBodies[0].rows.length"
     )
-    assert rows == len(derived.layers_present(profile))
+    assert rows == len(metrics.layers_present(profile))
     calls = [
         cell
-        for layer in derived.layers_present(profile)
-        for cell in (derived.totals(profile, layer).write.calls,)
+        for layer in metrics.layers_present(profile)
+        for cell in (metrics.totals(profile, layer).write.calls,)
     ]
     told = browser.evaluate(
         "[...document.querySelectorAll('[id$=throughput-0] ~ .scroll tbody tr')].map(r => r.cells[5].textContent)"
@@ -72,7 +72,7 @@ def test_what_is_known_is_told(browser, tmp_path, rich_page):
         "document.body.textContent"
     )
     for told in (
-        "1 of 2 hints asked for had no effect", "1 rank wrote", "1 GiB staged out in 2.00 s", "/nvme/ada",
+        "1 of 2 hints asked for had no effect", "1 rank wrote", "1 GiB staged out in 2 s", "/nvme/ada",
         "No space left on device", "The loss of rank 5", "2 of 1,024 ranks wrote", "0, 0, 0, 2", "4 of 1 MiB", "*:cb_nodes=2",
     ):  # fmt: skip
         assert told in text

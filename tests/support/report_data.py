@@ -4,7 +4,7 @@ import functools
 import pathlib
 
 from forebay.advice.advise import findings
-from forebay.advice.reason import reason
+from forebay.advice.diagnosis import reason
 from forebay.profiles.model import (
     Collective, Extreme, File, Heat, Hints, Job, Layer, Profile, Program, Staging, Traffic, WithoutEffect, Writer,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from forebay.cli import main
 from forebay.report import tuning
-from forebay.tune import processors
+from forebay.tune.runs import cpu_contention
 from forebay.tune.model import Run
 from forebay.tune.study import Study
 
@@ -165,7 +165,7 @@ def start(*options: str, **more) -> subprocess.Popen:
 
 def without_noise(patch: pytest.MonkeyPatch, load: list[tuple[float, float]]) -> None:
     """The load monitor reads these, one after the other, and then an idle machine; no page is drawn."""
-    patch.setattr(processors.Use, "read", lambda _: load.pop(0) if load else (0.0, 0.0))
+    patch.setattr(cpu_contention.CpuShare, "read", lambda _: load.pop(0) if load else (0.0, 0.0))
     patch.setattr(tuning, "write_page", lambda directory: directory / "report.html")
 
 

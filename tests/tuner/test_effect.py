@@ -6,7 +6,9 @@ from support.mpi import Mpi
 from support.mpi_run import TARGETS, Ran
 
 from forebay.profiles.model import Collective, Hints, Job, WithoutEffect
-from forebay.tune import effect, script, space
+from forebay.tune import space
+from forebay.tune.runs import effect
+from forebay.tune.job_script import script
 from forebay.tune.model import Machine, Parameter, Plan
 
 MIB = 1 << 20
@@ -84,7 +86,6 @@ def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_remarked(ran, buil
     given = {"btio.full.out:cb_nodes": "4"}
     capped = ran.profile("mpich", *lines, hints="btio.full.out:cb_nodes=4")
     assert judged(given, default, capped) == list(given)
-    assert "1 rank(s) wrote" in effect.remarks(given, plan_of(made.parameters), capped)[0]
 
 
 # Made-up profiles.
@@ -119,9 +120,6 @@ def test_a_hint_that_the_library_says_was_not_obeyed():
     trial = written(hints=denied(romio_ds_write="disable"), system=moved)
     given = {"out.nc:romio_ds_write": "disable"}
     assert judged(given, written(), trial) == ["out.nc:romio_ds_write"]
-    assert effect.remarks(
-        given, plan_of([parameter("out.nc:romio_ds_write", "disable")]), trial
-    ) == ["out.nc: romio_ds_write=disable: this MPI does not know it"]
 
 
 def test_one_of_two_files_that_did_not_obey_is_not_enough():

@@ -14,10 +14,11 @@ from support.users import SCRIPTS
 
 from forebay.profiles import sources
 from forebay.profiles.model import Job, Profile, Program
-from forebay.tune import forms, script
+from forebay.tune import script_forms
 from forebay.tune.errors import TuneError
-from forebay.tune.forms import syntax
+from forebay.tune.script_forms import syntax
 from forebay.tune.model import Machine, Parameter, Plan
+from forebay.tune.job_script import script
 
 SHELLS = ["bash", "dash", "tcsh"]
 OPEN_MPI, MPICH = "Open MPI v4.1.4, package: Debian OpenMPI", "MPICH Version: 4.0.2"
@@ -74,7 +75,7 @@ def plan_of(*names, nodes=1, mpi=OPEN_MPI):
 
 
 def trial(job, form, configuration, **options):
-    return forms.trial_script(job, plan_of(*configuration, **options), configuration, form)
+    return script_forms.trial_script(job, plan_of(*configuration, **options), configuration, form)
 
 
 def run(text, directory, **environment):
@@ -121,7 +122,7 @@ def test_hints_through_our_library(shell, build, tmp_path):
 def test_the_default_is_the_script_as_it_was(tmp_path):
     job = read(tmp_path, "#!/bin/bash\n#SBATCH -n 4\nset -e\n\nsrun ./a  # the end")
     assert trial(job, "library", {}) == job.text
-    assert forms.tuned_script(job, {"file-system": (plan_of(), {}, "")}, "library", [], {}) == job.text
+    assert script_forms.tuned_script(job, {"file-system": (plan_of(), {}, "")}, "library", [], {}) == job.text
 
 
 @pytest.mark.parametrize("mpi", [OPEN_MPI, MPICH])
@@ -143,7 +144,7 @@ def test_where_the_library_is_missing_or_cannot_be_preloaded(tmp_path, monkeypat
 
 
 def test_crays_mpi_gets_the_variable_alone(tmp_path):
-    lines = forms.added_lines(
+    lines = script_forms.added_lines(
         read(tmp_path, "#!/bin/bash\nls\n"),
         plan_of("*.nc:cb_nodes"),
         {"*.nc:cb_nodes": "8"},
@@ -278,7 +279,7 @@ def test_romios_file_of_hints(shell, tmp_path):
 
 
 def test_one_file_of_hints_cannot_tell_files_apart(tmp_path):
-    assert forms.per_file("library") and not forms.per_file("romio-file")
+    assert script_forms.per_file("library") and not script_forms.per_file("romio-file")
     with pytest.raises(TuneError, match=r"cb_nodes is 2 for b, 4 for others") as told:
         trial(
             read(tmp_path, "#!/bin/bash\nls\n"),
@@ -290,7 +291,7 @@ def test_one_file_of_hints_cannot_tell_files_apart(tmp_path):
 
 def test_a_parameter_that_the_plan_does_not_have(tmp_path):
     with pytest.raises(TuneError, match="a:cb_nodes is set, and is no parameter"):
-        forms.trial_script(
+        script_forms.trial_script(
             read(tmp_path, "#!/bin/bash\nls\n"),
             plan_of(),
             {"a:cb_nodes": "4"},
@@ -311,7 +312,7 @@ def test_a_parameter_that_the_plan_does_not_have(tmp_path):
 )
 def test_the_form_is_that_of_the_mpi(mpi, form):
     programs = [Program(files=[]), Program(files=[], mpi=mpi)]
-    assert forms.choose(Profile(source="forebay", path="", job=Job(), programs=programs)) == form
+    assert script_forms.choose(Profile(source="forebay", path="", job=Job(), programs=programs)) == form
 
 
 LFS = '#!/bin/bash\necho "$@" >> "$OUT"\n'
@@ -357,7 +358,7 @@ def test_striping_reaches_directories_that_exist(shell, tmp_path):
     job = read(tmp_path, f"#!{shell}\nset x\n")
     plan = plan_of("lfs_stripe_count")
     machine = msgspec.structs.replace(plan.machine, output_directories=("out", "old results"))
-    text = forms.trial_script(
+    text = script_forms.trial_script(
         job, msgspec.structs.replace(plan, machine=machine), {"lfs_stripe_count": "8"}, "library"
     )
     lfs = tmp_path / "lfs"
@@ -373,7 +374,7 @@ def test_comments_fit_on_a_screen_and_are_else_whole(tmp_path):
     said = "I/O is 1.50 times as fast as the default; " * 8
     asked = {"a:cb_nodes": "4"}
     by_place = {"file-system": (plan_of(*asked), asked, said)}
-    rows = forms.tuned_script(job, by_place, "cray", [], {}).splitlines()
+    rows = script_forms.tuned_script(job, by_place, "cray", [], {}).splitlines()
     comments = [row.removeprefix("# ") for row in rows if row.startswith("# ")]
     assert max(map(len, comments)) <= 108 and " ".join(comments) == said.strip()
 
@@ -388,14 +389,14 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
     plan = msgspec.structs.replace(plan, parameters=tuple(known))
     for asked, said in (({"lfs_stripe_count": "8"}, "-c 8 -S 0"), ({}, "-c 1 -S 0")):
         run(
-            forms.trial_script(job, plan, asked, "library"),
+            script_forms.trial_script(job, plan, asked, "library"),
             tmp_path,
             **with_lfs(tmp_path),
         )
         assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe {said} {tmp_path}\n")
-    assert forms.added_lines(job, plan, {}, "library") == []
+    assert script_forms.added_lines(job, plan, {}, "library") == []
     own = read(tmp_path, "#!/bin/bash\nlfs setstripe -c 3 .\n")
-    assert forms.trial_script(own, plan, {}, "library") == own.text, "its own line does so"
+    assert script_forms.trial_script(own, plan, {}, "library") == own.text, "its own line does so"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +420,7 @@ def test_the_scripts_own_striping_is_changed(tmp_path, line, changed):
     other = trial(job, "library", {"else:lfs_stripe_count": "8"})
     assert line in other and "lfs setstripe -c 8 else" in other
     gains = {"file-system": {"out": "1.4 times as fast"}}
-    tuned = forms.tuned_script(job, {"file-system": (plan_of(*asked), asked, "")}, "library", [], gains)
+    tuned = script_forms.tuned_script(job, {"file-system": (plan_of(*asked), asked, "")}, "library", [], gains)
     assert f"mkdir out\n  # 1.4 times as fast\n  # was: {line}\n  {changed}\nls\n" in tuned
 
 
@@ -440,7 +441,7 @@ def test_the_scripts_own_striping_is_changed_in_the_place_it_was_tuned_for(shell
     asked = {"burst-buffer": bb, "file-system": fs}
     name = "out:lfs_stripe_count"
     chosen = {place: (plan_of(name), {name: value}, "") for place, value in asked.items() if value}
-    tuned = forms.tuned_script(read(tmp_path, text), chosen, "library", [], {})
+    tuned = script_forms.tuned_script(read(tmp_path, text), chosen, "library", [], {})
     for value, environment in zip(said, ({"DW_JOB_STRIPED": "/bb/"}, {}), strict=True):
         run(tuned, tmp_path, **environment, **with_lfs(tmp_path))
         assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe -c {value} out\n")
@@ -472,7 +473,7 @@ def both(tmp_path, shell, bb, fs):
         "burst-buffer": {"a": "I/O of a 4 s -> 2 s (2 x)"},
         "file-system": {"a:cb_nodes": "I/O of a 9 s -> 3 s (3 x)"},
     }
-    return forms.tuned_script(
+    return script_forms.tuned_script(
         read(tmp_path, text), chosen, "library", ["Tuned on 1 May", "in 20 runs"], gains
     )
 
@@ -530,7 +531,7 @@ def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):
         for place, n in (("file-system", "2"), ("burst-buffer", "4"))
     }
     chosen = chosen if job.burst_buffer else {"file-system": chosen["file-system"]}
-    tuned = forms.tuned_script(job, chosen, form, ["head"], {})
+    tuned = script_forms.tuned_script(job, chosen, form, ["head"], {})
     rows, old = tuned.split("\n"), job.text.split("\n")
     kept = [row for row in old if row in rows]
     assert kept == old and rows[: job.begin] == old[: job.begin]
@@ -550,10 +551,10 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
     plain = job.run()
     assert plain.returncode == 0, plain.stderr
     profile = sources.open_path(job.records()[-1])
-    assert forms.choose(profile) == "library"
+    assert script_forms.choose(profile) == "library"
     [program] = [one for one in profile.programs if one.uses_mpi]
     asked = {"btio.full.out:cb_nodes": "2"}
-    text = forms.trial_script(found, plan_of(*asked, mpi=program.mpi), asked, "library")
+    text = script_forms.trial_script(found, plan_of(*asked, mpi=program.mpi), asked, "library")
     (job.directory / "job.sh").write_text(text)
     tried = job.run()
     assert tried.returncode == 0, tried.stderr
@@ -584,12 +585,12 @@ def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     job.script(f"{mpi.command('mpiexec')} -n 4 {mpi.btio()} deck")
     asked = {"*:romio_cb_write": "disable", "*:romio_ds_write": "disable"}
     found = script.read(job.directory / "job.sh")
-    text = forms.trial_script(found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file")
+    text = script_forms.trial_script(found, plan_of(*asked, mpi="Open MPI v5.0.11"), asked, "romio-file")
     (job.directory / "job.sh").write_text(text)
     tried = job.run(**LAUNCHING)
     assert tried.returncode == 0, tried.stderr
     profile = sources.open_path(job.records()[-1])
-    assert forms.choose(profile) == "romio-file"
+    assert script_forms.choose(profile) == "romio-file"
     [file] = [f for p in profile.programs for f in p.files if "MPI-IO" in f.layers]
     assert file.hints.in_force["romio_cb_write"] == "disable"
     assert len(file.writers) == 4, "each rank for itself"
@@ -601,7 +602,7 @@ def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):
     found = script.read(job.directory / "job.sh")
     plan, seen = plan_of("lfs_stripe_count", "lfs_stripe_size"), []
     for asked in ({}, {"lfs_stripe_count": "4", "lfs_stripe_size": "65536"}, {}):
-        (job.directory / "job.sh").write_text(forms.trial_script(found, plan, asked, "library"))
+        (job.directory / "job.sh").write_text(script_forms.trial_script(found, plan, asked, "library"))
         done = job.run("--pfs-model", PROJECT / "machines" / "lustre-small.toml")
         assert done.returncode == 0, done.stderr
         profile = sources.open_path(job.records()[-1])

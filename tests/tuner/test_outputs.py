@@ -4,10 +4,10 @@ import pytest
 
 from forebay.profiles import sources
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
-from forebay.tune import outputs
+from forebay.tune.runs import output_check
 from forebay.tune.errors import TuneError
 from forebay.tune.model import Run
-from forebay.tune.outputs import Judge, Root
+from forebay.tune.runs.output_check import OutputCheck, Root
 
 TRIAL = {"*:cb_nodes": "2"}
 RESULT = '{{"kernel":"btio","verified":{}}}\n'
@@ -28,7 +28,7 @@ def work(tmp_path):
 
 
 def judge_of(work, **options):
-    return Judge([Root("", "/as/seen", work)], **options)
+    return OutputCheck([Root("", "/as/seen", work)], **options)
 
 
 def wrote(*names, layer="MPI-IO", uses_mpi=True):
@@ -107,12 +107,12 @@ def test_the_file_of_hints_that_a_trial_writes_is_no_output(work):
         ('{"verified": not JSON\n', None),
         ('{"verified": "yes"}\n', None),
         ('["verified"]\n', None),
-        (RESULT.format("true") + "{" + '"verified":false' + " " * outputs.LINE_BYTES_MAX + "}\n", True),
+        (RESULT.format("true") + "{" + '"verified":false' + " " * output_check.LINE_BYTES_MAX + "}\n", True),
     ],
 )
 def test_what_programs_say_of_themselves(tmp_path, said, verified):
     (tmp_path / "output.txt").write_text(said)
-    assert outputs.verified_by_program(tmp_path / "output.txt") is verified
+    assert output_check.verified_by_program(tmp_path / "output.txt") is verified
 
 
 def test_a_program_that_verifies_knows_more_than_bytes(work):
@@ -140,7 +140,7 @@ def test_the_users_command_decides_where_the_program_does_not(work):
 def test_a_later_tuner_compares_with_the_same_default_run(work):
     first = judge_of(work)
     judged(first, work, {}, {"a": "1"})
-    [reference] = work.parent.glob(f"record-*/{outputs.REFERENCE}")
+    [reference] = work.parent.glob(f"record-*/{output_check.REFERENCE}")
     later = judge_of(work, reference=reference.parent)
     assert judged(later, work, TRIAL, {"a": "1"}).right and not judged(later, work, TRIAL, {"a": "2"}).right
     judged(later, work, {}, {"a": "3"})
@@ -163,7 +163,7 @@ def test_files_of_the_allocation_and_elsewhere(work, tmp_path):
     (namespace / "b.out").write_text("b")
     (elsewhere / "c.out").write_text("c")
     roots = [Root("", "/as/seen", work), Root("DW_JOB_STRIPED", "/mnt/bb/77", namespace)]
-    judge = Judge(roots, prefix=str(tmp_path / "root"))
+    judge = OutputCheck(roots, prefix=str(tmp_path / "root"))
     profile = wrote("a.out")
     for path in ("/mnt/bb/77/b.out", "/scratch/c.out"):
         profile.programs[0].files.append(File(path=path, layers=profile.programs[0].files[0].layers))
@@ -175,7 +175,7 @@ def test_files_of_the_allocation_and_elsewhere(work, tmp_path):
 
 def test_outputs_of_a_real_run_are_compared_and_damage_is_found(build, job):
     (job.directory / "deck").write_text("w\n0\n2\n12 12 12\n.\n")
-    judge = Judge([Root("", str(job.directory), job.directory)])
+    judge = OutputCheck([Root("", str(job.directory), job.directory)])
 
     def judged_run(configuration, flags="", after=":"):
         job.script(f"mpiexec -n 4 {build / 'kernels' / 'btio'} {flags} deck\n{after}")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forebay.tune.model import Pairing, Run, Verdict
-from forebay.tune.proof import job_pairing, with_job_time
+from forebay.tune.decide.job_time_gain import job_pairing, with_job_time
 
 TUNED = {"cb_nodes": "4"}
 

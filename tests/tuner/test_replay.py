@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from forebay.profiles import sources
-from forebay.tune import replay, script
+from forebay.tune.runs import replay
+from forebay.tune.job_script import script
 from forebay.tune.errors import TuneError
 from support.mpi import LAUNCHING
 from support.tuner import EMULATED

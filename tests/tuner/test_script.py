@@ -7,8 +7,8 @@ import pytest
 
 from support.users import SCRIPTS
 
-from forebay.tune import script
 from forebay.tune.errors import TuneError
+from forebay.tune.job_script import script
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from support import synthetic_machine
 from support.strace import EVERY_POINT
 
 from forebay.tune.model import Plan, Run, Step, Verdict, key
-from forebay.tune.search import next_step
+from forebay.tune.decide.search import next_step
 
 BEST = {synthetic_machine.NODES: "8", synthetic_machine.COUNT: "8"}
 RULES = {"canonical": lambda one, _: synthetic_machine.acting(one), "forbidden": lambda one, _: None}

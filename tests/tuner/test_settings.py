@@ -6,7 +6,7 @@ import pytest
 
 from forebay.tune import settings
 from forebay.tune.errors import TuneError
-from forebay.tune.settings._base import doubled, powers_near
+from forebay.tune.settings.setting import doubled, powers_near
 from forebay.tune.settings.buffer_size import sizes
 from forebay.tune.settings.lustre import mounted_as
 from forebay.tune.settings.striping_hints import stripe_counts, units

@@ -7,8 +7,9 @@ from support.record_data import log
 from support.mpi_run import TARGETS, Ran
 
 from forebay.profiles.model import Collective, Hints, Job, Profile
-from forebay.tune import script, space
+from forebay.tune import space
 from forebay.tune.model import PLACES, Plan, key
+from forebay.tune.job_script import script
 
 MIB = 1 << 20
 

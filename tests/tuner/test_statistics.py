@@ -6,9 +6,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from forebay.tune.final import LAST_LOOK
+from forebay.tune.decide.final_round import LAST_LOOK
 from forebay.tune.model import Run
-from forebay.tune.statistics import disturbed, log_seconds, noise, pairing, ratios
+from forebay.tune.decide.statistics import disturbed, log_seconds, noise, pairing, ratios
 from support.strace import EVERY_POINT
 
 

@@ -7,7 +7,7 @@ from forebay.tune import strategies
 from forebay.tune.errors import TuneError
 from forebay.tune.model import Plan, key
 from forebay.tune.strategies import History, Regression, Trial
-from forebay.tune.strategies._base import levels, untried
+from forebay.tune.trials.history import levels, untried
 
 PLAN = Plan(
     parameters=synthetic_machine.PARAMETERS,

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from forebay.tune import workplace
 from forebay.tune.errors import TuneError
-from forebay.tune.workplace import Workplace
+from forebay.tune.runs.run_directory import RunDirectory
+from forebay.tune.runs import run_directory
 
 MACHINE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
 
@@ -68,7 +68,7 @@ def seen(directory):
 
 
 def prepared(source, *exclude, **options):
-    place = Workplace(source, source / "job.tune", exclude, **options)
+    place = RunDirectory(source, source / "job.tune", exclude, **options)
     place.prepare()
     return place
 
@@ -222,7 +222,7 @@ def test_what_is_too_large_is_named_and_nothing_is_left(source):
 
 
 def test_a_directory_of_too_many_files_is_told(source, monkeypatch):
-    monkeypatch.setattr(workplace, "ENTRIES_MAX", 5)
+    monkeypatch.setattr(run_directory, "ENTRIES_MAX", 5)
     with pytest.raises(TuneError, match="more than 5 files"):
         prepared(source)
     assert not (source / "job.tune").exists()
@@ -245,9 +245,9 @@ def test_a_copy_that_fails_leaves_nothing_and_is_told(source):
 
 KILLED = """
 import sys, pathlib, time
-from forebay.tune.workplace import Workplace
+from forebay.tune.runs.run_directory import RunDirectory
 source = pathlib.Path(sys.argv[1])
-Workplace(source, source / "job.tune", progress=lambda done, total: (print("copying", flush=True), time.sleep(60))).prepare()
+RunDirectory(source, source / "job.tune", progress=lambda done, total: (print("copying", flush=True), time.sleep(60))).prepare()
 """
 
 
@@ -300,7 +300,7 @@ def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
 )
 def test_scripts_that_need_the_map(source, text, named):
     assert (
-        Workplace(source, source / "job.tune").is_named_in(text.format(source=source))
+        RunDirectory(source, source / "job.tune").is_named_in(text.format(source=source))
         == named
     )
 
@@ -324,7 +324,7 @@ def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulat
         "lfs getstripe -c out\n" if emulated else ""
     )
     job.script(text)
-    place = Workplace(job.directory, tmp_path / "job.tune")
+    place = RunDirectory(job.directory, tmp_path / "job.tune")
     place.prepare()
     options = ["--pfs-model", MACHINE, "--pfs-root", job.directory] if emulated else []
     done = job.run(*place.map_options, *options)
@@ -351,11 +351,11 @@ def test_a_script_that_names_its_directory_through_a_link_or_its_home_needs_the_
 ):
     link = tmp_path / "link"
     link.symlink_to(source)
-    workplace = Workplace(link, link / "job.tune")
+    workplace = RunDirectory(link, link / "job.tune")
     assert workplace.is_named_in(f"cd {link}") and workplace.is_named_in(f"cd {source}")
     assert not workplace.is_named_in("cd ~/elsewhere")
     monkeypatch.setenv("HOME", str(source.parent))
-    workplace = Workplace(source, source / "job.tune")
+    workplace = RunDirectory(source, source / "job.tune")
     assert workplace.is_named_in(f"cd ~/{source.name}") and workplace.is_named_in(
         f"cd $HOME/{source.name}"
     )

@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from forebay.errors import ForebayError
-from forebay.native import program
+from forebay.series_client import program
 
 Name = str | os.PathLike
 

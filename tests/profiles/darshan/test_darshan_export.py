@@ -13,7 +13,7 @@ import pytest
 from darshan import DarshanReport
 from darshan.backend import cffi_backend
 
-from forebay.profiles import darshan_hints, darshan_log, darshan_write, native
+from forebay.profiles import darshan_hints, darshan_log, darshan_write, record_reader
 from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
@@ -496,7 +496,7 @@ def btio_file(profile):
 def test_a_real_run_beside_the_log_of_darshan_itself(run_btio, logs, case):
     stats, log = run_btio(HINTS[case])
     genuine = logs / f"mpiio_shared_{case}.darshan"
-    recorded = btio_file(native.read_file(stats))
+    recorded = btio_file(record_reader.read_file(stats))
     (file,) = (file for file in darshan_log.read(genuine).programs[0].files if file.path.endswith("d.dat"))
     for module, names in SAME.items():
         ours = counters_of(log, module, record_id(recorded.path))

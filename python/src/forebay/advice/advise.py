@@ -10,14 +10,14 @@ from forebay.advice import (  # noqa: F401  the rules register themselves
     rules_job,
     rules_layout,
 )
-from forebay.advice.draft import Draft
+from forebay.advice.file_metrics import JobView
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.advice.model import Finding
-from forebay.advice.phrases import count, percent
 from forebay.advice.registry import FILE_RULES, JOB_RULES
-from forebay.advice.views import JobView
+from forebay.advice.unbound_finding import Draft
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import Profile
+from forebay.quantities import count, percent
 
 LEVELS = ("problem", "chance", "note")
 #: Findings about the job's end, which count however little I/O there was.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from forebay.advice.draft import Draft
-from forebay.advice.views import FileView, JobView
+from forebay.advice.file_metrics import FileView, JobView
+from forebay.advice.unbound_finding import Draft
 
 FileRule = Callable[[FileView], Iterator[Draft]]
 JobRule = Callable[[JobView], Iterator[Draft]]

@@ -8,14 +8,14 @@ from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.draft import Draft
+from forebay.advice.file_metrics import FileView, mean_bytes
 from forebay.advice.model import Evidence
-from forebay.advice.phrases import count, percent, size
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import COLLECTIVE_CALLS, access_evidence, way_seconds
-from forebay.advice.views import FileView, mean_bytes
-from forebay.profiles import derived
+from forebay.advice.unbound_finding import Draft
+from forebay.profiles import metrics
 from forebay.profiles.model import Traffic
+from forebay.quantities import count, percent, size
 
 #: A directive's path may not hold these; docs/directives.md has the rest of the syntax.
 UNFIT_IN_DIRECTIVE = frozenset('"$')
@@ -87,7 +87,7 @@ def _near_the_node(view: FileView) -> str:
 
 def _buffer_lines(view: FileView) -> tuple[str, ...]:
     """An allocation for the file, unless the job has one."""
-    needed = derived.file_bytes(view.file)
+    needed = metrics.file_bytes(view.file)
     return () if view.job.profile.job.store or not needed else (allocation_line(needed),)
 
 
@@ -203,7 +203,7 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
     if layer is None or view.top is None or syncs < thresholds.SYNCS_MIN:
         return
     sync_s = view.top[1].sync_s or layer.sync_s
-    total_s = derived.layer_s(view.top[1])
+    total_s = metrics.layer_s(view.top[1])
     writes = layer.write.calls or 0
     if sync_s and total_s:
         is_heavy = sync_s >= thresholds.SYNC_SHARE_MIN * total_s

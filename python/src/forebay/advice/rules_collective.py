@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.draft import Draft
+from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes
 from forebay.advice.model import Evidence
-from forebay.advice.phrases import count, size
 from forebay.advice.registry import file_rule
-from forebay.advice.views import FileView, is_buffered, mean_bytes
+from forebay.advice.unbound_finding import Draft
+from forebay.quantities import count, size
 
 COLLECTIVE_CALLS = {"write": "MPI_File_write_at_all", "read": "MPI_File_read_at_all"}
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import evidence
-from forebay.advice.draft import Draft
+from forebay.advice.file_metrics import JobView
 from forebay.advice.model import Evidence
-from forebay.advice.phrases import count, percent, seconds, size
 from forebay.advice.registry import job_rule
 from forebay.advice.rules_access import allocation_line
-from forebay.advice.views import JobView
-from forebay.profiles import derived
+from forebay.advice.unbound_finding import Draft
+from forebay.profiles import metrics
 from forebay.profiles.model import Program
+from forebay.quantities import count, duration, percent, size
 
 
 def program_name(program: Program) -> str:
@@ -98,9 +98,9 @@ def not_closed(view: JobView) -> Iterator[Draft]:
 def metadata_heavy(view: JobView) -> Iterator[Draft]:
     """Opening, closing and asking take more time than moving data."""
     for program in view.profile.programs:
-        tops = [top[1] for file in program.files if (top := derived.top_layer(file)) is not None]
-        metadata_s = derived.known_sum(layer.metadata_s for layer in tops) or 0.0
-        total_s = derived.known_sum(derived.layer_s(layer) for layer in tops) or 0.0
+        tops = [top[1] for file in program.files if (top := metrics.top_layer(file)) is not None]
+        metadata_s = metrics.known_sum(layer.metadata_s for layer in tops) or 0.0
+        total_s = metrics.known_sum(metrics.layer_s(layer) for layer in tops) or 0.0
         run_s, ranks = program.wall_s, program.ranks
         if not run_s or not ranks or metadata_s < thresholds.METADATA_SHARE_MIN * total_s:
             continue
@@ -131,7 +131,7 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
 
 
 def _allocation(view: JobView, program: Program) -> tuple[str, ...]:
-    needed = sum(derived.file_bytes(file) or 0 for file in program.files)
+    needed = sum(metrics.file_bytes(file) or 0 for file in program.files)
     return () if view.profile.job.store or not needed else (allocation_line(needed),)
 
 
@@ -139,7 +139,7 @@ def _allocation(view: JobView, program: Program) -> tuple[str, ...]:
 def many_small_files(view: JobView) -> Iterator[Draft]:
     """Thousands of files under 1 MiB."""
     for program in view.profile.programs:
-        sizes = [moved for file in program.files if (moved := derived.file_bytes(file)) is not None]
+        sizes = [moved for file in program.files if (moved := metrics.file_bytes(file)) is not None]
         small = [moved for moved in sizes if moved < thresholds.SMALL_FILE_BYTES]
         if len(small) < thresholds.SMALL_FILES_MIN or 2 * len(small) < len(sizes):
             continue
@@ -158,7 +158,7 @@ def many_small_files(view: JobView) -> Iterator[Draft]:
             "stage out what "
             "is needed.",
             lines=_allocation(view, program),
-            seconds=derived.io_slowest_s(program),
+            seconds=metrics.io_slowest_s(program),
         )
 
 
@@ -191,7 +191,7 @@ def opened_by_all(view: JobView) -> Iterator[Draft]:
             "broadcast.",
             source="OLCF's talk on Summit's storage (2018); the limits are ours",
             action="Read small files on one rank and broadcast them (MPI_Bcast).",
-            seconds=max((derived.slowest_rank_s(file, layer) or 0.0 for file, layer in found), default=None),
+            seconds=max((metrics.slowest_rank_s(file, layer) or 0.0 for file, layer in found), default=None),
         )
 
 
@@ -203,14 +203,14 @@ def one_rank(view: JobView) -> Iterator[Draft]:
         own_s: dict[int, float] = defaultdict(float)
         total = 0
         for file in program.files:
-            top = derived.top_layer(file)
+            top = metrics.top_layer(file)
             if top is None:
                 continue
             moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
             total += moved
             if file.ranks == 1 and file.rank is not None:
                 by_rank[file.rank] += moved
-                own_s[file.rank] += derived.layer_s(top[1]) or 0.0
+                own_s[file.rank] += metrics.layer_s(top[1]) or 0.0
         rank = max(by_rank, key=lambda rank: by_rank[rank], default=None)
         if rank is None or (program.ranks or 1) < thresholds.ONE_RANK_RANKS_MIN:
             continue
@@ -241,7 +241,7 @@ def emulated(view: JobView) -> Iterator[Draft]:
     if view.profile.job.emulated is None:
         return
     share = view.io_share
-    told = f"; I/O took {seconds(share.slowest_s)}" if share and share.slowest_s is not None else ""
+    told = f"; I/O took {duration(share.slowest_s)}" if share and share.slowest_s is not None else ""
     yield Draft(
         code="emulated",
         level="note",

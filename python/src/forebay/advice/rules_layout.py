@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.draft import Draft
-from forebay.advice.phrases import count, percent, size
+from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import aggregator_hints, more_aggregators, way_seconds
-from forebay.advice.views import FileView, is_buffered, mean_bytes
-from forebay.profiles import derived
+from forebay.advice.unbound_finding import Draft
+from forebay.profiles import metrics
+from forebay.quantities import count, percent, size
 
 
 @file_rule
@@ -31,7 +31,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
         return None
     if not is_buffered(view, way):
         return None  # small calls of another cause; only aggregators cut their work at stripe units
-    share = derived.stripe_share(system)
+    share = metrics.stripe_share(system)
     if mean > thresholds.STRIPE_MEAN_RATIO_MAX * unit or (
         share is not None and share >= thresholds.STRIPE_SHARE_MAX
     ):
@@ -73,7 +73,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
 @file_rule
 def one_stripe(view: FileView) -> Iterator[Draft]:
     """A large shared file on one storage target of a Lustre with many."""
-    size_bytes = derived.file_bytes(view.file) or 0
+    size_bytes = metrics.file_bytes(view.file) or 0
     large = size_bytes >= thresholds.ONE_STRIPE_BYTES_MIN
     if view.file.stripe_count != 1 or not large or not view.is_shared or not view.ranks or view.ranks < 2:
         return

@@ -152,7 +152,7 @@ def _tell(
 
 def _advice(profile: Profile, machine: Machine | None):
     from forebay.advice.advise import findings
-    from forebay.advice.reason import reason
+    from forebay.advice.diagnosis import reason
 
     found = findings(profile, machine)
     return reason(profile, found).paragraph, found
@@ -190,7 +190,7 @@ def _write(
 
 
 def _written(path: Path, content: str | bytes) -> None:
-    from forebay.report.written import write_whole
+    from forebay.report.atomic_file import write_whole
 
     try:
         write_whole(path, content.encode() if isinstance(content, str) else content)

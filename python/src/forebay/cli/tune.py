@@ -17,7 +17,7 @@ from forebay.cli.tune_progress import progress
 from forebay.tune.budget import read_budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES
-from forebay.tune.opening import Wanted, study_directory
+from forebay.tune.study_setup import Wanted, study_directory
 
 STRATEGIES = ("tpe", "greedy", "random")
 SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from forebay.tune.listener import PLACE_NAMES
 from forebay.tune.model import Place, Run, Step
-from forebay.tune.running import described
-from forebay.tune.telling import PLACE_NAMES
+from forebay.tune.runs.trial_runner import described
 
 _STATUS = {
     "failed": "failed",

@@ -7,23 +7,24 @@ from pathlib import Path
 
 import click
 
-from forebay import native
-from forebay.tune import opening, script
+from forebay import series_client
+from forebay.tune import study_setup
 from forebay.tune.budget import RUNS_DEFAULT, Budget
-from forebay.tune.opening import Wanted, study_directory
+from forebay.tune.job_script import script
+from forebay.tune.study_setup import Wanted, study_directory
 from forebay.tune.submitting import submit as submit_job
 from forebay.tune.submitting import wall_time_s
 
 
 def submit(wanted: Wanted, executor: str, *, render_only: bool) -> None:
     """Submits our command line, without --submit; with `render_only` shows the job's script."""
-    job = script.read(wanted.script, opening.known_options(wanted))
+    job = script.read(wanted.script, study_setup.known_options(wanted))
     budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)
     wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))
     told = submit_job(
         executor,
         job,
-        [str(native.program()), "tune", *_words(sys.argv[2:])],
+        [str(series_client.program()), "tune", *_words(sys.argv[2:])],
         Path.cwd(),
         study=study_directory(wanted),
         wall_s=wall_s,

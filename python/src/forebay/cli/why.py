@@ -5,9 +5,9 @@ import os
 import click
 import msgspec
 
-from forebay.advice.phrases import printable
-from forebay.advice.reason import reason
+from forebay.advice.diagnosis import reason
 from forebay.profiles import records, sources
+from forebay.quantities import printable
 
 
 @click.command(

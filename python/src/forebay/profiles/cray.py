@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.joining import by_path, known_sum
+from forebay.profiles.merge import by_path, known_sum
 from forebay.profiles.model import Collective, File, Hints, Job, Layer, Profile, Program, Traffic
 
 Way = Literal["read", "write"]

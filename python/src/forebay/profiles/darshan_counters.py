@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from forebay.profiles.derived import slowest_rank_s, top_layer
+from forebay.profiles.metrics import slowest_rank_s, top_layer
 from forebay.profiles.model import File, Layer, LayerName, Traffic
 
 #: Layer -> Darshan's module, and the prefix of its counters.

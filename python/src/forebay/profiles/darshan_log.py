@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.profiles import darshan_hints, darshan_raw, darshan_who
+from forebay.profiles import darshan_hints, darshan_messages, darshan_ranks
 from forebay.profiles.darshan_counters import CALL_KINDS, MODULES, SHARED, SIZE_CLASSES
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
@@ -59,7 +59,7 @@ def read(path: Path) -> Profile:
         mpi=darshan_hints.mpi(log.metadata),
         uses_mpi=log.ranks > 1 or "MPI-IO" in log.modules,
         ranks=log.ranks,
-        hosts=darshan_who.hosts(log),
+        hosts=darshan_ranks.hosts(log),
         started_unix_s=log.started_unix_s,
         wall_s=log.wall_s,
         heat=_heat(log),
@@ -74,7 +74,7 @@ def read(path: Path) -> Profile:
     return Profile(source="darshan", path=str(path), job=job, programs=[program], notes=_notes(log))
 
 
-def _raw(path: Path) -> darshan_raw.Log:
+def _raw(path: Path) -> darshan_messages.Log:
     try:
         with path.open("rb") as log:
             empty = not log.read(1)
@@ -84,7 +84,7 @@ def _raw(path: Path) -> darshan_raw.Log:
         ) from None
     if empty:
         raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
-    command = [sys.executable, "-m", "forebay.profiles.darshan_library", str(path.absolute())]
+    command = [sys.executable, "-m", "forebay.profiles.darshan_worker", str(path.absolute())]
     with tempfile.TemporaryFile() as messages:
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, timeout=READ_SECONDS_MAX)
@@ -98,22 +98,22 @@ def _raw(path: Path) -> darshan_raw.Log:
             " ".join(complaint.split())[-COMPLAINT_MAX:] or f"its reader ended with status {done.returncode}"
         )
         raise ProfileError(f"{path}: cannot be read as a Darshan log: {said}", NOT_LOG_HINT)
-    return msgspec.msgpack.decode(done.stdout, type=darshan_raw.Log)
+    return msgspec.msgpack.decode(done.stdout, type=darshan_messages.Log)
 
 
-def _too_new(module: darshan_raw.Module) -> bool:
+def _too_new(module: darshan_messages.Module) -> bool:
     """Lost for its version, not for damage: these are the words of Darshan's library."""
     return module.lost is not None and "module version number" in module.lost
 
 
-def _refuse_damage(path: Path, log: darshan_raw.Log) -> None:
+def _refuse_damage(path: Path, log: darshan_messages.Log) -> None:
     for name, module in log.modules.items():
         if module.lost is not None and not _too_new(module):
             message = f"{path}: the log is truncated or damaged: module {name}: {module.lost}"
             raise ProfileError(message, DAMAGED_HINT)
 
 
-def _notes(log: darshan_raw.Log) -> list[str]:
+def _notes(log: darshan_messages.Log) -> list[str]:
     notes = []
     for name, module in log.modules.items():
         if _too_new(module):
@@ -134,7 +134,7 @@ def _notes(log: darshan_raw.Log) -> list[str]:
     return notes
 
 
-def _files(log: darshan_raw.Log) -> list[File]:
+def _files(log: darshan_messages.Log) -> list[File]:
     by_id: dict[int, dict[LayerName, list[tuple[int, Counters]]]] = defaultdict(lambda: defaultdict(list))
     for layer, (name, _) in MODULES.items():
         module = log.modules.get(name)
@@ -149,7 +149,7 @@ def _files(log: darshan_raw.Log) -> list[File]:
     )
     hints = darshan_hints.of_files(log.metadata)
     mounts = sorted(log.mounts, key=lambda mount: -len(mount[0]))
-    who = darshan_who.Who(log)
+    who = darshan_ranks.RankAttribution(log)
     files = []
     for file_id, records in by_id.items():
         file = _file(log.names.get(file_id, f"<no name, record {file_id:x}>"), records, log.ranks)
@@ -157,12 +157,12 @@ def _files(log: darshan_raw.Log) -> list[File]:
         file.hints = hints.get(file_id)
         if len(set(stripes.get(file_id, []))) == 1:
             file.stripe_count, file.stripe_bytes = stripes[file_id][0]
-        who.tell(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
+        who.fill(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
         files.append(file)
     return files
 
 
-def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[darshan_raw.Traced]:
+def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[darshan_messages.Traced]:
     """What each rank moved, if the records are of single ranks."""
     if any(rank == SHARED for rank, _ in records):
         return []
@@ -172,7 +172,7 @@ def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[dar
     found = []
     for rank, counters in records:
         sides = [
-            darshan_raw.Moved(
+            darshan_messages.Moved(
                 calls=sum(counters[f"{prefix}_{kind}{verb}S"] for kind in kinds),
                 bytes=counters[f"{prefix}_BYTES_{past}"],
                 seconds=counters[f"{prefix}_F_{verb}_TIME"],
@@ -181,7 +181,7 @@ def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[dar
             )
             for verb, past in (read, write)
         ]
-        found.append(darshan_raw.Traced(0, rank, "", *sides))
+        found.append(darshan_messages.Traced(0, rank, "", *sides))
     return found
 
 
@@ -375,9 +375,9 @@ def _size_class(size: int) -> int:
     return next(kind for kind, end in enumerate(SIZE_CLASS_ENDS) if end is None or size <= end)
 
 
-def _heat(log: darshan_raw.Log) -> list[Heat]:
+def _heat(log: darshan_messages.Log) -> list[Heat]:
     """By layer, from HEATMAP, else from the trace (DXT)."""
-    layers: dict[LayerName, list[darshan_raw.Binned]] = defaultdict(list)
+    layers: dict[LayerName, list[darshan_messages.Binned]] = defaultdict(list)
     for module in ("HEATMAP", "DXT_MPIIO", "DXT_POSIX"):
         told = set(layers)
         for binned in log.modules[module].binned if module in log.modules else []:
@@ -387,7 +387,7 @@ def _heat(log: darshan_raw.Log) -> list[Heat]:
     return [_rows(layer, binned, log.ranks) for layer, binned in layers.items()]
 
 
-def _rows(layer: LayerName, binned: list[darshan_raw.Binned], ranks: int) -> Heat:
+def _rows(layer: LayerName, binned: list[darshan_messages.Binned], ranks: int) -> Heat:
     ranks_per_row = -(-ranks // HEAT_ROWS_MAX)
     rows, bins = -(-ranks // ranks_per_row), max(len(one.write) for one in binned)
     heat = Heat(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from pathlib import Path
 
 import msgspec
 
 from forebay.profiles.errors import ProfileError
-
-UNITS_BYTES = {
-    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
-}  # fmt: skip
+from forebay.quantities import size_bytes
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,11 +54,3 @@ def read_machine(path: Path) -> Machine:
         ) from error
     except (ValueError, TypeError) as error:
         raise ProfileError(f"{path}: {error}", "docs/pfs-model.md has the form of a machine file") from error
-
-
-def size_bytes(text: str) -> float:
-    """`62.5 MB/s`, `1 MiB`: bytes, or bytes in a second."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?i?B)(?:/s)?\s*", str(text), re.IGNORECASE)
-    if found is None:
-        raise ValueError(f"{text!r} is no size")
-    return float(found[1]) * UNITS_BYTES[found[2].upper()]

@@ -69,9 +69,9 @@ def _open_file(path: Path) -> Profile:
 
         return darshan_log.read(path)
     if head.lstrip().startswith(b"{"):
-        from forebay.profiles import native
+        from forebay.profiles import record_reader
 
-        return native.read_file(path)
+        return record_reader.read_file(path)
     from forebay.profiles import cray
 
     return cray.read(path)
@@ -88,9 +88,9 @@ def _open_directory(path: Path) -> Profile:
     if "job.json" in names or any(
         name.startswith(("step-", "process-")) and name.endswith(".json") for name in names
     ):
-        from forebay.profiles import native
+        from forebay.profiles import record_reader
 
-        return native.read_record(path)
+        return record_reader.read_record(path)
     newest = sorted(path.iterdir(), key=lambda entry: entry.lstat().st_mtime_ns, reverse=True)[:LOOKED_AT_MAX]
     for entry in newest:
         if entry.is_file() and _begins_as_darshan(entry):

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from forebay import quantities
 from forebay.advice.model import Finding
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import LAYERS, LayerName, Profile, Program
-from forebay.report import quantities
-from forebay.report.charts.canvas import Chart
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
+from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
 from forebay.report.sections import OF_PROGRAM, job, time_spent
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 #: Programs of a job with sections of their own: those with most time in I/O. The table of programs has all.
 PROGRAMS_MAX = 8
@@ -47,7 +47,7 @@ def _weighty(profile: Profile) -> list[Program]:
     """The programs with most time in I/O, in the order in which they ran."""
     programs = profile.programs
     if len(programs) > PROGRAMS_MAX:
-        chosen = sorted(programs, key=lambda one: derived.io_s(one) or 0.0, reverse=True)[:PROGRAMS_MAX]
+        chosen = sorted(programs, key=lambda one: metrics.io_s(one) or 0.0, reverse=True)[:PROGRAMS_MAX]
         programs = [one for one in programs if any(one is other for other in chosen)]
     return programs
 
@@ -78,8 +78,8 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
         parts = time_spent.slowest_rank(scene.profile, scene.program)
         name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
         rows += [("slowest rank" if len(scenes) == 1 else name, parts)] if parts else []
-    if len(scenes) == 1 and (share := derived.io_share(scenes[0].profile)):
-        for time in derived.time_split(scenes[0].program):
+    if len(scenes) == 1 and (share := metrics.io_share(scenes[0].profile)):
+        for time in metrics.time_split(scenes[0].program):
             parts = time_spent.by_ink(time.parts, share.run_s)
             rows.append(
                 (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})
@@ -90,7 +90,7 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
 def _program_name(program: Program) -> str:
     name = job.told_program(program)
     ranks = f", {quantities.count(program.ranks)} ranks" if (program.ranks or 0) > 1 else ""
-    return f"{name}{ranks}, {quantities.time(program.wall_s)}"
+    return f"{name}{ranks}, {quantities.duration(program.wall_s)}"
 
 
 def headline(profile: Profile) -> str:
@@ -101,18 +101,18 @@ def headline(profile: Profile) -> str:
 
 def tiles(profile: Profile) -> list[Tile]:
     """The numbers to be seen first."""
-    share = derived.io_share(profile)
+    share = metrics.io_share(profile)
     written, read = (_moved(profile, way) for way in ("write", "read"))
     files = {file.path for program in profile.programs for file in program.files}
     run_s = profile.job.wall_s if profile.job.wall_s is not None else share and share.run_s
     slowest = share.slowest if share and share.slowest is not None else None
     average = share.average if share else None
     return [
-        Tile("Run time", quantities.time(run_s), job.extent(profile) or ""),
+        Tile("Run time", quantities.duration(run_s), job.extent(profile) or ""),
         Tile(
             "Slowest rank in I/O" if slowest is not None else "In I/O",
-            quantities.share(slowest if slowest is not None else average),
-            f"mean rank: {quantities.share(average)}" if slowest is not None else "mean of the ranks",
+            quantities.percent(slowest if slowest is not None else average),
+            f"mean rank: {quantities.percent(average)}" if slowest is not None else "mean of the ranks",
         ),
         Tile("Written", quantities.size(written)),
         Tile("Read", quantities.size(read)),
@@ -123,21 +123,21 @@ def tiles(profile: Profile) -> list[Tile]:
 
 def _moved(profile: Profile, way: str) -> float | None:
     """Bytes that the application moved, each file at the layer that it was called through."""
-    tops = (derived.top_layer(file) for program in profile.programs for file in program.files)
-    return derived.known_sum(getattr(top[1], way).bytes for top in tops if top)
+    tops = (metrics.top_layer(file) for program in profile.programs for file in program.files)
+    return metrics.known_sum(getattr(top[1], way).bytes for top in tops if top)
 
 
 def _speed(profile: Profile) -> Tile:
     found = [one for program in profile.programs if (one := top_performance(program))]
     if not found:
-        return Tile("Throughput", quantities.NOT_TOLD)
+        return Tile("Throughput", quantities.UNKNOWN)
     layer, speed = max(found, key=lambda one: one[1].bytes)
     return Tile("Throughput", quantities.rate(speed.bytes_per_s), f"{layer}, slowest rank")
 
 
-def top_performance(program: Program) -> tuple[LayerName, derived.Performance] | None:
+def top_performance(program: Program) -> tuple[LayerName, metrics.Performance] | None:
     """Throughput at the uppermost layer for which it is known."""
-    return next(((layer, one) for layer in LAYERS if (one := derived.performance(program, layer))), None)
+    return next(((layer, one) for layer in LAYERS if (one := metrics.performance(program, layer))), None)
 
 
 def _programs(profile: Profile, shown: int) -> Section:
@@ -161,14 +161,14 @@ def _programs(profile: Profile, shown: int) -> Section:
 
 
 def _program_row(profile: Profile, number: int, program: Program) -> list[Cell]:
-    spent_s, ranks = derived.io_s(program), program.ranks or 1
+    spent_s, ranks = metrics.io_s(program), program.ranks or 1
     alone = Profile(source=profile.source, path=profile.path, job=profile.job, programs=[program])
     return [
         told(number),
-        Cell(program.name or quantities.NOT_TOLD),
+        Cell(program.name or quantities.UNKNOWN),
         told(program.ranks),
-        told(program.wall_s, quantities.time),
-        told(None if spent_s is None else spent_s / ranks, quantities.time),
+        told(program.wall_s, quantities.duration),
+        told(None if spent_s is None else spent_s / ranks, quantities.duration),
         told(_moved(alone, "write"), quantities.size),
         told(_moved(alone, "read"), quantities.size),
         told(len(program.files)),

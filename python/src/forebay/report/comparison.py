@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import LAYERS, SIZE_CLASS_NAMES, Profile
-from forebay.report import quantities
 from forebay.report.assembly import LABELS
 from forebay.report.document import Cell, Column, Table, told
 from forebay.report.sections import hints, job
@@ -100,13 +100,13 @@ def _verdict(profiles: list[Profile]) -> str:
         return "A run time is not known, so nothing can be said of which was faster."
     if len(profiles) > 2:
         best = min(range(len(walls_s)), key=walls_s.__getitem__)
-        times = f"{quantities.time(walls_s[best])}, against {quantities.time(walls_s[0])} of A"
+        times = f"{quantities.duration(walls_s[best])}, against {quantities.duration(walls_s[0])} of A"
         return f"{LABELS[best]} was the fastest: {times}."
     first, second = walls_s
     if abs(second - first) <= DIFFERENCE_MIN * max(walls_s):
-        return f"No clear difference: A took {quantities.time(first)}, B {quantities.time(second)}."
+        return f"No clear difference: A took {quantities.duration(first)}, B {quantities.duration(second)}."
     quick, slow = ("B", "A") if second < first else ("A", "B")
-    times = f"{quantities.time(min(walls_s))} against {quantities.time(max(walls_s))}"
+    times = f"{quantities.duration(min(walls_s))} against {quantities.duration(max(walls_s))}"
     ratio = _digits(max(walls_s) / min(walls_s))
     return f"{quick} was {ratio} times as fast as {slow}: {times}, one run of each."
 
@@ -120,7 +120,7 @@ def _programs(profile: Profile) -> str:
 def _times(profiles: list[Profile]) -> str:
     """Of different programs none is faster than the other."""
     times = (
-        f"{label} ran for {quantities.time(_run_s(profile))}"
+        f"{label} ran for {quantities.duration(_run_s(profile))}"
         for label, profile in zip(LABELS, profiles, strict=False)
     )
     return f"Different programs: {', '.join(times)}."
@@ -131,7 +131,7 @@ def _digits(ratio: float) -> str:
 
 
 def _run_s(profile: Profile) -> float | None:
-    share = derived.io_share(profile)
+    share = metrics.io_share(profile)
     return share.run_s if share else None
 
 
@@ -187,11 +187,13 @@ def _outcomes(profiles: list[Profile]) -> Iterator[Difference]:
     ) -> Difference:
         return Difference(name, "outcome", [of(profile) for profile in profiles], how)
 
-    shares = {id(profile): derived.io_share(profile) for profile in profiles}
-    yield figure("run time", _run_s, quantities.time)
-    yield figure("in I/O, slowest rank", lambda p: shares[id(p)] and shares[id(p)].slowest_s, quantities.time)
+    shares = {id(profile): metrics.io_share(profile) for profile in profiles}
+    yield figure("run time", _run_s, quantities.duration)
     yield figure(
-        "in I/O, mean of the ranks", lambda p: shares[id(p)] and shares[id(p)].average_s, quantities.time
+        "in I/O, slowest rank", lambda p: shares[id(p)] and shares[id(p)].slowest_s, quantities.duration
+    )
+    yield figure(
+        "in I/O, mean of the ranks", lambda p: shares[id(p)] and shares[id(p)].average_s, quantities.duration
     )
     for layer in LAYERS:
         one = figure(f"throughput, {layer}", lambda p, layer=layer: _throughput(p, layer), quantities.rate)
@@ -200,7 +202,7 @@ def _outcomes(profiles: list[Profile]) -> Iterator[Difference]:
 
 
 def _throughput(profile: Profile, layer) -> float | None:
-    found = [one for program in profile.programs if (one := derived.performance(program, layer))]
+    found = [one for program in profile.programs if (one := metrics.performance(program, layer))]
     return max(found, key=lambda one: one.bytes).bytes_per_s if found else None
 
 
@@ -214,8 +216,8 @@ def _counters(profiles: list[Profile]) -> Iterator[Difference]:
 
 
 def _counters_of(profile: Profile) -> Iterator[tuple[str, tuple[float | None, Callable]]]:
-    for layer in derived.layers_present(profile):
-        sums = derived.totals(profile, layer)
+    for layer in metrics.layers_present(profile):
+        sums = metrics.totals(profile, layer)
         yield f"{layer}: files", (sums.files, quantities.count)
         for name in ("opens", "stats", "seeks", "syncs", "not_aligned"):
             yield f"{layer}: {name.replace('_', ' ')}", (getattr(sums, name), quantities.count)
@@ -225,18 +227,18 @@ def _counters_of(profile: Profile) -> Iterator[tuple[str, tuple[float | None, Ca
     for name in ("aggregators_write", "aggregators_read", "rmw_calls", "rmw_bytes"):
         how = quantities.size if name.endswith("bytes") else quantities.count
         label = {"rmw_calls": "reads in order to write", "rmw_bytes": "reads in order to write, bytes"}
-        largest = derived.known_sum(getattr(file.collective, name) for file in files)
+        largest = metrics.known_sum(getattr(file.collective, name) for file in files)
         yield label.get(name, name.replace("_", ", ")), (largest, how)
 
 
 def _traffic(
-    name: str, traffic: derived.TrafficTotals
+    name: str, traffic: metrics.TrafficTotals
 ) -> Iterator[tuple[str, tuple[float | None, Callable]]]:
     mean = traffic.bytes / traffic.calls if traffic.calls and traffic.bytes is not None else None
     yield f"{name}: calls", (traffic.calls, quantities.count)
     yield f"{name}: bytes", (traffic.bytes, quantities.size)
     yield f"{name}: mean size", (mean, quantities.size)
-    yield f"{name}: seconds, all ranks", (traffic.seconds, quantities.time)
+    yield f"{name}: seconds, all ranks", (traffic.seconds, quantities.duration)
     for kind in (
         "independent",
         "collective",
@@ -269,7 +271,7 @@ def _row(one: Difference, is_text: bool) -> list[Cell]:
     if is_text:
         return [
             Cell(one.name),
-            *(Cell(quantities.NOT_TOLD if value is None else str(value)) for value in one.values),
+            *(Cell(quantities.UNKNOWN if value is None else str(value)) for value in one.values),
         ]
     return [
         Cell(one.name),

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from forebay.report import quantities
+from forebay import quantities
 
 if TYPE_CHECKING:
     from forebay.advice.model import Finding
-    from forebay.report.charts.canvas import Chart
+    from forebay.report.charts.svg_figure import Chart
 
 #: What a name may hold that is not shown as it is: control and format characters, text direction, lone
 #: surrogates (bytes of a name that are no UTF-8, as `os.fsdecode` gives them).

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
 from forebay.report.assembly import Advised
 from forebay.report.comparison import Comparison
@@ -39,19 +39,19 @@ def _job(one: Advised, machine: Machine | None, advice: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"verdict": one.verdict}
     if advice:
         told |= {"paragraph": one.paragraph, "findings": msgspec.to_builtins(one.findings)}
-    layers = derived.layers_present(profile)
+    layers = metrics.layers_present(profile)
     return told | {
-        "io_share": msgspec.to_builtins(derived.io_share(profile)),
-        "totals": {layer: msgspec.to_builtins(derived.totals(profile, layer)) for layer in layers},
+        "io_share": msgspec.to_builtins(metrics.io_share(profile)),
+        "totals": {layer: msgspec.to_builtins(metrics.totals(profile, layer)) for layer in layers},
         "programs": [
             {
                 "performance": {
-                    layer: msgspec.to_builtins(derived.performance(program, layer)) for layer in layers
+                    layer: msgspec.to_builtins(metrics.performance(program, layer)) for layer in layers
                 },
-                "time_split": msgspec.to_builtins(derived.time_split(program)),
+                "time_split": msgspec.to_builtins(metrics.time_split(program)),
             }
             for program in profile.programs
         ],
-        "efficiency": msgspec.to_builtins(derived.efficiency(profile, machine)) if machine else None,
+        "efficiency": msgspec.to_builtins(metrics.efficiency(profile, machine)) if machine else None,
         "profile": msgspec.to_builtins(profile),
     }

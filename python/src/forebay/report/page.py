@@ -12,10 +12,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from forebay import __version__
-from forebay.report import quantities
-from forebay.report.charts.canvas import FONTS, Chart
-from forebay.report.charts.inks import INKS
+from forebay import __version__, quantities
+from forebay.report.charts.palette import INKS
+from forebay.report.charts.svg_figure import FONTS, Chart
 from forebay.report.comparison import Comparison
 from forebay.report.document import JobReport, Section, Table, shown
 
@@ -85,7 +84,7 @@ def _environment(paper: bool) -> jinja2.Environment:
         inks=INKS,
         ROWS_ON_PAPER=ROWS_ON_PAPER,
         fonts=Markup(FONTS),
-        time=quantities.time,
+        time=quantities.duration,
         plain=quantities.plain,
         svg=_image if paper else _inline,
     )

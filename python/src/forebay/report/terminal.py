@@ -9,15 +9,15 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from forebay import quantities
 from forebay.advice.model import Finding
-from forebay.profiles import derived
+from forebay.profiles import metrics
 from forebay.profiles.model import Profile, Program
-from forebay.report import quantities
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
 from forebay.report.sections import job, time_spent
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 LINES_MAX = 40
 FINDINGS_MAX = 3
@@ -51,7 +51,7 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
     worth = [finding for finding in one.findings if finding.level != "note"]
     if advice and one.paragraph and (job.state(one.profile.job) or not worth):
         parts.append(Text(shown(one.paragraph)))
-    programs = sorted(one.profile.programs, key=lambda program: derived.io_s(program) or 0.0, reverse=True)
+    programs = sorted(one.profile.programs, key=lambda program: metrics.io_s(program) or 0.0, reverse=True)
     for program in programs[:PROGRAMS_MAX]:
         parts.append(_program(one.profile, program, several=len(programs) > 1, width=console.width))
     if len(programs) > PROGRAMS_MAX:
@@ -130,14 +130,14 @@ def _bar(shares: dict[str, float], cells: int) -> Text:
 
 def _told_parts(shares: dict[str, float]) -> Text:
     named = [
-        f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.share(share)}"
+        f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.percent(share)}"
         for ink, share in shares.items()
         if share >= 0.005
     ]
     return Text(", ".join(named))
 
 
-def _way(name: str, traffic: derived.TrafficTotals) -> Text:
+def _way(name: str, traffic: metrics.TrafficTotals) -> Text:
     if not traffic.calls:
         return Text(f"nothing {name}")
     mean = traffic.bytes / traffic.calls if traffic.bytes is not None else None

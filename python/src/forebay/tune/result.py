@@ -11,15 +11,15 @@ import time
 from pathlib import Path, PurePosixPath
 
 from forebay.profiles import sources
-from forebay.profiles.derived import slowest_rank_s, top_layer
+from forebay.profiles.metrics import slowest_rank_s, top_layer
 from forebay.profiles.model import Profile
-from forebay.tune import forms
+from forebay.tune import script_forms
 from forebay.tune.errors import TuneError
+from forebay.tune.job_script.script import JobScript
+from forebay.tune.listener import PLACE_NAMES, Listener
 from forebay.tune.model import Configuration, Place, Run, Verdict, key
-from forebay.tune.opening import Wanted
-from forebay.tune.script import JobScript
 from forebay.tune.study import Study
-from forebay.tune.telling import PLACE_NAMES, Listener
+from forebay.tune.study_setup import Wanted
 
 
 def check_writable(study: Study, wanted: Wanted) -> None:
@@ -72,7 +72,7 @@ def _text(study: Study, job: JobScript, tuned: dict[Place, Verdict]) -> str:
     day = time.strftime("%Y-%m-%d")
     head = [f"Tuned by forebay on {day} from {job.path.name}; the report: forebay report {study.directory}"]
     gains = {place: _gains(study, place, verdict) for place, verdict in tuned.items()}
-    return forms.tuned_script(job, by_place, forms.choose(profile), head, gains)
+    return script_forms.tuned_script(job, by_place, script_forms.choose(profile), head, gains)
 
 
 def _acting(study: Study, place: Place, verdict: Verdict) -> Configuration:

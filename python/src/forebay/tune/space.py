@@ -10,17 +10,17 @@ from pathlib import PurePath
 
 import msgspec
 
+from forebay.advice.file_metrics import FileView, JobView
 from forebay.advice.hint_lines import file_pattern
-from forebay.advice.phrases import count, percent
 from forebay.advice.thresholds import FILE_SHARE_MIN
-from forebay.advice.views import FileView, JobView
 from forebay.profiles.model import Profile
-from forebay.tune.forms import choose, per_file
+from forebay.quantities import count, percent
+from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Configuration, Guess, Machine, Parameter, Place, Plan, Refusal, key
-from forebay.tune.script import JobScript
+from forebay.tune.script_forms import choose, per_file
 from forebay.tune.settings import ALL, Around, named
-from forebay.tune.settings._view import Files, Job, head_of, is_created
-from forebay.tune.settings.guesses import guesses
+from forebay.tune.settings.job_view import Files, Job, head_of, is_created
+from forebay.tune.settings.seed_configurations import guesses
 
 #: Patterns of files that are named in a refusal.
 NAMED_MAX = 3

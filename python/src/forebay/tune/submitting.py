@@ -44,7 +44,7 @@ _BURST_BUFFER_LINE = re.compile(r"#(DW|BB)\b")
 
 
 class Script(Protocol):
-    """What is asked of a job script: see tune/script.py."""
+    """What is asked of a job script: see tune/job_script/script.py."""
 
     path: Path
     text: str

@@ -10,17 +10,19 @@ from pathlib import Path
 import msgspec
 
 from forebay.errors import ForebayError
-from forebay.tune import opening, result, script, search
+from forebay.tune import result, study_setup
 from forebay.tune.budget import Budget, Clock, Share
+from forebay.tune.decide import search
 from forebay.tune.errors import TuneError
+from forebay.tune.job_script import script
+from forebay.tune.job_script.script import JobScript
+from forebay.tune.listener import PLACE_NAMES, Listener
 from forebay.tune.model import Place, Plan, Run, Verdict
-from forebay.tune.opening import Wanted
-from forebay.tune.place import BudgetOver, PlaceTuning
-from forebay.tune.running import described
-from forebay.tune.script import JobScript
+from forebay.tune.runs.run_directory import RunDirectory
+from forebay.tune.runs.trial_runner import described
+from forebay.tune.storage_tuning import BudgetOver, PlaceTuning
 from forebay.tune.study import Reason, Study
-from forebay.tune.telling import PLACE_NAMES, Listener
-from forebay.tune.workplace import Workplace
+from forebay.tune.study_setup import Wanted
 
 _KEPT = "what was measured until now is kept; the same command goes on"
 _MORE = "a larger --budget, or --trials N, goes on"
@@ -32,8 +34,8 @@ def tune(wanted: Wanted, listener: Listener) -> Study:
     TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
     that the next call goes on with it.
     """
-    job = script.read(wanted.script, opening.known_options(wanted))
-    with opening.open_study(wanted, job) as study:
+    job = script.read(wanted.script, study_setup.known_options(wanted))
+    with study_setup.open_study(wanted, job) as study:
         result.check_writable(study, wanted)
         with _ending(study):
             reason, message = _carry_out(study, job, wanted, listener)
@@ -85,9 +87,9 @@ def _is_open(study: Study, place: Place, wanted: Wanted) -> bool:
 
 
 @contextmanager
-def _workplace(study: Study, job: JobScript) -> Iterator[Workplace]:
+def _workplace(study: Study, job: JobScript) -> Iterator[RunDirectory]:
     """The directory of runs. It goes at the end: what it has of the job's is large, and nobody's."""
-    workplace = Workplace(job.path.parent, study.directory, study.head.exclude)
+    workplace = RunDirectory(job.path.parent, study.directory, study.head.exclude)
     workplace.prepare()
     try:
         yield workplace
@@ -146,8 +148,8 @@ def look(wanted: Wanted, listener: Listener) -> list[Looked]:
     The job is run once in each, as it is; that is kept in the study, and not repeated when it is tuned.
     TuneError as of `tune`.
     """
-    job = script.read(wanted.script, opening.known_options(wanted))
-    with opening.open_study(wanted, job) as study, _ending(study):
+    job = script.read(wanted.script, study_setup.known_options(wanted))
+    with study_setup.open_study(wanted, job) as study, _ending(study):
         found = [_looked(study, job, wanted, place, listener) for place in study.head.places]
         study.append_end("stopped", "only looked at what can be set")
     return found
@@ -166,7 +168,7 @@ def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener
 
 def best_so_far(directory: Path) -> list[str]:
     """A sentence for each place of a study that has no verdict yet."""
-    if not opening.has_study(directory):
+    if not study_setup.has_study(directory):
         return []
     study = Study.open(directory)
     told = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from forebay.report.charts.canvas import Chart, blank, finished, pattern, quiet, settings
-from forebay.report.charts.inks import stand_in
+from forebay.report.charts.palette import stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, pattern, settings
 
 WIDTH_PX = 440
 
@@ -61,7 +61,7 @@ def bars(
                 handlelength=1.4,
             )
         axes.spines["left"].set_color(stand_in("muted"))
-        quiet(axes, "bottom")
+        hide_spines(axes, "bottom")
         return finished(figure, title, about)
 
 

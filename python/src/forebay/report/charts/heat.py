@@ -6,10 +6,10 @@ import numpy
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
+from forebay import quantities
 from forebay.profiles.model import Heat
-from forebay.report import quantities
-from forebay.report.charts.canvas import Chart, blank, finished, quiet, settings
-from forebay.report.charts.inks import INKS, stand_in
+from forebay.report.charts.palette import INKS, stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
 
 WIDTH_PX = 760
 #: Rows of pixels a heat map has at most: more cannot be told apart, and would only make the page larger.
@@ -72,7 +72,7 @@ def _margin_of_time(axes, cells: numpy.ndarray, heat: Heat, way: str, longest_s:
     peak = rates.max(initial=0)
     axes.set_ylim(0, peak * 1.05 or 1)
     axes.set_yticks([peak], [quantities.rate(peak)], fontsize=9.5)
-    quiet(axes, "bottom")
+    hide_spines(axes, "bottom")
 
 
 def _margin_of_ranks(axes, cells: numpy.ndarray, way: str) -> None:
@@ -85,4 +85,4 @@ def _margin_of_ranks(axes, cells: numpy.ndarray, way: str) -> None:
     axes.get_xticklabels()[0].set_horizontalalignment("right")
     axes.set_yticks([])
     axes.set_xlabel("sum")
-    quiet(axes, "left")
+    hide_spines(axes, "left")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from forebay.report.charts.canvas import Chart, blank, finished, quiet, settings
-from forebay.report.charts.inks import stand_in
+from forebay.report.charts.palette import stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
 
 WIDTH_PX = 760
 NARROW_PX = 400
@@ -93,7 +93,7 @@ def search_path(
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12, min_n_ticks=1))
         axes.set_xlabel("run")
         axes.set_ylabel(f"{what} / default's", color=stand_in("muted"))
-        quiet(axes)
+        hide_spines(axes)
         if side:
             _proof(side, proof)
         _legend(figure, axes, 3 if narrow else 7)
@@ -164,7 +164,7 @@ def _proof(axes, proof: Interval) -> None:
     axes.xaxis.set_tick_params(labelcolor=stand_in("text"))
     axes.set_xlabel("paired")
     axes.tick_params(labelleft=False)
-    quiet(axes, "left")
+    hide_spines(axes, "left")
 
 
 def _legend(figure, axes, columns: int) -> None:
@@ -204,7 +204,7 @@ def strip(
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(f"{what} / default's", loc="right")
         axes.spines["left"].set_color(stand_in("muted"))
-        quiet(axes)
+        hide_spines(axes)
         return finished(figure, title, about)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forebay.report.charts.canvas import Chart, blank, finished, pattern, quiet, settings
-from forebay.report.charts.inks import stand_in
+from forebay.report.charts.palette import stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, pattern, settings
 
 WIDTH_PX = 760
 NARROW_PX = 400
@@ -37,7 +37,7 @@ def bar_of_shares(
         axes.set_xlim(0, 1)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
         axes.get_xticklabels()[-1].set_horizontalalignment("right")
-        quiet(axes, "left", "bottom")
+        hide_spines(axes, "left", "bottom")
         _legend(axes, rows, width_px)
         return finished(figure, title, about)
 

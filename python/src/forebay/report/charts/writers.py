@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.report import quantities
-from forebay.report.charts.canvas import Chart, blank, finished, quiet, settings
-from forebay.report.charts.inks import stand_in
+from forebay import quantities
+from forebay.report.charts.palette import stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
 
 WIDTH_PX = 440
 
@@ -34,5 +34,5 @@ def writers_of_ranks(
         axes.set_xlabel("rank")
         if ranks <= 16:
             axes.set_xticks(range(ranks))
-        quiet(axes)
+        hide_spines(axes)
         return finished(figure, title, about)

@@ -14,7 +14,7 @@ from forebay.report.sections import (
     time_spent,
     writers,
 )
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 #: In the order of the page.
 OF_PROGRAM: tuple[Callable[[Scene], Section], ...] = (

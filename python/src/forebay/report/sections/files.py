@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import File, Traffic
-from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 #: Rows of the table of files: those with the longest time. `--json` has all of them.
 FILES_MAX = 200
@@ -20,7 +20,7 @@ COLUMNS = [
 
 def section(scene: Scene) -> Section:
     """The program's section."""
-    slowest = derived.slowest_files(scene.alone, len(scene.program.files))
+    slowest = metrics.slowest_files(scene.alone, len(scene.program.files))
     times = {id(slow.file): slow.seconds for slow in slowest}
     ordered = [slow.file for slow in slowest]
     ordered += [file for file in scene.program.files if id(file) not in times]
@@ -38,7 +38,7 @@ def section(scene: Scene) -> Section:
     )
 
 
-def _seen(scene: Scene, slowest: list[derived.SlowFile]) -> str:
+def _seen(scene: Scene, slowest: list[metrics.SlowFile]) -> str:
     files = scene.program.files
     if not files:
         return (
@@ -50,14 +50,14 @@ def _seen(scene: Scene, slowest: list[derived.SlowFile]) -> str:
     if not slowest or not slowest[0].seconds:
         return f"{number}; times are not known."
     first = slowest[0]
-    took = f"{quantities.time(first.seconds)} of its slowest rank"
+    took = f"{quantities.duration(first.seconds)} of its slowest rank"
     return f"{number}; the longest time went to {first.file.path}: {took}."
 
 
 def _counts(scene: Scene) -> list[Table]:
     rows = []
     for layer in scene.layers:
-        for kind in derived.file_counts(scene.alone, layer):
+        for kind in metrics.file_counts(scene.alone, layer):
             sizes = (told(kind.average_bytes, quantities.size), told(kind.largest_bytes, quantities.size))
             rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
     names = [
@@ -73,13 +73,13 @@ def _counts(scene: Scene) -> list[Table]:
 def _row(file: File, seconds: float | None) -> list[Cell]:
     below = file.layers.get("POSIX") or file.layers.get("STDIO")
     ways = [below.write, below.read] if below else []
-    calls = derived.known_sum(way.calls for way in ways)
-    moved = derived.known_sum(way.bytes for way in ways)
+    calls = metrics.known_sum(way.calls for way in ways)
+    moved = metrics.known_sum(way.bytes for way in ways)
     return [
         Cell(file.path),
         Cell(", ".join(file.layers)),
         told(file.ranks),
-        told(seconds, quantities.time),
+        told(seconds, quantities.duration),
         told(_bytes(file, "write"), quantities.size),
         told(_bytes(file, "read"), quantities.size),
         told(calls),
@@ -91,7 +91,7 @@ def _row(file: File, seconds: float | None) -> list[Cell]:
 
 def _bytes(file: File, way: str) -> int | None:
     """What the application moved: at the layer that it called."""
-    top = derived.top_layer(file)
+    top = metrics.top_layer(file)
     traffic: Traffic | None = getattr(top[1], way) if top else None
     return traffic.bytes if traffic else None
 
@@ -105,7 +105,7 @@ def _imbalance(file: File) -> float | None:
 
 def _stripes(file: File) -> Cell:
     if file.stripe_count is None and file.stripe_bytes is None:
-        return Cell(quantities.NOT_TOLD)
+        return Cell(quantities.UNKNOWN)
     return Cell(
         f"{quantities.count(file.stripe_count)} of {quantities.size(file.stripe_bytes)}", file.stripe_count
     )
@@ -114,7 +114,7 @@ def _stripes(file: File) -> Cell:
 def _rest(files: list[File]) -> str | None:
     if not files:
         return None
-    written, read = (derived.known_sum(_bytes(file, way) for file in files) for way in ("write", "read"))
+    written, read = (metrics.known_sum(_bytes(file, way) for file in files) for way in ("write", "read"))
     return (
         f"and {quantities.count(len(files))} more files with shorter times: "
         f"{quantities.size(written)} written, {quantities.size(read)} read. `forebay report --json` has each."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from forebay import quantities
 from forebay.profiles.model import File, Hints
-from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 FILES_MAX = 20
 COLUMNS = [
@@ -37,10 +37,10 @@ def _rows(file: File, hints: Hints) -> list[list[Cell]]:
     wanted, force = asked(hints), hints.in_force or {}
     rows = []
     for key in dict.fromkeys([*without, *wanted, *force]):
-        said = wanted.get(key) or (without[key].asked if key in without else quantities.NOT_TOLD)
+        said = wanted.get(key) or (without[key].asked if key in without else quantities.UNKNOWN)
         effect = f"none: {without[key].seen}" if key in without else "yes" if force.get(key) == said else ""
         rows.append(
-            [Cell(file.path), Cell(key), Cell(said), Cell(force.get(key, quantities.NOT_TOLD)), Cell(effect)]
+            [Cell(file.path), Cell(key), Cell(said), Cell(force.get(key, quantities.UNKNOWN)), Cell(effect)]
         )
     return rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from forebay.advice.reason import problems
+from forebay import quantities
+from forebay.advice.diagnosis import problems
 from forebay.profiles.model import Job, Profile, Program, Staging
-from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table, told
 
 #: Letters of a program's arguments that are told beside its name.
@@ -30,7 +30,7 @@ def _header(profile: Profile) -> Section:
         ("user, host", ", ".join(filter(None, (job.user, job.host)))),
         ("nodes, ranks", extent(profile)),
         ("began", quantities.moment(job.started_unix_s) if job.started_unix_s else None),
-        ("run time", quantities.time(job.wall_s)),
+        ("run time", quantities.duration(job.wall_s)),
         ("state", state(job)),
         ("file system", f"emulated: {job.emulated}" if job.emulated else None),
         ("read from", f"{profile.path} ({SOURCES[profile.source]})"),
@@ -99,7 +99,7 @@ def _titled(profile: Profile) -> str:
     if programs == 0:
         return f"{name_of(profile)}: no program of it was recorded."
     number = "one program" if programs == 1 else f"{programs} programs"
-    return f"{name_of(profile)}: {number} in {quantities.time(profile.job.wall_s)}."
+    return f"{name_of(profile)}: {number} in {quantities.duration(profile.job.wall_s)}."
 
 
 def _staging(job: Job) -> list[Section]:
@@ -131,7 +131,7 @@ def _move(name: str, move: Staging) -> list[Cell]:
         Cell(name),
         told(move.files),
         told(move.bytes, quantities.size),
-        told(move.seconds, quantities.time),
+        told(move.seconds, quantities.duration),
         told(speed, quantities.rate),
         told(move.failures),
     ]
@@ -139,7 +139,7 @@ def _move(name: str, move: Staging) -> list[Cell]:
 
 def _moved(moves: list[tuple[str, Staging]]) -> str:
     told_moves = [
-        f"{quantities.size(move.bytes)} staged {name} in {quantities.time(move.seconds)}"
+        f"{quantities.size(move.bytes)} staged {name} in {quantities.duration(move.seconds)}"
         for name, move in moves
     ]
     return (", ".join(told_moves) or "Nothing was staged") + "."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from forebay.profiles.derived import LayerTotals
-from forebay.report import quantities
+from forebay import quantities
+from forebay.profiles.metrics import LayerTotals
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Section, Table, columns, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 OPERATIONS = ("read", "write", "open", "stat", "seek", "sync")
 INKS = {"MPI-IO independent": "metadata", "MPI-IO collective": "waiting", "POSIX": "chance", "STDIO": "sync"}
@@ -73,7 +73,7 @@ def _seen(counted: dict[str, list[int | None]]) -> str:
     )
     if collective or independent:
         sentences.append(
-            f"{quantities.share(collective / (collective + independent))} of "
+            f"{quantities.percent(collective / (collective + independent))} of "
             f"{quantities.count(collective + independent)} reads and writes of MPI-IO are collective."
         )
     if "POSIX" in counted:

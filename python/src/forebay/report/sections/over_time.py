@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from forebay import quantities
 from forebay.profiles.model import Heat
-from forebay.report import quantities
 from forebay.report.document import Cell, Section, Table, columns, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 WAYS = (("write", "written"), ("read", "read"))
 #: Spans in the table beside the map.
@@ -74,10 +74,10 @@ def _seen(heat: Heat, way: str, name: str) -> str:
     most = max(rows) / sum(rows)
     spans = sum(1 for column in zip(*getattr(heat, way), strict=True) if any(column))
     bins = len(getattr(heat, way)[0])
-    when = "" if bins < SPANS else f" Data moved in {quantities.share(spans / bins)} of the time."
+    when = "" if bins < SPANS else f" Data moved in {quantities.percent(spans / bins)} of the time."
     return (
         f"{heat.layer}: {quantities.size(sum(rows))} {name} by {active} of {len(rows)} {who}, "
-        f"the busiest with {quantities.share(most)}.{when}"
+        f"the busiest with {quantities.percent(most)}.{when}"
     )
 
 
@@ -87,14 +87,17 @@ def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
     sums = [_spans(heat, way, length_s) for heat, way, _ in shown]
     rows = [
         [
-            Cell(f"{quantities.time(edges[n])} to {quantities.time(edges[n + 1])}"),
+            Cell(f"{quantities.duration(edges[n])} to {quantities.duration(edges[n + 1])}"),
             *(told(one[n], quantities.size) for one in sums),
         ]
         for n in range(SPANS)
     ]
     if all(len(heat.write[0]) < 2 for heat, _, _ in shown):
         rows = [
-            [Cell(f"0 to {quantities.time(length_s)}"), *(told(sum(one), quantities.size) for one in sums)]
+            [
+                Cell(f"0 to {quantities.duration(length_s)}"),
+                *(told(sum(one), quantities.size) for one in sums),
+            ]
         ]
     names = columns("time since the begin", *(f"{heat.layer} {name}" for heat, _, name in shown))
     return Table("Bytes of all ranks by time", names, rows)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
-from forebay.report import quantities
 from forebay.report.document import Cell, Column, Section, Table, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 NOTES = [
     "Sequential: a call begins at or behind the end of the same rank's previous one in that direction. "
@@ -44,16 +44,16 @@ def _rows(scene: Scene, layer: LayerName) -> list[list[Cell]]:
     ]
 
 
-def _row(layer: LayerName, name: str, traffic: derived.TrafficTotals) -> list[Cell]:
+def _row(layer: LayerName, name: str, traffic: metrics.TrafficTotals) -> list[Cell]:
     return [
         Cell(layer),
         Cell(name),
         told(traffic.calls),
-        told(_part(traffic.sequential, traffic.calls), quantities.share),
-        told(_part(traffic.consecutive, traffic.calls), quantities.share),
+        told(_part(traffic.sequential, traffic.calls), quantities.percent),
+        told(_part(traffic.consecutive, traffic.calls), quantities.percent),
         told(traffic.gaps),
         told(traffic.gap_bytes, quantities.size),
-        told(derived.stripe_share(traffic), quantities.share),
+        told(metrics.stripe_share(traffic), quantities.percent),
     ]
 
 
@@ -68,14 +68,14 @@ def _alignment(scene: Scene) -> list[tuple[str, str]]:
     part = _part(sums.not_aligned, (sums.read.calls or 0) + (sums.write.calls or 0))
     blocks = {
         layer.alignment_bytes
-        for _, layer in derived.layers_of([scene.program], "POSIX")
+        for _, layer in metrics.layers_of([scene.program], "POSIX")
         if layer.alignment_bytes
     }
     told_blocks = " or ".join(quantities.size(block) for block in sorted(blocks)) or "the block"
     return (
         []
         if part is None
-        else [("not aligned", f"{quantities.share(part)} of the POSIX calls begin off {told_blocks}")]
+        else [("not aligned", f"{quantities.percent(part)} of the POSIX calls begin off {told_blocks}")]
     )
 
 
@@ -86,6 +86,6 @@ def _seen(scene: Scene) -> str:
             part = _part(traffic.sequential, traffic.calls)
             if layer == "POSIX" and part is not None:
                 sentences.append(
-                    f"{quantities.share(part)} of {quantities.count(traffic.calls)} {name} are sequential."
+                    f"{quantities.percent(part)} of {quantities.count(traffic.calls)} {name} are sequential."
                 )
     return " ".join(sentences) or "The order of POSIX calls is not known."

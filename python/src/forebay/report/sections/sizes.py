@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from forebay.profiles.derived import LayerTotals
+from forebay import quantities
+from forebay.profiles.metrics import LayerTotals
 from forebay.profiles.model import SIZE_CLASS_NAMES, LayerName
-from forebay.report import quantities
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Column, Section, Table, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 WAYS = (("write", "writes"), ("read", "reads"))
 
@@ -72,7 +72,7 @@ def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
                     Cell(name),
                     told(size, quantities.exact_size),
                     told(calls),
-                    told(part, quantities.share),
+                    told(part, quantities.percent),
                 ]
             )
     return rows
@@ -89,7 +89,7 @@ def _most(layer: LayerName, sums: LayerTotals) -> str | None:
     if not sizes:
         return None
     largest = max(range(len(sizes)), key=sizes.__getitem__)
-    part = quantities.share(sizes[largest] / sum(sizes))
+    part = quantities.percent(sizes[largest] / sum(sizes))
     return (
         f"{layer}: {part} of {quantities.count(sum(sizes))} {name} are of {SIZE_CLASS_NAMES[largest]} bytes."
     )

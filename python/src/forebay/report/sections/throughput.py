@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
-from forebay.report import quantities
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Section, Table, columns, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 COLUMNS = columns(
     "layer", "files", "read", "read calls", "written", "write calls", "slowest rank", "throughput"
@@ -16,7 +16,7 @@ COLUMNS = columns(
 
 def section(scene: Scene) -> Section:
     """The program's section."""
-    found = {layer: derived.performance(scene.program, layer) for layer in scene.layers}
+    found = {layer: metrics.performance(scene.program, layer) for layer in scene.layers}
     known = {layer: one for layer, one in found.items() if one}
     facts = _efficiency(scene)
     return Section(
@@ -32,7 +32,7 @@ def section(scene: Scene) -> Section:
     )
 
 
-def _chart(scene: Scene, known: dict[LayerName, derived.Performance]):
+def _chart(scene: Scene, known: dict[LayerName, metrics.Performance]):
     mark = (scene.machine.peak_bytes_per_s, f"peak of {scene.machine.name}") if scene.machine else None
     values = [one.bytes_per_s for one in known.values()]
     about = "; ".join(f"{layer}: {quantities.rate(one.bytes_per_s)}" for layer, one in known.items())
@@ -45,12 +45,12 @@ def _chart(scene: Scene, known: dict[LayerName, derived.Performance]):
 
 def _fastest(scene: Scene) -> float | None:
     return max(
-        (one.bytes_per_s for layer in scene.layers if (one := derived.performance(scene.program, layer))),
+        (one.bytes_per_s for layer in scene.layers if (one := metrics.performance(scene.program, layer))),
         default=None,
     )
 
 
-def _row(scene: Scene, layer: LayerName, speed: derived.Performance | None) -> list[Cell]:
+def _row(scene: Scene, layer: LayerName, speed: metrics.Performance | None) -> list[Cell]:
     sums = scene.totals(layer)
     return [
         Cell(layer),
@@ -59,7 +59,7 @@ def _row(scene: Scene, layer: LayerName, speed: derived.Performance | None) -> l
         told(sums.read.calls),
         told(sums.write.bytes, quantities.size),
         told(sums.write.calls),
-        told(speed and speed.seconds, quantities.time),
+        told(speed and speed.seconds, quantities.duration),
         told(speed and speed.bytes_per_s, quantities.rate),
     ]
 
@@ -67,18 +67,18 @@ def _row(scene: Scene, layer: LayerName, speed: derived.Performance | None) -> l
 def _efficiency(scene: Scene) -> list[tuple[str, str]]:
     if scene.machine is None:
         return []
-    found = derived.efficiency(scene.alone, scene.machine)
+    found = metrics.efficiency(scene.alone, scene.machine)
     peak = f"{quantities.rate(scene.machine.peak_bytes_per_s)} ({scene.machine.peak_is})"
     if found is None:
         return [("storage's peak", peak), ("I/O efficiency", "not known: the throughput is not")]
-    share = f"{quantities.share(found.share)} of the peak, at {found.layer}"
+    share = f"{quantities.percent(found.share)} of the peak, at {found.layer}"
     return [
         ("storage's peak", peak),
         ("I/O efficiency", share + ("; a cache was in front" if found.share > 1 else "")),
     ]
 
 
-def _seen(scene: Scene, known: dict[LayerName, derived.Performance]) -> str:
+def _seen(scene: Scene, known: dict[LayerName, metrics.Performance]) -> str:
     if not scene.layers:
         return "No file was recorded."
     if not known:

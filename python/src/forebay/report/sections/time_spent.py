@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import LayerName, Profile, Program
-from forebay.report import quantities
-from forebay.report.charts.canvas import Chart
 from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
+from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Section, Table, columns, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 NAMES = {
     "write": "writing",
@@ -31,8 +31,10 @@ def section(scene: Scene) -> Section:
         return Section(
             "time", "Where the time went", "The source tells no run time, so there are no shares of it."
         )
-    rows = [[Cell(layer), *(told(parts[ink], quantities.time) for ink in NAMES)] for layer, parts in split]
-    caption = f"Seconds of a rank, on average, of {quantities.time(scene.program.wall_s)} run time"
+    rows = [
+        [Cell(layer), *(told(parts[ink], quantities.duration) for ink in NAMES)] for layer, parts in split
+    ]
+    caption = f"Seconds of a rank, on average, of {quantities.duration(scene.program.wall_s)} run time"
     return Section(
         "time",
         "Where the time went",
@@ -46,18 +48,18 @@ def section(scene: Scene) -> Section:
 
 def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
     """For each layer the seconds of a rank, on average, by ink; together the run time."""
-    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in derived.time_split(scene.program)]
+    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in metrics.time_split(scene.program)]
 
 
 def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
     """What the slowest rank spent its time in, as shares of the job's run time, by ink."""
-    parts, share = derived.slowest_rank_parts(program), derived.io_share(profile)
+    parts, share = metrics.slowest_rank_parts(program), metrics.io_share(profile)
     if parts is None or share is None:
         return None
     return {ink: seconds / share.run_s for ink, seconds in by_ink(parts, share.run_s).items()}
 
 
-def by_ink(parts: derived.Parts, run_s: float) -> dict[str, float]:
+def by_ink(parts: metrics.Parts, run_s: float) -> dict[str, float]:
     """Seconds by ink, and those of the run that are left."""
     return msgspec.structs.asdict(parts) | {"still": max(0.0, run_s - parts.sum())}
 
@@ -76,7 +78,7 @@ def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: in
 
 
 def _told(part: Part) -> str:
-    return f"{part.name} {quantities.share(part.share)}"
+    return f"{part.name} {quantities.percent(part.share)}"
 
 
 def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
@@ -84,9 +86,9 @@ def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
     io_s = program.wall_s - parts["still"]
     largest = max((ink for ink in parts if ink != "still"), key=parts.__getitem__)
     if not parts[largest]:
-        return f"A rank spent next to nothing of its {quantities.time(program.wall_s)} in I/O."
+        return f"A rank spent next to nothing of its {quantities.duration(program.wall_s)} in I/O."
     return (
-        f"On average a rank spent {quantities.share(io_s / program.wall_s)} of "
-        f"{quantities.time(program.wall_s)} in {layer}, most of it in "
-        f"{NAMES[largest].replace(', ', ' and ')} ({quantities.time(parts[largest])})."
+        f"On average a rank spent {quantities.percent(io_s / program.wall_s)} of "
+        f"{quantities.duration(program.wall_s)} in {layer}, most of it in "
+        f"{NAMES[largest].replace(', ', ' and ')} ({quantities.duration(parts[largest])})."
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from forebay.profiles import derived
+from forebay import quantities
+from forebay.profiles import metrics
 from forebay.profiles.model import Collective, File
-from forebay.report import quantities
 from forebay.report.charts.writers import writers_of_ranks
 from forebay.report.document import Cell, Column, Section, Table, told
-from forebay.report.sections._base import Scene
+from forebay.report.sections.scene import Scene
 
 FILES_MAX = 20
 CHARTS_MAX = 3
@@ -44,7 +44,7 @@ def section(scene: Scene) -> Section:
 def shared(scene: Scene) -> list[File]:
     """Files of several ranks, or of MPI-IO, those with most bytes first."""
     files = [file for file in scene.program.files if (file.ranks or 0) > 1 or "MPI-IO" in file.layers]
-    return sorted(files, key=lambda file: derived.file_bytes(file) or 0, reverse=True)
+    return sorted(files, key=lambda file: metrics.file_bytes(file) or 0, reverse=True)
 
 
 def _is_told(file: File) -> bool:
@@ -63,7 +63,7 @@ def _aggregators(collective: Collective | None) -> int | None:
 def _row(file: File) -> list[Cell]:
     collective = file.collective or Collective()
     below = file.layers.get("POSIX")
-    active = ", ".join(map(str, collective.active)) if collective.active else quantities.NOT_TOLD
+    active = ", ".join(map(str, collective.active)) if collective.active else quantities.UNKNOWN
     return [
         Cell(file.path),
         told(file.ranks),
@@ -72,7 +72,7 @@ def _row(file: File) -> list[Cell]:
         Cell(active),
         told(collective.rmw_calls),
         told(collective.rmw_bytes, quantities.size),
-        told(derived.stripe_share(below.write) if below else None, quantities.share),
+        told(metrics.stripe_share(below.write) if below else None, quantities.percent),
         told(file.stripe_bytes, quantities.size),
     ]
 

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from forebay.report import quantities
+from forebay import quantities
 from forebay.report.comparison import compare
 from forebay.report.document import JobReport, Listing, Section, Tile
 from forebay.report.tuning import pictures, sentences, tables
@@ -72,12 +72,12 @@ def _tiles(study: StudyFigures) -> Iterator[Tile]:
         name = f"Default, {PLACE_NAMES[place.place]}"
         best_s = _median_s(place, place.best)
         against = (
-            f"{_kind(place)}: {quantities.time(best_s)}" if best_s is not None else "nothing else counts"
+            f"{_kind(place)}: {quantities.duration(best_s)}" if best_s is not None else "nothing else counts"
         )
-        yield Tile(name, quantities.time(_median_s(place, DEFAULT)), against)
+        yield Tile(name, quantities.duration(_median_s(place, DEFAULT)), against)
     if len(study.places) == 1:
         place = study.places[0]
-        yield Tile(_kind(place).capitalize(), quantities.time(_median_s(place, place.best)))
+        yield Tile(_kind(place).capitalize(), quantities.duration(_median_s(place, place.best)))
     if study.places:
         yield _gain(study)
     failed = sum(1 for run in study.study.runs if run.status == "failed")
@@ -100,7 +100,7 @@ def _gain(study: StudyFigures) -> Tile:
     """The largest that is proven."""
     proven = [(proof.ratio, place.place, proof) for place in study.places if (proof := place.job_proof)]
     if not proven:
-        return Tile("Times as fast", quantities.NOT_TOLD, "nothing is proven")
+        return Tile("Times as fast", quantities.UNKNOWN, "nothing is proven")
     _, place, pairing = max(proven, key=lambda one: one[0])
     interval = f"{pairing.low:.2f} to {pairing.high:.2f}, {PLACE_NAMES[place]}"
     return Tile("Times as fast", f"{pairing.ratio:.2f}", interval)

@@ -10,9 +10,9 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 from statistics import median
 
+from forebay.tune.decide.job_time_gain import job_pairing
+from forebay.tune.decide.search import ratios
 from forebay.tune.model import PLACES, Configuration, Pairing, Parameter, Place, Plan, Run, Verdict, key
-from forebay.tune.proof import job_pairing
-from forebay.tune.search import ratios
 from forebay.tune.study import Study
 
 DEFAULT: Configuration = {}

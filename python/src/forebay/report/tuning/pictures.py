@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from forebay.report.charts.canvas import Chart
 from forebay.report.charts.search import NARROW_PX, WIDTH_PX, Interval, Mark, search_path, strip
+from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import shown
 from forebay.report.tuning.figures import PlaceFigures, StudyFigures
 from forebay.report.tuning.sentences import told_pairing, told_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.report import quantities
+from forebay import quantities
 from forebay.report.tuning.figures import DEFAULT, PlaceFigures, StudyFigures, middle
 from forebay.tune.model import Configuration, Pairing, Place, Run
 
@@ -43,7 +43,9 @@ def _recommended(place: PlaceFigures, where: str) -> str:
     proof = place.verdict.pairing
     if default_s is None or tuned_s is None:
         return f"{where}: {told_configuration(place.recommended)}. {_closed(place.verdict.reason)}"
-    times = f"{where} the job takes {quantities.time(tuned_s)} in place of {quantities.time(default_s)}"
+    times = (
+        f"{where} the job takes {quantities.duration(tuned_s)} in place of {quantities.duration(default_s)}"
+    )
     if proof is None:
         return f"{times}. {_closed(place.verdict.reason)}"
     job = proof if is_job_time(place) else place.job_proof
@@ -64,7 +66,7 @@ def told_pairing(pairing: Pairing) -> str:
     pairs = f"{pairing.pairs} pair{'s' if pairing.pairs > 1 else ''}"
     return (
         f"{pairing.ratio:.2f} times as fast ({pairing.low:.2f} to {pairing.high:.2f}, {pairs}, "
-        f"{quantities.share(pairing.confidence)})"
+        f"{quantities.percent(pairing.confidence)})"
     )
 
 
@@ -87,7 +89,7 @@ def _unfinished(place: PlaceFigures) -> str:
         told = f" {_closed(reason)}" if reason else ""
         return f"{'the run' if number == 1 else f'each of the {number} runs'} failed.{told}"
     if place.best is None:
-        default = quantities.time(middle(place.sample(DEFAULT).job_s))
+        default = quantities.duration(middle(place.sample(DEFAULT).job_s))
         tried = sum(1 for run in place.runs if run.configuration)
         others = f"; none of the {tried} runs with other settings counts" if tried else ""
         return f"the job takes {default} as it is{others}. Nothing is recommended."
@@ -115,10 +117,10 @@ def payback(study: StudyFigures, place: PlaceFigures) -> str:
     if runs is not None:
         return f"after {quantities.count(runs)} run{'s' if runs > 1 else ''} of the job"
     if study.is_lost_in_noise(place):
-        return f"{quantities.NOT_TOLD}: what the whole job gains is lost in its noise"
-    return "never: it gains nothing" if place.verdict or not place.runs else quantities.NOT_TOLD
+        return f"{quantities.UNKNOWN}: what the whole job gains is lost in its noise"
+    return "never: it gains nothing" if place.verdict or not place.runs else quantities.UNKNOWN
 
 
 def node_hours(value: float | None) -> str:
     """Node-hours; three digits, however few."""
-    return quantities.NOT_TOLD if value is None else f"{value:.3g}"
+    return quantities.UNKNOWN if value is None else f"{value:.3g}"

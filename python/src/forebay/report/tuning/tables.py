@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forebay.report import quantities
+from forebay import quantities
 from forebay.report.document import Cell, Column, Table, told
 from forebay.report.tuning.figures import DEFAULT, PlaceFigures, Sample, StudyFigures, middle
 from forebay.report.tuning.sentences import PLACE_NAMES, node_hours, payback, told_configuration
@@ -51,9 +51,9 @@ def _outcome_row(place: PlaceFigures, name: str, sample: Sample) -> list[Cell]:
     return [
         Cell(PLACE_NAMES[place.place]),
         Cell(name),
-        told(middle(sample.job_s), quantities.time),
+        told(middle(sample.job_s), quantities.duration),
         Cell(_range(sample.job_s)),
-        told(middle(sample.io_s), quantities.time),
+        told(middle(sample.io_s), quantities.duration),
         told(len(sample.runs)),
         Cell(_ratio(ratio), ratio),
     ]
@@ -64,14 +64,14 @@ def _ratio_name(study: StudyFigures) -> str:
 
 
 def _ratio(ratio: float | None) -> str:
-    return quantities.NOT_TOLD if ratio is None else f"{ratio:.2f}"
+    return quantities.UNKNOWN if ratio is None else f"{ratio:.2f}"
 
 
 def _range(values_s: Sequence[float]) -> str:
     """From the least to the largest, with the unit once if it is the same."""
     if not values_s:
-        return quantities.NOT_TOLD
-    least, largest = quantities.time(min(values_s)), quantities.time(max(values_s))
+        return quantities.UNKNOWN
+    least, largest = quantities.duration(min(values_s)), quantities.duration(max(values_s))
     if least == largest:
         return least
     if least.count(" ") == largest.count(" ") == 1 and least.split()[1] == largest.split()[1]:
@@ -102,7 +102,7 @@ def cost(study: StudyFigures) -> Table:
 
 def _saved(study: StudyFigures, place: PlaceFigures) -> str:
     gain = study.gain_node_hours(place)
-    return quantities.NOT_TOLD if gain is None else f"{node_hours(gain)} node-hours"
+    return quantities.UNKNOWN if gain is None else f"{node_hours(gain)} node-hours"
 
 
 def parameters(study: StudyFigures) -> Iterator[Table]:
@@ -121,7 +121,7 @@ def _parameters(study: StudyFigures, searched: Sequence[Parameter], places: str)
         [
             Cell(one.name),
             Cell(", ".join(one.values)),
-            Cell(one.default or quantities.NOT_TOLD),
+            Cell(one.default or quantities.UNKNOWN),
             Cell(f"{one.reason}. Source: {one.source}"),
         ]
         for one in searched
@@ -162,7 +162,7 @@ def not_counted(study: StudyFigures) -> Table:
             told(run.number),
             Cell(PLACE_NAMES[run.place]),
             Cell(STATES[run.status]),
-            Cell(run.reason or quantities.NOT_TOLD),
+            Cell(run.reason or quantities.UNKNOWN),
             Cell(told_configuration(run.configuration)),
         ]
         for run in study.study.runs
@@ -195,8 +195,8 @@ def _run(run: Run, ratio: float | None) -> list[Cell]:
         told(run.number),
         Cell(run.phase + (", replay" if run.replay else "")),
         Cell(_ratio(ratio), ratio),
-        told(run.job_s, quantities.time),
-        told(run.io_s, quantities.time),
+        told(run.job_s, quantities.duration),
+        told(run.io_s, quantities.duration),
         Cell(told_configuration(run.configuration)),
         Cell("; ".join(_remarks(run))),
     ]

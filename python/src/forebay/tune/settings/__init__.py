@@ -1,7 +1,6 @@
 """Settings that may make I/O faster. One file for each, or for a family; docs/settings.md has the table."""
 
 from forebay.tune.errors import TuneError
-from forebay.tune.settings._base import Around, Setting
 from forebay.tune.settings.aggregators import CbNodes
 from forebay.tune.settings.alignment import Hdf5Alignment, NcHeaderAlign, NcVarAlign
 from forebay.tune.settings.buffer_size import CbBufferSize
@@ -9,6 +8,7 @@ from forebay.tune.settings.collective_buffering import CollectiveBuffering
 from forebay.tune.settings.data_sieving import DataSieving, SievingBuffer
 from forebay.tune.settings.lustre import LfsStripeCount, LfsStripeSize
 from forebay.tune.settings.no_independent import NoIndependent
+from forebay.tune.settings.setting import Around, Setting
 from forebay.tune.settings.striping_hints import StripingFactor, StripingUnit
 
 __all__ = ["ALL", "Around", "Setting", "named"]

@@ -1,19 +1,19 @@
 """cb_nodes, with cb_config_list: how many ranks move the data of all in collective buffering.
 
 The two are one parameter, since cb_config_list caps cb_nodes: its default in ROMIO is one for each node.
-The form that renders cb_nodes renders it too (tune/forms/rendering.py).
+The form that renders cb_nodes renders it too (tune/script_forms/rendering.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.advice.phrases import count, size
 from forebay.advice.thresholds import STRIPE_UNIT_BYTES_MIN
 from forebay.profiles.model import File
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import Around, Setting, positive
-from forebay.tune.settings._view import Files
+from forebay.tune.settings.job_view import Files
+from forebay.tune.settings.setting import Around, Setting, positive
 
 VALUES_MAX = 7
 #: Lustre's smallest stripe unit: less has no work for two aggregators. Ours.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.advice.phrases import size
 from forebay.profiles.model import File
+from forebay.quantities import size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import KIB, MIB, Setting
-from forebay.tune.settings._view import Files, Job
+from forebay.tune.settings.job_view import Files, Job
+from forebay.tune.settings.setting import KIB, MIB, Setting
 
 LAYOUT_STAYS = (
     "it changes where data lie in the file, so that its bytes cannot be compared with the default's: "

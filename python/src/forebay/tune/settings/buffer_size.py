@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from forebay.advice.phrases import size
+from forebay.quantities import size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import MIB, Around, Setting, positive
-from forebay.tune.settings._view import Files
+from forebay.tune.settings.job_view import Files
+from forebay.tune.settings.setting import MIB, Around, Setting, positive
 
 SIZES_BYTES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay.advice.counters import Way
-from forebay.advice.phrases import count, size
 from forebay.profiles.model import File
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import Around, Setting
-from forebay.tune.settings._view import Calls, Files
+from forebay.tune.settings.job_view import Calls, Files
+from forebay.tune.settings.setting import Around, Setting
 
 
 class CollectiveBuffering(Setting):

@@ -6,10 +6,10 @@ A large region is read, changed and written back, or only read, in place of each
 from __future__ import annotations
 
 from forebay.advice.counters import Way
-from forebay.advice.phrases import count, size
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import KIB, MIB, Around, Setting
-from forebay.tune.settings._view import Calls, Files
+from forebay.tune.settings.job_view import Calls, Files
+from forebay.tune.settings.setting import KIB, MIB, Around, Setting
 
 BUFFERS_BYTES = {
     "write": (128 * KIB, 512 * KIB, 2 * MIB, 8 * MIB),

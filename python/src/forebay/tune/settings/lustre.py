@@ -9,13 +9,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from forebay.advice.phrases import count, size
-from forebay.advice.views import mean_bytes
-from forebay.profiles.derived import file_bytes
+from forebay.advice.file_metrics import mean_bytes
+from forebay.profiles.metrics import file_bytes
 from forebay.profiles.model import File
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import MIB, Around, Setting
-from forebay.tune.settings._view import STRIPED, Files, Job
+from forebay.tune.settings.job_view import STRIPED, Files, Job
+from forebay.tune.settings.setting import MIB, Around, Setting
 from forebay.tune.settings.striping_hints import is_layout_seen, stripe_counts, units
 
 MOUNTS = Path("/proc/self/mounts")

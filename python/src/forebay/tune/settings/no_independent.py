@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from forebay.advice.phrases import count, percent
+from forebay.quantities import count, percent
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import Around, Setting
-from forebay.tune.settings._view import Files
+from forebay.tune.settings.job_view import Files
+from forebay.tune.settings.setting import Around, Setting
 
 #: Of the time in the file, in opening and closing it. Ours.
 OPENING_SHARE_MIN = 0.05

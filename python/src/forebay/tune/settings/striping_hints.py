@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.advice.phrases import count, size
 from forebay.advice.thresholds import STRIPE_UNIT_BYTES_MIN, STRIPES_MAX
 from forebay.profiles.model import File
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
-from forebay.tune.settings._base import MIB, Around, Setting, doubled, powers_near
-from forebay.tune.settings._view import Files
+from forebay.tune.settings.job_view import Files
+from forebay.tune.settings.setting import MIB, Around, Setting, doubled, powers_near
 
 UNITS_BYTES = (MIB // 4, MIB, 4 * MIB, 16 * MIB)
 

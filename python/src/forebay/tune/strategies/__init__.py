@@ -6,8 +6,8 @@ import importlib
 import pkgutil
 
 from forebay.tune.errors import TuneError
-from forebay.tune.strategies._base import History, Strategy, Trial
-from forebay.tune.strategies._regression import Regression
+from forebay.tune.trials.history import History, Strategy, Trial
+from forebay.tune.trials.regression import Regression
 
 __all__ = ["History", "Regression", "Strategy", "Trial", "named", "names"]
 

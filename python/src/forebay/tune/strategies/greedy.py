@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from forebay.tune.model import Configuration, Parameter, key
-from forebay.tune.strategies._base import History
+from forebay.tune.trials.history import History
 
 #: A run that is this much slower than the best so far ends its loop.
 WORSE = 1.05

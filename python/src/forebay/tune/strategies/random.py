@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from forebay.tune.model import Configuration
-from forebay.tune.strategies._base import History, configuration, levels, untried
+from forebay.tune.trials.history import History, configuration, levels, untried
 
 #: Draws in a space that is too large to be looked through.
 DRAWS_MAX = 1000

@@ -12,8 +12,8 @@ import numpy as np
 import optuna
 
 from forebay.tune.model import Configuration, Parameter
-from forebay.tune.strategies._base import History, Trial, configuration, levels, neighbours, untried
-from forebay.tune.strategies._regression import Regression
+from forebay.tune.trials.history import History, Trial, configuration, levels, neighbours, untried
+from forebay.tune.trials.regression import Regression
 
 #: Every so many proposals TPE has a say: it sees the whole space, neighbours do not.
 TPE_EVERY = 3

@@ -1,0 +1,157 @@
+"""A file, and a job, as the rules look at them: the figures that several rules need, worked out once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from forebay.advice import thresholds
+from forebay.advice.counters import Way
+from forebay.profiles import metrics
+from forebay.profiles.machine import Machine
+from forebay.profiles.model import File, Hints, Layer, LayerName, Profile, Program, Traffic
+from forebay.quantities import printable
+
+#: File systems where writers of one file wait for each other's locks.
+PARALLEL_FILE_SYSTEMS = frozenset({"lustre", "gpfs", "beegfs", "dvs", "panfs", "ceph"})
+
+
+class JobView:
+    """The job, its I/O share, and the machine if one was named."""
+
+    def __init__(self, profile: Profile, machine: Machine | None) -> None:
+        self.profile = profile
+        self.machine = machine
+        self.io_share = metrics.io_share(profile)
+
+    @cached_property
+    def is_worth_it(self) -> bool:
+        """Whether I/O takes enough of the run time to gain anything. Unknown times count as worth it."""
+        share = self.io_share
+        return share is None or share.slowest is None or share.slowest >= thresholds.IO_SHARE_MIN
+
+    @cached_property
+    def files(self) -> list[FileView]:
+        """Files that take a share of the time, or of the bytes, worth a look."""
+        return [view for program in self.profile.programs for view in self._views(program)]
+
+    def _views(self, program: Program) -> list[FileView]:
+        moved = sum(metrics.file_bytes(file) or 0 for file in program.files)
+        views = (FileView(self, program, file) for file in program.files)
+        return [view for view in views if self._counts(view, moved)]
+
+    def _counts(self, view: FileView, moved_bytes: int) -> bool:
+        if view.seconds is not None and self.io_share is not None:
+            return view.seconds >= thresholds.FILE_SHARE_MIN * self.io_share.run_s
+        return (metrics.file_bytes(view.file) or 0) >= thresholds.FILE_BYTES_SHARE_MIN * moved_bytes
+
+
+class FileView:
+    """One file of one program."""
+
+    def __init__(self, job: JobView, program: Program, file: File) -> None:
+        self.job = job
+        self.program = program
+        self.file = file
+
+    @property
+    def source(self) -> str:
+        """What recorded it, for the names of counters."""
+        return self.job.profile.source
+
+    @property
+    def name(self) -> str:
+        """Last part of the path, fit to be printed."""
+        return printable(PurePosixPath(self.file.path).name or self.file.path)
+
+    @cached_property
+    def mpiio(self) -> Layer | None:
+        """Its MPI-IO calls."""
+        return self.file.layers.get("MPI-IO")
+
+    @cached_property
+    def posix(self) -> Layer | None:
+        """Its system calls."""
+        return self.file.layers.get("POSIX")
+
+    @cached_property
+    def top(self) -> tuple[LayerName, Layer] | None:
+        """The layer that the application called."""
+        return metrics.top_layer(self.file)
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Of the slowest rank; where only the sum over ranks is known, their mean."""
+        if self.top is None:
+            return None
+        slowest_s = metrics.slowest_rank_s(self.file, self.top[1])
+        total_s = metrics.layer_s(self.top[1])
+        if slowest_s is None and total_s is not None:
+            return total_s / max(1, self.file.ranks or self.program.ranks or 1)
+        return slowest_s
+
+    @property
+    def is_shared(self) -> bool:
+        """Opened by several ranks; where the number is not told, MPI-IO files are taken to be shared."""
+        return self.mpiio is not None if self.file.ranks is None else self.file.ranks > 1
+
+    @property
+    def ranks(self) -> int | None:
+        """That opened it, else those of the program."""
+        return self.file.ranks or self.program.ranks
+
+    @property
+    def hints(self) -> Hints:
+        """Its hints; empty where none are told."""
+        return self.file.hints or Hints()
+
+    def asked(self, way: Way) -> Traffic:
+        """What the program asked MPI-IO for."""
+        return getattr(self.mpiio, way) if self.mpiio else Traffic()
+
+    def system(self, way: Way) -> Traffic:
+        """What the system was asked for."""
+        return getattr(self.posix, way) if self.posix else Traffic()
+
+    def aggregators(self, way: Way) -> int | None:
+        """Ranks that moved data for others."""
+        collective = self.file.collective
+        if collective is None:
+            return None
+        return collective.aggregators_write if way == "write" else collective.aggregators_read
+
+    @property
+    def is_on_parallel_file_system(self) -> bool:
+        """As far as the source tells: its file system, or a layout in stripes."""
+        kind = (self.file.file_system or "").lower()
+        return kind in PARALLEL_FILE_SYSTEMS or self.file.stripe_bytes is not None
+
+    def hint(self, key: str) -> str | None:
+        """The value in force, else the one asked for from the environment, else by the program."""
+        hints = self.hints
+        for known in (hints.in_force or {}, hints.environment, hints.program):
+            if key in known:
+                return known[key]
+        return None
+
+
+def mean_bytes(traffic: Traffic) -> float | None:
+    """Mean size of a call."""
+    return traffic.bytes / traffic.calls if traffic.calls and traffic.bytes is not None else None
+
+
+def is_buffered(view: FileView, way: Way) -> bool | None:
+    """Whether collective calls were joined into large system calls; None: there were none, or not known.
+
+    Not joined: many system calls, each far smaller than what one rank asked for in one call. Where the bytes
+    asked for are not told: more system calls than collective calls.
+    """
+    asked, system = view.asked(way), view.system(way)
+    if not asked.collective or system.calls is None:
+        return None
+    if system.calls < thresholds.SPLIT_CALLS_MIN:
+        return True
+    mean_asked, mean_system = mean_bytes(asked), mean_bytes(system)
+    if mean_asked is not None and mean_system is not None:
+        return mean_system >= thresholds.SPLIT_RATIO_MAX * mean_asked
+    return system.calls <= asked.collective

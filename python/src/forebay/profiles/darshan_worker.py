@@ -1,0 +1,220 @@
+"""Reads a Darshan log with Darshan's library and writes it to standard output as `darshan_raw.Log`.
+
+    python -m forebay.profiles.darshan_worker LOG
+
+A process of its own, for on some damaged logs the library ends its process, or crashes. Its messages go to
+standard error, which has to be a file: what it says about a module is read back from there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import msgspec
+import numpy
+from darshan.backend import cffi_backend as darshan
+
+from forebay.profiles import darshan_messages as raw
+
+ffi, library = darshan.ffi, darshan.libdutil
+
+#: Modules whose records are a list of counters, each with the structure of its records.
+COUNTING = {
+    "POSIX": "struct darshan_posix_file *",
+    "MPI-IO": "struct darshan_mpiio_file *",
+    "STDIO": "struct darshan_stdio_file *",
+}
+#: Bins of the heat that is made of a trace.
+TRACE_BINS = 128
+SEGMENT = numpy.dtype([("offset", "<i8"), ("length", "<i8"), ("start_s", "<f8"), ("end_s", "<f8")])
+
+
+class Unreadable(Exception):
+    """The library could not read a part of the log."""
+
+
+def _text(chars) -> str:
+    return ffi.string(chars).decode(errors="backslashreplace")
+
+
+def _said_since(position: int) -> str:
+    said = os.pread(2, 4096, position).decode(errors="replace")
+    return " ".join(said.split())
+
+
+def _records(log, index: int) -> Iterator:
+    """Each record of a module, as a pointer that is freed at the next step."""
+    holder = ffi.new("void **")
+    while (got := library.darshan_log_get_record(log, index, holder)) > 0:
+        yield holder[0]
+        library.darshan_free(holder[0])
+        holder[0] = ffi.NULL
+    if got < 0:
+        raise Unreadable
+
+
+def _counting(log, index: int, name: str, module: raw.Module) -> None:
+    module.counter_names = darshan.counter_names(name)
+    module.time_names = darshan.fcounter_names(name)
+    for pointer in _records(log, index):
+        record = ffi.cast(COUNTING[name], pointer)
+        module.records.append(
+            raw.Record(
+                record.base_rec.id, record.base_rec.rank, list(record.counters), list(record.fcounters)
+            )
+        )
+
+
+def _lustre(log, index: int, module: raw.Module) -> None:
+    names = darshan.counter_names("LUSTRE_COMP")
+    count, size = names.index("LUSTRE_COMP_STRIPE_COUNT"), names.index("LUSTRE_COMP_STRIPE_SIZE")
+    for pointer in _records(log, index):
+        record = ffi.cast("struct darshan_lustre_record *", pointer)
+        components = [record.comps[number].counters for number in range(record.num_comps)]
+        stripes = [(counters[count], counters[size]) for counters in components]
+        module.stripes.append(raw.Stripes(record.base_rec.id, stripes))
+
+
+def _heatmap(log, index: int, names: dict[int, str], module: raw.Module) -> None:
+    for pointer in _records(log, index):
+        record = ffi.cast("struct darshan_heatmap_record *", pointer)
+        read, write = (list(ffi.unpack(bins, record.nbins)) for bins in (record.read_bins, record.write_bins))
+        layer = names.get(record.base_rec.id, "").removeprefix("heatmap:")
+        module.binned.append(raw.Binned(layer, record.base_rec.rank, record.bin_width_seconds, read, write))
+
+
+def _moved(segments: numpy.ndarray) -> raw.Moved:
+    if not len(segments):
+        return raw.Moved(0, 0, 0.0, None, None)
+    seconds = float((segments["end_s"] - segments["start_s"]).sum())
+    first_s, last_s = float(segments["start_s"].min()), float(segments["end_s"].max())
+    return raw.Moved(len(segments), int(segments["length"].sum()), seconds, first_s, last_s)
+
+
+def _bytes_until(segments: numpy.ndarray, edges_s: numpy.ndarray) -> numpy.ndarray:
+    """Bytes moved until each edge; those of a call are spread evenly over its time."""
+    start_s, length = segments["start_s"], segments["length"].astype("f8")
+    lasts_s = numpy.maximum(segments["end_s"] - start_s, 1e-9)
+    return numpy.array(
+        [(numpy.clip((edge_s - start_s) / lasts_s, 0, 1) * length).sum() for edge_s in edges_s]
+    )
+
+
+def _bins(segments: numpy.ndarray, wall_s: float) -> numpy.ndarray:
+    """Bytes in each of TRACE_BINS equal spans of the run; what comes after its end is in the last."""
+    until = _bytes_until(segments, numpy.linspace(0, wall_s, TRACE_BINS + 1))
+    until[0], until[-1] = 0, segments["length"].sum()
+    return numpy.diff(numpy.rint(until).astype("i8"))
+
+
+def _trace(log, index: int, name: str, wall_s: float, module: raw.Module) -> None:
+    empty = numpy.zeros(TRACE_BINS, "i8")
+    heat: dict[int, tuple[numpy.ndarray, numpy.ndarray]] = {}
+    for pointer in _records(log, index):
+        record = ffi.cast("struct dxt_file_record *", pointer)
+        begin = ffi.cast("char *", pointer) + ffi.sizeof("struct dxt_file_record")
+        count = record.write_count + record.read_count
+        segments = numpy.frombuffer(ffi.buffer(begin, count * SEGMENT.itemsize), SEGMENT)
+        write, read = segments[: record.write_count], segments[record.write_count :]
+        base = record.base_rec
+        module.traced.append(
+            raw.Traced(base.id, base.rank, _text(record.hostname), _moved(read), _moved(write))
+        )
+        if wall_s > 0:
+            before = heat.get(base.rank, (empty, empty))
+            heat[base.rank] = (before[0] + _bins(read, wall_s), before[1] + _bins(write, wall_s))
+    layer = name.removeprefix("DXT_")
+    bin_s = wall_s / TRACE_BINS
+    module.binned = [
+        raw.Binned(layer, rank, bin_s, read.tolist(), write.tolist()) for rank, (read, write) in heat.items()
+    ]
+
+
+def _module(log, info, name: str, names: dict[int, str], wall_s: float) -> raw.Module:
+    module = raw.Module(info.ver, bool(info.partial_flag))
+    position = os.lseek(2, 0, os.SEEK_END)
+    try:
+        if name in COUNTING:
+            _counting(log, info.idx, name, module)
+        elif name == "LUSTRE":
+            _lustre(log, info.idx, module)
+        elif name == "HEATMAP":
+            _heatmap(log, info.idx, names, module)
+        elif name in ("DXT_POSIX", "DXT_MPIIO"):
+            _trace(log, info.idx, name, wall_s, module)
+    except Unreadable:
+        module.lost = _said_since(position) or "no reason given"
+    return module
+
+
+def _modules(log, names: dict[int, str], wall_s: float) -> dict[str, raw.Module]:
+    """By name; a module that came after the library has none, and goes by its number."""
+    found, count = ffi.new("struct darshan_mod_info **"), ffi.new("int *")
+    library.darshan_log_get_modules(log, found, count)
+    modules = {}
+    for info in (found[0][number] for number in range(count[0])):
+        name = f"number {info.idx}" if info.name == ffi.NULL else _text(info.name)
+        modules[name] = _module(log, info, name, names, wall_s)
+    return modules
+
+
+def _names(log) -> dict[int, str]:
+    found, count = ffi.new("struct darshan_name_record **"), ffi.new("int *")
+    position = os.lseek(2, 0, os.SEEK_END)
+    library.darshan_log_get_name_records(log, found, count)  # which tells a failure in words only
+    if _said_since(position):
+        raise Unreadable
+    return {found[0][number].id: _text(found[0][number].name) for number in range(count[0])}
+
+
+def _mounts(log) -> list[tuple[str, str]]:
+    found, count = ffi.new("struct darshan_mnt_info **"), ffi.new("int *")
+    if library.darshan_log_get_mounts(log, found, count) < 0:
+        raise Unreadable
+    mounts = [found[0][number] for number in range(count[0])]
+    return [(_text(mount.mnt_path), _text(mount.mnt_type)) for mount in mounts]
+
+
+def log(path: str) -> raw.Log:
+    """The whole log. Raises Unreadable where the library gives up on more than a module."""
+    handle = library.darshan_log_open(os.fsencode(path))
+    if handle == ffi.NULL:
+        raise Unreadable
+    job, wall_s, command = ffi.new("struct darshan_job *"), ffi.new("double *"), ffi.new("char[]", 4096)
+    if (
+        library.darshan_log_get_job(handle, job) < 0
+        or library.darshan_log_get_job_runtime(handle, job[0], wall_s) < 0
+        or library.darshan_log_get_exe(handle, command) < 0
+    ):
+        raise Unreadable
+    mounts, names = _mounts(handle), _names(handle)
+    return raw.Log(
+        uid=job.uid,
+        job=job.jobid,
+        ranks=job.nprocs,
+        started_unix_s=job.start_time_sec + job.start_time_nsec / 1e9,
+        wall_s=wall_s[0],
+        metadata=_text(job.metadata),
+        command=_text(command),
+        mounts=mounts,
+        names=names,
+        modules=_modules(handle, names, wall_s[0]),
+    )
+
+
+def main() -> None:
+    """Exits 0 with a Log on standard output, or 1."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # the library prints some of its complaints there
+    try:
+        words = msgspec.msgpack.encode(log(sys.argv[1]))
+    except Unreadable:
+        sys.exit(1)
+    with os.fdopen(answer, "wb") as stream:
+        stream.write(words)
+
+
+if __name__ == "__main__":
+    main()

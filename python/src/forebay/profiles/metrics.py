@@ -1,0 +1,495 @@
+"""Figures that follow from a profile. Pure functions; None wherever the source does not tell enough."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise, product
+from typing import Literal
+
+import msgspec
+
+from forebay.profiles.machine import Machine
+from forebay.profiles.merge import known_sum, most_common
+from forebay.profiles.model import LAYERS, File, Layer, LayerName, Profile, Program, Traffic
+
+
+def layers_present(profile: Profile) -> list[LayerName]:
+    """Layers that any file was used through, from the application downwards."""
+    seen = {name for program in profile.programs for file in program.files for name in file.layers}
+    return [name for name in LAYERS if name in seen]
+
+
+def layers_of(programs: Iterable[Program], name: LayerName) -> Iterator[tuple[File, Layer]]:
+    """Each file that was used through the layer."""
+    for program in programs:
+        for file in program.files:
+            if name in file.layers:
+                yield file, file.layers[name]
+
+
+def top_layer(file: File) -> tuple[LayerName, Layer] | None:
+    """The layer that the application itself called: the times of those below are part of its time."""
+    name = next((name for name in LAYERS if name in file.layers), None)
+    return None if name is None else (name, file.layers[name])
+
+
+class TrafficTotals(msgspec.Struct, kw_only=True):
+    """One direction of one layer, summed over files and programs; the members as in `Traffic`."""
+
+    calls: int | None
+    bytes: int | None
+    sizes: list[int] | None
+    common_sizes: list[tuple[int, int]]
+    seconds: float | None
+    sequential: int | None
+    consecutive: int | None
+    gaps: int | None
+    gap_bytes: int | None
+    stripe_sized: int | None
+    independent: int | None
+    collective: int | None
+    nonblocking: int | None
+    split: int | None
+    data_s: float | None
+    other_system_s: float | None
+    rest_s: float | None
+
+
+class LayerTotals(msgspec.Struct, kw_only=True):
+    """One layer, summed over files and programs."""
+
+    files: int
+    opens: int | None
+    seeks: int | None
+    stats: int | None
+    syncs: int | None
+    not_aligned: int | None
+    metadata_s: float | None
+    sync_s: float | None
+    read: TrafficTotals
+    write: TrafficTotals
+
+
+_SUMMED = (
+    "calls", "bytes", "seconds", "sequential", "consecutive", "gaps", "gap_bytes", "stripe_sized",
+    "independent", "collective", "nonblocking", "split", "data_s", "other_system_s", "rest_s",
+)  # fmt: skip
+
+
+def _traffic_totals(traffics: list[Traffic]) -> TrafficTotals:
+    sizes = [traffic.sizes for traffic in traffics if traffic.sizes is not None]
+    return TrafficTotals(
+        sizes=[sum(calls) for calls in zip(*sizes, strict=True)] if sizes else None,
+        common_sizes=most_common(size for traffic in traffics for size in traffic.common_sizes),
+        **{name: known_sum(getattr(traffic, name) for traffic in traffics) for name in _SUMMED},
+    )
+
+
+def totals(profile: Profile, layer: LayerName) -> LayerTotals:
+    """Sums over all files and programs. A file used by two programs counts once among `files`."""
+    found = list(layers_of(profile.programs, layer))
+    layers = [layer for _, layer in found]
+    counted = ("opens", "seeks", "stats", "syncs", "not_aligned", "metadata_s", "sync_s")
+    return LayerTotals(
+        files=len({file.path for file, _ in found}),
+        read=_traffic_totals([layer.read for layer in layers]),
+        write=_traffic_totals([layer.write for layer in layers]),
+        **{name: known_sum(getattr(layer, name) for layer in layers) for name in counted},
+    )
+
+
+def layer_s(layer: Layer) -> float | None:
+    """Seconds in the layer, summed over ranks: reads, writes, metadata, syncs."""
+    return known_sum((layer.read.seconds, layer.write.seconds, layer.metadata_s, layer.sync_s))
+
+
+def slowest_rank_s(file: File, layer: Layer) -> float | None:
+    """Seconds of the rank that spent most in the file.
+
+    Where the source gives the slowest rank of each part only, the sum of the parts, which is an upper bound.
+    """
+    if file.ranks == 1:
+        return layer_s(layer)
+    if layer.slowest_rank_s is not None:
+        return layer.slowest_rank_s
+    return known_sum(
+        (
+            layer.read.slowest_rank_s,
+            layer.write.slowest_rank_s,
+            layer.metadata_slowest_rank_s,
+            layer.sync_slowest_rank_s,
+        ),
+    )
+
+
+class Performance(msgspec.Struct, kw_only=True):
+    """Throughput of one layer of one program as its slowest rank saw it."""
+
+    bytes: int
+    seconds: float
+    bytes_per_s: float
+    how: str  # one sentence: how it was computed
+
+
+def _own_files_s(program: Program, own: list[tuple[File, Layer]]) -> tuple[float, bool]:
+    """Seconds of the slowest rank over files that one rank alone opened, and whether it is exact."""
+    seconds: dict[int, float] = defaultdict(float)
+    homeless_s = 0.0
+    for file, layer in own:
+        spent_s = layer_s(layer) or 0.0
+        rank = file.rank if file.rank is not None else (file.writers[0].rank if file.writers else None)
+        if rank is None:
+            homeless_s += spent_s
+        else:
+            seconds[rank] += spent_s
+    even_s = homeless_s / max(1, program.ranks or 1)
+    return max(seconds.values(), default=0.0) + even_s, homeless_s == 0.0
+
+
+def performance(program: Program, layer: LayerName) -> Performance | None:
+    """Bytes over the time of the slowest rank: Darshan's `agg_perf_by_slowest`.
+
+    That time is the slowest rank's over the files it alone opened, and, added to it, for each shared file
+    that of the file's slowest rank; no more than any rank spent in I/O, where that is told. None if no byte
+    was moved or no time is known.
+    """
+    found = list(layers_of([program], layer))
+    moved = known_sum(part.bytes for _, layer in found for part in (layer.read, layer.write))
+    shared_s = known_sum(slowest_rank_s(file, layer) for file, layer in found if file.ranks != 1)
+    own = [(file, layer) for file, layer in found if file.ranks == 1]
+    own_s, is_exact = _own_files_s(program, own)
+    seconds = (shared_s or 0.0) + own_s
+    if program.io_slowest_rank_s:
+        seconds = min(seconds, program.io_slowest_rank_s)
+    if not moved or seconds <= 0:
+        return None
+    how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
+    if not is_exact:
+        how += "; which rank opened which file is not known, so own files count as spread evenly"
+    return Performance(bytes=int(moved), seconds=seconds, bytes_per_s=moved / seconds, how=how)
+
+
+class LayerTime(msgspec.Struct, kw_only=True):
+    """Where a rank's time went, on average over the ranks of one program; seconds."""
+
+    layer: LayerName
+    wall_s: float
+    read_s: float
+    write_s: float
+    metadata_s: float
+    sync_s: float
+    other_s: float  # the remaining time of the program: computation, and I/O through other layers
+    # Of read_s and write_s together, where the source tells (MPI-IO)
+    data_s: float | None  # in system calls that move data
+    exchange_s: float | None  # between ranks: sending, waiting, copying
+    parts: Parts
+
+    def share(self, seconds: float) -> float:
+        """Share of the program's time."""
+        return seconds / self.wall_s
+
+
+class Parts(msgspec.Struct, kw_only=True):
+    """Seconds of a rank in I/O, by what they were spent in; nothing counts twice."""
+
+    write: float = 0.0  # moving data
+    read: float = 0.0
+    waiting: float = 0.0  # MPI-IO: exchange between ranks, waiting for them, copying
+    metadata: float = 0.0  # opening, closing, asking, file views; locks and seeks of MPI-IO
+    sync: float = 0.0
+
+    def sum(self) -> float:
+        """All of them."""
+        return self.write + self.read + self.waiting + self.metadata + self.sync
+
+    def add(
+        self, way: Literal["read", "write"], calls_s: float, data_s: float | None, locks_s: float
+    ) -> None:
+        """Adds calls of one direction: what is neither data nor locks is exchange; data None: not told."""
+        moving_s = calls_s if data_s is None else min(calls_s, data_s)
+        locks_s = min(locks_s, calls_s - moving_s)
+        setattr(self, way, getattr(self, way) + moving_s)
+        self.metadata += locks_s
+        self.waiting += calls_s - moving_s - locks_s
+
+
+WAYS: tuple[Literal["read", "write"], ...] = ("read", "write")
+
+
+def time_split(program: Program) -> list[LayerTime]:
+    """Mean seconds per rank in each layer; empty if neither ranks nor run time are known.
+
+    Layers are not to be added up: the system calls of an MPI-IO file are part of its MPI-IO time.
+    """
+    if not program.wall_s or not program.ranks:
+        return []
+    named = ((name, list(layers_of([program], name))) for name in LAYERS)
+    return [_layer_time(program, name, found) for name, found in named if found]
+
+
+def _layer_time(program: Program, name: LayerName, found: list[tuple[File, Layer]]) -> LayerTime:
+    def mean(value: Callable[[Layer], float | None]) -> float | None:
+        total = known_sum(value(layer) for _, layer in found)
+        return None if total is None else total / program.ranks
+
+    whole = {
+        "read_s": mean(lambda layer: layer.read.seconds) or 0.0,
+        "write_s": mean(lambda layer: layer.write.seconds) or 0.0,
+        "metadata_s": mean(lambda layer: layer.metadata_s) or 0.0,
+        "sync_s": mean(lambda layer: layer.sync_s) or 0.0,
+    }
+    parts = Parts(metadata=whole["metadata_s"], sync=whole["sync_s"])
+    is_told = False
+    for (file, layer), way in product(found, WAYS):
+        data_s, locks_s = _in_calls(file, layer, way) if name == "MPI-IO" else (None, 0.0)
+        is_told = is_told or data_s is not None
+        data_s = None if data_s is None else data_s / program.ranks
+        parts.add(way, (getattr(layer, way).seconds or 0.0) / program.ranks, data_s, locks_s / program.ranks)
+    return LayerTime(
+        layer=name,
+        wall_s=program.wall_s,
+        other_s=max(0.0, program.wall_s - sum(whole.values())),
+        data_s=parts.read + parts.write if is_told else None,
+        exchange_s=parts.waiting if is_told else None,
+        parts=parts,
+        **whole,
+    )
+
+
+def _in_calls(file: File, layer: Layer, way: str) -> tuple[float | None, float]:
+    """Of the calls of MPI-IO, the seconds in system calls that move data, and in locks; summed over ranks.
+
+    Where the source does not tell, those of the POSIX layer of the same file.
+    """
+    traffic: Traffic = getattr(layer, way)
+    if traffic.data_s is not None:
+        return traffic.data_s, traffic.other_system_s or 0.0
+    below = file.layers.get("POSIX")
+    return (getattr(below, way).seconds if below else None), 0.0
+
+
+def slowest_rank_parts(program: Program) -> Parts | None:
+    """Where the slowest rank's time in I/O went, each file at the layer the application called.
+
+    Its sum is `io_slowest_s`. Of a shared file the slowest rank of each part counts: while the one that
+    writes for others is in a system call, these wait for the storage, not for it.
+    """
+    spent_s = io_slowest_s(program)
+    if spent_s is None:
+        return None
+    parts = Parts()
+    for file in program.files:
+        if (top := top_layer(file)) is not None:
+            _add_slowest(parts, file, *top)
+    scale = spent_s / total_s if (total_s := parts.sum()) else 0.0
+    return Parts(**{name: getattr(parts, name) * scale for name in Parts.__struct_fields__})
+
+
+def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> None:
+    def of_one(told_s: float | None, sum_s: float | None, of: Layer) -> float:
+        """The slowest rank's; else its part of the layer's slowest rank, else the mean."""
+        whole_s = layer_s(of)
+        if told_s is not None or not sum_s or not whole_s:
+            return told_s or 0.0
+        slowest_s = of.slowest_rank_s
+        return sum_s / max(1, file.ranks or 1) if slowest_s is None else slowest_s * sum_s / whole_s
+
+    parts.metadata += of_one(layer.metadata_slowest_rank_s, layer.metadata_s, layer)
+    parts.sync += of_one(layer.sync_slowest_rank_s, layer.sync_s, layer)
+    below = file.layers.get("POSIX")
+    for way in WAYS:
+        traffic: Traffic = getattr(layer, way)
+        data_s = None
+        if name == "MPI-IO" and traffic.data_s is not None:
+            data_s = of_one(traffic.slowest_rank_data_s, traffic.data_s, layer)
+        elif name == "MPI-IO" and below is not None:
+            data_s = of_one(getattr(below, way).slowest_rank_s, getattr(below, way).seconds, below)
+        locks_s = of_one(traffic.slowest_rank_other_s, traffic.other_system_s, layer)
+        parts.add(way, of_one(traffic.slowest_rank_s, traffic.seconds, layer), data_s, locks_s)
+
+
+class IoShare(msgspec.Struct, kw_only=True):
+    """Share of the run time that went into I/O calls of the application, between 0 and 1."""
+
+    average: float | None  # of the ranks
+    slowest: float | None  # rank: at least the average
+    average_s: float | None
+    slowest_s: float | None
+    run_s: float
+
+
+def io_s(program: Program) -> float | None:
+    """Seconds in I/O of the application, summed over ranks; each file at the layer it was called through."""
+    if program.io_s is not None:
+        return program.io_s
+    tops = (top_layer(file) for file in program.files)
+    return known_sum(layer_s(top[1]) for top in tops if top is not None)
+
+
+def io_slowest_s(program: Program) -> float | None:
+    """Seconds in I/O of the slowest rank. Where only files tell their slowest rank, at most so many."""
+    if program.io_slowest_rank_s is not None:
+        return program.io_slowest_rank_s
+    tops = [(file, *top) for file in program.files if (top := top_layer(file)) is not None]
+    shared_s = known_sum(slowest_rank_s(file, layer) for file, _, layer in tops if file.ranks != 1)
+    own = [(file, layer) for file, _, layer in tops if file.ranks == 1]
+    if shared_s is None and not own:
+        return None
+    bound_s = (shared_s or 0.0) + _own_files_s(program, own)[0]
+    return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
+
+
+def _io_average_s(program: Program) -> float | None:
+    spent_s = io_s(program)
+    return None if spent_s is None or not program.ranks else spent_s / program.ranks
+
+
+def _over_time(programs: list[Program], spent: Callable[[Program], float | None]) -> float | None:
+    """Seconds of all programs. Of those that run at the same time the largest share counts at each moment."""
+    known = [(program, spent_s) for program in programs if (spent_s := spent(program)) is not None]
+    spans = sorted(
+        (program.started_unix_s, program.started_unix_s + program.wall_s, spent_s / program.wall_s)
+        for program, spent_s in known
+        if program.started_unix_s is not None and program.wall_s
+    )
+    in_turn = all(before[1] <= after[0] for before, after in pairwise(spans))
+    if in_turn or len(spans) < len(known):
+        return known_sum(spent_s for _, spent_s in known)
+    moments = sorted({moment for begin, end, _ in spans for moment in (begin, end)})
+    return sum(
+        (later - moment) * max((share for begin, end, share in spans if begin <= moment < end), default=0.0)
+        for moment, later in pairwise(moments)
+    )
+
+
+def io_share(profile: Profile) -> IoShare | None:
+    """I/O of all programs against the time of the job; None if that time is not known, or 0."""
+    walls_s = known_sum(program.wall_s for program in profile.programs)
+    run_s = profile.job.wall_s or walls_s
+    if not run_s:
+        return None
+    average_s = _over_time(profile.programs, _io_average_s)
+    slowest_s = _over_time(profile.programs, io_slowest_s)
+    if slowest_s is not None and average_s is not None:
+        slowest_s = max(slowest_s, average_s)
+
+    def share(seconds: float | None) -> float | None:
+        return None if seconds is None else min(1.0, seconds / run_s)
+
+    return IoShare(
+        average=share(average_s),
+        slowest=share(slowest_s),
+        average_s=average_s,
+        slowest_s=slowest_s,
+        run_s=run_s,
+    )
+
+
+class FileCount(msgspec.Struct, kw_only=True):
+    """Files of one kind; sizes as far as their bytes were touched."""
+
+    kind: str  # total, read-only, write-only, read/write
+    number: int
+    average_bytes: float | None
+    largest_bytes: int | None
+
+
+def file_bytes(file: File) -> int | None:
+    """Size of the file as its accesses tell it.
+
+    The end of the last byte moved where the source has it, else the larger of the bytes read and written,
+    which counts bytes moved twice twice.
+    """
+    parts = [part for layer in file.layers.values() for part in (layer.read, layer.write)]
+    ends = [part.end_bytes for part in parts if part.end_bytes is not None]
+    if ends:
+        return max(ends)
+    return max((part.bytes for part in parts if part.bytes is not None), default=None)
+
+
+def file_counts(profile: Profile, layer: LayerName) -> list[FileCount]:
+    """Darshan's file count summary: all files, read only, written only, both.
+
+    Files that were opened and nothing more are in `total`.
+    """
+    by_path: dict[str, list[tuple[File, Layer]]] = defaultdict(list)
+    for file, part in layers_of(profile.programs, layer):
+        by_path[file.path].append((file, part))
+    kinds: dict[str, list[int | None]] = {"total": [], "read-only": [], "write-only": [], "read/write": []}
+    for uses in by_path.values():
+        size = max((size for file, _ in uses if (size := file_bytes(file)) is not None), default=None)
+        is_read = any(part.read.bytes or part.read.calls for _, part in uses)
+        is_written = any(part.write.bytes or part.write.calls for _, part in uses)
+        kinds["total"].append(size)
+        if is_read or is_written:
+            kinds[
+                "read/write" if is_read and is_written else "read-only" if is_read else "write-only"
+            ].append(size)
+    return [_file_count(kind, sizes) for kind, sizes in kinds.items()]
+
+
+def _file_count(kind: str, sizes: list[int | None]) -> FileCount:
+    known = [size for size in sizes if size is not None]
+    average = sum(known) / len(known) if known else None
+    return FileCount(
+        kind=kind, number=len(sizes), average_bytes=average, largest_bytes=max(known, default=None)
+    )
+
+
+class SlowFile(msgspec.Struct, kw_only=True):
+    """A file and the time of its slowest rank at the layer that the application used."""
+
+    program: Program
+    file: File
+    layer: LayerName
+    seconds: float
+
+
+def slowest_files(profile: Profile, n: int) -> list[SlowFile]:
+    """The `n` files with the longest time of their slowest rank, else (not known) of all ranks' mean."""
+    found = []
+    for program in profile.programs:
+        for file in program.files:
+            if (top := top_layer(file)) is None:
+                continue
+            name, layer = top
+            seconds = slowest_rank_s(file, layer)
+            if seconds is None and (spent_s := layer_s(layer)) is not None:
+                seconds = spent_s / max(1, file.ranks or program.ranks or 1)
+            if seconds is not None:
+                found.append(SlowFile(program=program, file=file, layer=name, seconds=seconds))
+    return sorted(found, key=lambda slow: -slow.seconds)[:n]
+
+
+def stripe_share(traffic: Traffic | TrafficTotals) -> float | None:
+    """Share of the system calls that moved exactly one stripe unit."""
+    if traffic.stripe_sized is None or not traffic.calls:
+        return None
+    return traffic.stripe_sized / traffic.calls
+
+
+class Efficiency(msgspec.Struct, kw_only=True):
+    """Throughput of the job against what the storage can do at most."""
+
+    layer: LayerName
+    bytes_per_s: float
+    peak_bytes_per_s: float
+    share: float  # above 1 where caches are in front of the storage
+    peak: str  # one sentence: where the peak is from
+
+
+def efficiency(profile: Profile, machine: Machine) -> Efficiency | None:
+    """The fastest program's throughput, at the layer the application called, against the machine's peak."""
+    best: tuple[float, LayerName] | None = None
+    for program in profile.programs:
+        for name in LAYERS:
+            if (found := performance(program, name)) is not None:
+                best = max(best or (0.0, name), (found.bytes_per_s, name))
+                break
+    if best is None:
+        return None
+    peak = machine.peak_bytes_per_s
+    return Efficiency(
+        layer=best[1], bytes_per_s=best[0], peak_bytes_per_s=peak, share=best[0] / peak, peak=machine.peak_is
+    )

@@ -1,0 +1,1 @@
+"""One run: its directory, its process, what it wrote, and whether it counts."""

@@ -1,0 +1,251 @@
+"""The directory of runs: a copy of the script's own, made before each run what it was at first."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from forebay.quantities import size
+from forebay.tune.errors import TuneError
+from forebay.tune.runs.tree_copy import (
+    Entries,
+    bytes_of,
+    copy_entry,
+    entries,
+    finish_directory,
+    groups_of,
+    is_directory,
+    remove,
+)
+
+#: Larger directories are copied only if the user says so.
+COPIED_BYTES_MAX = 4 << 30
+#: A directory of more files and directories is nobody's job's.
+ENTRIES_MAX = 100_000
+#: How many of the largest things are named where that is not done.
+NAMED_MAX = 3
+_UNFINISHED, _OLD = ".work-unfinished-", ".work-old-"
+
+#: Called with bytes copied, and bytes to copy.
+Progress = Callable[[int, int], None]
+
+
+class _State(msgspec.Struct, frozen=True):
+    """A file as we left it. Whatever is done to it, but for reading, changes its ctime."""
+
+    mode: int
+    inode: int
+    bytes: int
+    changed_ns: int
+
+
+class RunDirectory:
+    """Copies `job_directory` to `work` in `study_directory`.
+
+    Studies are left out, and what a pattern of `exclude` matches by its name or its path from there; so are
+    pipes, sockets and devices.
+    """
+
+    def __init__(
+        self,
+        job_directory: Path,
+        study_directory: Path,
+        exclude: Sequence[str] = (),
+        *,
+        bytes_max: int = COPIED_BYTES_MAX,
+        progress: Progress | None = None,
+    ):
+        self.source = job_directory.resolve()
+        self._names = _names(job_directory)
+        self.study = study_directory.resolve()
+        self.directory = self.study / "work"
+        self._exclude = [pattern.rstrip("/") for pattern in exclude]
+        self._bytes_max, self._progress = bytes_max, progress
+        self._originals: Entries = {}
+        self._states: dict[str, _State] = {}
+
+    @property
+    def map_options(self) -> list[str]:
+        """Options of `forebay run` with which a job sees the copy under the name of its own directory.
+
+        It is started there; a study in that directory is hidden from it, so its record must lie elsewhere.
+        """
+        return ["--map", f"{self.source}={self.directory}"]
+
+    def is_named_in(self, text: str) -> bool:
+        """Does the script speak of its directory by name, or of what is above it? Then it needs the map."""
+        above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
+        return above is not None or any(name in text for name in self._names)
+
+    def renamed(self, text: str) -> str:
+        """The script with its directory's name turned into the copy's: for runs without the map.
+
+        Names in the job's input are not seen, nor what it takes from the directory above.
+        """
+        return re.sub(rf"{re.escape(str(self.source))}(?![\w.+-])", lambda _: str(self.directory), text)
+
+    def prepare(self) -> None:
+        """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
+
+        Raises TuneError if it is too large, or something cannot be read; then nothing is left.
+        """
+        with _told("is not copied", "leave it out with --exclude if the job does not need it"):
+            found = entries(self.source, self._is_left_out)
+            self._originals = dict(itertools.islice(found, ENTRIES_MAX + 1))
+            self._must_fit()
+            self.study.mkdir(parents=True, exist_ok=True)
+            self._put_aside()
+            unfinished = self.study / f"{_UNFINISHED}{os.getpid()}"
+            try:
+                self._copy(self._originals, unfinished)
+                unfinished.rename(self.directory)
+            except BaseException:
+                remove(unfinished)
+                raise
+        self._states = self._seen(self._originals)
+
+    def reset(self) -> None:
+        """Removes what is new, and restores what was changed or removed, from the original.
+
+        Raises TuneError if an original is no longer what was copied.
+        """
+        with _told("cannot be made what it was before the run", "see that the job leaves nothing behind it"):
+            for name, found in self._originals.items():
+                if is_directory(found):
+                    self._open_directory(self.directory / name)
+            self._remove_new()
+            changed = self._changed()
+            for name in changed:
+                remove(self.directory / name)
+            self._must_be_as_copied(changed)
+            self._copy(changed, self.directory)
+            self._states.update(self._seen(changed))
+
+    def discard(self) -> None:
+        """Removes the copy, and what the last run left in it."""
+        with _told("cannot be removed", "remove it by hand"):
+            remove(self.directory)
+
+    def _is_left_out(self, name: str) -> bool:
+        path = self.source / name
+        if path == self.study or (name.endswith(".tune") and path.is_dir()):
+            return True
+        return any(fnmatch.fnmatch(it, one) for it in (name, path.name) for one in self._exclude)
+
+    def _must_fit(self) -> None:
+        total = bytes_of(self._originals)
+        if len(self._originals) > ENTRIES_MAX:
+            raise TuneError(
+                f"{self.source} has more than {ENTRIES_MAX} files, too many to copy for runs",
+                "give the script a directory of its own, or leave out what the job does not need: --exclude",
+            )
+        if total <= self._bytes_max:
+            return
+        parts: dict[str, Entries] = {}
+        for name, found in self._originals.items():
+            parts.setdefault(name.split("/", 1)[0], {})[name] = found
+        sizes = {part: bytes_of(found) for part, found in parts.items()}
+        largest = sorted(sizes, key=lambda part: -sizes[part])[:NAMED_MAX]
+        named = ", ".join(f"{part} {size(sizes[part])}" for part in largest)
+        raise TuneError(
+            f"{self.source} has {size(total)}; at most {size(self._bytes_max)} are copied for runs: {named}",
+            f"leave out what the job does not need (--exclude {largest[0]}); "
+            "or give the script a directory of its own",
+        )
+
+    def _put_aside(self) -> None:
+        """A process that an earlier tuner left may write on in the old directory, but not in the new one."""
+        if self.directory.exists():
+            self.directory.rename(self.study / f"{_OLD}{os.getpid()}-{os.stat(self.directory).st_ino}")
+        for left in [*self.study.glob(f"{_OLD}*"), *self.study.glob(f"{_UNFINISHED}*")]:
+            try:
+                remove(left)
+            except OSError:  # it is still written to; the next tuner finds it
+                continue
+
+    def _copy(self, chosen: Entries, target: Path) -> None:
+        """Copies these, and gives all directories their modes and times."""
+        groups = groups_of(self._originals)
+        copied: set[str] = set()
+        done_bytes, total_bytes = 0, bytes_of(chosen)
+        for name, found in chosen.items():
+            linked = next((other for other in groups.get(name, ()) if other in copied), None)
+            copy_entry(name, found, self.source, target, linked)
+            copied.add(name)
+            if self._progress is not None and stat.S_ISREG(found.st_mode) and linked is None:
+                done_bytes += found.st_size
+                self._progress(done_bytes, total_bytes)
+        for name, found in reversed(self._originals.items()):
+            if is_directory(found):
+                finish_directory(target / name, found)
+
+    def _seen(self, names: Entries) -> dict[str, _State]:
+        return {name: _state(self.directory / name) for name in names}
+
+    def _open_directory(self, path: Path) -> None:
+        """A job may have closed it, put something else in its place, or removed it."""
+        if path.is_symlink() or not path.is_dir():
+            remove(path)
+            path.mkdir(mode=0o700)
+        elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            path.chmod(0o700)
+
+    def _remove_new(self) -> None:
+        for directory, below, names in os.walk(self.directory):
+            for name in [*below, *names]:
+                path = Path(directory, name)
+                if os.path.relpath(path, self.directory) not in self._originals:
+                    remove(path)
+            below[:] = [name for name in below if os.path.isdir(os.path.join(directory, name))]
+
+    def _changed(self) -> Entries:
+        """With all names of a file of several names, which are made anew together."""
+        groups = groups_of(self._originals)
+        names = set()
+        for name, found in self._originals.items():
+            if is_directory(found):
+                continue
+            path = self.directory / name
+            if not os.path.lexists(path) or _state(path) != self._states[name]:
+                names.update(groups.get(name, [name]))
+        return {name: found for name, found in self._originals.items() if name in names}
+
+    def _must_be_as_copied(self, changed: Entries) -> None:
+        for name, then in changed.items():
+            now = os.lstat(self.source / name)
+            if (now.st_size, now.st_mtime_ns, now.st_ino) != (then.st_size, then.st_mtime_ns, then.st_ino):
+                raise TuneError(
+                    f"{self.source / name} was changed since the tuning began, and runs need it as it was",
+                    "begin a new study",
+                )
+
+
+def _names(directory: Path) -> set[str]:
+    """What a script may call the directory: with links on the way or without, or by its home directory."""
+    paths = {directory.absolute(), directory.resolve()}
+    names = {str(path) for path in paths}
+    for home in {Path.home(), Path.home().resolve()}:
+        below = [path.relative_to(home) for path in paths if home in path.parents]
+        names |= {f"{name}/{path}" for path in below for name in ("~", "$HOME", "${HOME}")}
+    return names
+
+
+def _state(path: Path) -> _State:
+    found = os.lstat(path)
+    return _State(found.st_mode, found.st_ino, found.st_size, found.st_ctime_ns)
+
+
+@contextmanager
+def _told(what: str, hint: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TuneError(f"{error.filename} {what}: {error.strerror}", hint) from error

@@ -1,0 +1,23 @@
+"""Cray's MPI reads MPICH_MPIIO_HINTS by itself. So does libforebay_mpi, for others."""
+
+from __future__ import annotations
+
+import shlex
+
+from forebay.tune.script_forms import syntax
+from forebay.tune.script_forms.job_lines import Hints, Job, Line, grouped
+from forebay.tune.script_forms.merging import merged, value_of
+
+VARIABLE = "MPICH_MPIIO_HINTS"
+_WHY = "# cb_config_list: without it ROMIO takes one process of a node as aggregator, whatever cb_nodes says."
+
+
+def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
+    """Patterns of ours come first, the user's behind them."""
+    value, shell = value_of(merged(hints, job)), job.script.syntax
+    if job.sets(VARIABLE):
+        texts = syntax.before(shell, VARIABLE, value, ",")
+    else:
+        texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
+    why = [_WHY] if "cb_config_list" in value else []
+    return grouped([*why, *texts], carries, VARIABLE)

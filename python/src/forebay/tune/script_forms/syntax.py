@@ -1,0 +1,81 @@
+"""How the two families of shells say what we add. Words are given with their quotes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from forebay.tune.job_script.script import JobScript, Syntax
+
+
+def export(syntax: Syntax, name: str, word: str) -> str:
+    """Sets an environment variable."""
+    return f"setenv {name} {word}" if syntax == "csh" else f"export {name}={word}"
+
+
+def unset_is(syntax: Syntax, name: str, value: str) -> list[str]:
+    """csh cannot read a variable that is not set: one that is not gets this value. Others need no line."""
+    return [f"if (! $?{name}) setenv {name} {shlex.quote(value)}"] if syntax == "csh" else []
+
+
+def before(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
+    """Puts the text before what the variable holds, if it holds something."""
+    if syntax == "csh":  # a separator too many is passed over by those who read these variables
+        word = f'{shlex.quote(text + separator)}"${name}"'
+        return [*unset_is(syntax, name, ""), export(syntax, name, word)]
+    return [export(syntax, name, f'{shlex.quote(text)}"${{{name}:+{separator}${name}}}"')]
+
+
+def behind(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
+    """Puts the text behind what the variable holds, if it holds something."""
+    if syntax == "csh":
+        word = f'"${name}"{shlex.quote(separator + text)}'
+        return [*unset_is(syntax, name, ""), export(syntax, name, word)]
+    return [export(syntax, name, f'"${{{name}:+${name}{separator}}}"{shlex.quote(text)}')]
+
+
+def submitted_in(script: JobScript) -> str:
+    """The directory the job was submitted in, for double quotes. PBS starts scripts in the home directory."""
+    if script.scheduler != "pbs":
+        return "$PWD" if script.syntax == "sh" else "$cwd"
+    return "${PBS_O_WORKDIR:-$PWD}" if script.syntax == "sh" else "$PBS_O_WORKDIR"
+
+
+def on_burst_buffer(script: JobScript, then: list[str], otherwise: list[str]) -> list[str]:
+    """Lines for a job that has its burst buffer, and for one that has not."""
+    if not (then or otherwise):
+        return []
+    is_csh = script.syntax == "csh"
+    variable = script.variables[0] if script.variables else None  # else the node's own storage, as on Summit
+    test = f"$?{variable}" if is_csh else f'-n "${{{variable}:-}}"'
+    test = test if variable else '-d "/mnt/bb/$USER"'
+    no_test = f'-z "${{{variable}:-}}"' if variable and not is_csh else f"! {test}"
+    head, middle, tail = ("if ({}) then", "else", "endif") if is_csh else ("if [ {} ]; then", "else", "fi")
+    if not then:
+        return [head.format(no_test), *_indented(otherwise), tail]
+    return [
+        head.format(test),
+        *_indented(then),
+        *([middle, *_indented(otherwise)] if otherwise else []),
+        tail,
+    ]
+
+
+#: Words that begin or end what goes on in other lines; the first of each pair in as many as the second.
+_SH_PAIRS = (("if", "fi"), ("do", "done"), ("case", "esac"), ("{", "}"))
+_CSH_PARTS = {"then", "else", "endif", "foreach", "while", "end", "switch", "case", "breaksw", "endsw"}
+
+
+def is_whole(syntax: Syntax, statement: str) -> bool:
+    """Whether it can stand in a branch by itself. False where that is not sure."""
+    words = re.findall(r"[\w{}]+|;;|<<", statement)
+    if "<<" in words:
+        return False
+    if syntax == "csh":
+        return not _CSH_PARTS.intersection(words)
+    begins_within = words[:1] and words[0] in {"then", "elif", "else", ";;", *(end for _, end in _SH_PAIRS)}
+    return not begins_within and all(words.count(one) == words.count(other) for one, other in _SH_PAIRS)
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,158 @@
+"""Beginning a study, or going on with one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from forebay.profiles.machine import Machine, read_machine
+from forebay.tune.budget import RUNS_DEFAULT, Budget
+from forebay.tune.errors import TuneError
+from forebay.tune.job_script.script import JobScript
+from forebay.tune.model import PLACES, Place
+from forebay.tune.study import FILE_NAME, Head, Objective, Study
+
+
+class Wanted(msgspec.Struct, kw_only=True):
+    """What the user asks for. None: as the study has it, or the default."""
+
+    script: Path
+    arguments: list[str] | None = None
+    study: Path | None = None
+    output: Path | None = None
+    budget: Budget | None = None
+    trials: int | None = None  # so many more runs on a study that there is
+    places: list[Place] | None = None
+    strategy: str | None = None
+    objective: Objective | None = None
+    check: str | None = None
+    exclude: list[str] | None = None
+    replay: bool | None = None
+    traces: list[str] | None = None
+    think: float | None = None
+    seed: int | None = None
+    time_factor: float | None = None
+    overwrite: bool = False
+    options: list[str] | None = None  # of `forebay run`
+
+
+#: Members of Wanted and Head that must not change from one tuner of a study to the next.
+_FIXED = (
+    "arguments",
+    "places",
+    "strategy",
+    "objective",
+    "check",
+    "exclude",
+    "replay",
+    "traces",
+    "think",
+    "options",
+)
+
+
+def study_directory(wanted: Wanted) -> Path:
+    """JOB.tune: beside the script, or here if nothing can be written there."""
+    if wanted.study:
+        return wanted.study.absolute()
+    script = wanted.script.absolute()
+    return _beside(script) / f"{script.stem}.tune"
+
+
+def _beside(script: Path) -> Path:
+    return script.parent if os.access(script.parent, os.W_OK) else Path.cwd()
+
+
+def has_study(directory: Path) -> bool:
+    """Whether a study was begun there: one whose first line was never finished was not."""
+    try:
+        with (directory / FILE_NAME).open("rb") as file:
+            return b"\n" in file.readline()
+    except OSError:
+        return False
+
+
+def known_options(wanted: Wanted) -> list[str]:
+    """Options of `forebay run`: those given, else those of the study."""
+    directory = study_directory(wanted)
+    if wanted.options is not None:
+        return wanted.options
+    return Study.open(directory).head.options if has_study(directory) else []
+
+
+def open_study(wanted: Wanted, script: JobScript) -> Study:
+    """The study to write: that of the directory if there is one, else a new one.
+
+    TuneError if the one that is there is of another script, or was made with other options.
+    """
+    directory = study_directory(wanted)
+    if not has_study(directory):
+        if wanted.trials is not None:
+            raise TuneError(f"{directory}: there is no study to extend", "leave --trials out to begin one")
+        return Study.create(directory, _head(wanted, script))
+    study = Study.open(directory, write=True)
+    try:
+        _check_same(study, wanted, script)
+    except TuneError:
+        study.close()
+        raise
+    return study
+
+
+def _check_same(study: Study, wanted: Wanted, script: JobScript) -> None:
+    head = study.head
+    if head.script_digest != script.digest:
+        what = "has changed since" if head.script == str(script.path) else f"is not {head.script}"
+        message = f"{study.directory}: this study is of another script: {script.path} {what}"
+        raise TuneError(message, "--study DIR begins a new one; or remove the directory")
+    for name in _FIXED:
+        asked, was = getattr(wanted, name), getattr(head, name)
+        if asked is not None and asked != was:
+            message = (
+                f"{study.directory}: this study was begun with {name} {_shown(was)}, not {_shown(asked)}"
+            )
+            raise TuneError(message, "leave the option out to go on with it, or begin a new one: --study DIR")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _head(wanted: Wanted, script: JobScript) -> Head:
+    given = {name: getattr(wanted, name) for name in (*_FIXED, "time_factor", "budget")}
+    given = {name: value for name, value in given.items() if value is not None}
+    output = wanted.output or _beside(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
+    return Head(
+        script=str(script.path),
+        script_digest=script.digest,
+        started_unix_s=time.time(),
+        host=platform.node(),
+        seed=random.SystemRandom().randrange(1 << 31) if wanted.seed is None else wanted.seed,
+        output=str(output.absolute()),
+        emulated=machine.name if (machine := emulation(given.get("options", []))) else None,
+        **{"budget": Budget(runs=RUNS_DEFAULT), "places": _places(wanted, script)} | given,
+    )
+
+
+def emulation(options: list[str]) -> Machine | None:
+    """The model of the parallel file system that is emulated, if one is."""
+    values = dict(zip(options, options[1:], strict=False))
+    return read_machine(Path(values["--pfs-model"])) if "--pfs-model" in values else None
+
+
+def _places(wanted: Wanted, script: JobScript) -> list[Place]:
+    """All that the script can run in, the file system first."""
+    can: list[Place] = [place for place in PLACES if place == "file-system" or script.burst_buffer]
+    for place in wanted.places or []:
+        if place not in can:
+            message = f"{script.path}: --on {place}: the script asks for no burst buffer"
+            raise TuneError(message, "it needs a line `#DW jobdw ...`, or leave --on out")
+    return wanted.places or can
