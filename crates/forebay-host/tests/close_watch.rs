@@ -307,8 +307,9 @@ fn what_is_written_while_we_look_is_all_told_once() {
     let (top, mut closes) = watched();
     let bell = closes.bell();
     let directory = top.path().to_owned();
+    let files = rounds(200);
     let writer = std::thread::spawn(move || {
-        for number in 0..2_000 {
+        for number in 0..files {
             fs::write(directory.join(number.to_string()), "x").expect("write");
         }
         bell.ask().expect("ask");
@@ -325,7 +326,7 @@ fn what_is_written_while_we_look_is_all_told_once() {
         }
     }
     writer.join().expect("join");
-    assert_eq!(count, 2_000);
+    assert_eq!(count, files);
 }
 
 #[test]

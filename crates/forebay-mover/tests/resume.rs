@@ -366,7 +366,7 @@ fn a_plan_that_was_interrupted_is_not_carried_out_but_made_again() {
 #[test]
 fn a_damaged_journal_is_an_error_and_never_a_new_beginning() {
     let place = Place::new();
-    for number in 0..2000 {
+    for number in 0..300 {
         place.write(&format!("file {number}"), "x");
     }
     drop(place.planned());
