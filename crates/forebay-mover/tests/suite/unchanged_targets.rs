@@ -1,5 +1,4 @@
 //! Trees that are there already, as far as they are.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::users;
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, carry_out};
+
+use crate::place::Place;
 
 fn options() -> Options {
     Options {
@@ -17,50 +18,33 @@ fn options() -> Options {
     }
 }
 
-/// A tree of three directories with twelve files each, and room for its copy and a journal.
-struct Place {
-    scratch: tempfile::TempDir,
-}
-
 const FILES: u64 = 36;
 
-impl Place {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().expect("tempdir");
-        let place = Self { scratch };
-        for directory in ["a", "a/b", "c"] {
-            fs::create_dir_all(place.source(directory)).expect("mkdir");
-            for number in 0..12 {
-                let name = format!("{directory}/{number}");
-                fs::write(place.source(&name), &name).expect("write");
-            }
+/// A tree of three directories with twelve files each.
+fn tree() -> Place {
+    let place = Place::new();
+    for directory in ["a", "a/b", "c"] {
+        fs::create_dir_all(place.source(directory)).expect("mkdir");
+        for number in 0..12 {
+            let name = format!("{directory}/{number}");
+            fs::write(place.source(&name), &name).expect("write");
         }
-        place
     }
+    place
+}
 
+impl Place {
     fn source(&self, name: &str) -> PathBuf {
-        self.scratch.path().join("in").join(name)
+        self.path("in").join(name)
     }
 
     fn target(&self, name: &str) -> PathBuf {
-        self.scratch.path().join("out").join(name)
+        self.path("out").join(name)
     }
 
-    fn journal_path(&self) -> PathBuf {
-        self.scratch.path().join("journal")
-    }
-
-    /// In a new journal.
-    fn planned(&self) -> Journal {
-        Journal::remove(&self.journal_path()).expect("removed");
-        let journal = Journal::open(&self.journal_path()).expect("made");
-        let transfer = Transfer {
-            what: TransferKind::Directory,
-            source: self.source(""),
-            target: self.target(""),
-        };
-        journal.plan(&[transfer]).expect("planned");
-        journal
+    fn planned_again(&self) -> Journal {
+        Journal::remove(&self.path("journal")).expect("removed");
+        self.planned()
     }
 }
 
@@ -89,11 +73,11 @@ fn inode(path: &Path) -> u64 {
 
 #[test]
 fn what_is_there_is_found_while_it_is_looked_for_and_counts_when_it_is_synced() {
-    let place = Place::new();
-    let (first, _) = moved(&place.planned(), &options());
+    let place = tree();
+    let (first, _) = moved(&place.planned_again(), &options());
     assert_eq!((first.files, first.unchanged_files), (FILES, 0));
     let before = inode(&place.target("a/b/7"));
-    let journal = place.planned();
+    let journal = place.planned_again();
     let counts = journal.counts().expect("counts");
     assert_eq!(counts.of(State::Copied).files, FILES);
     assert_eq!(counts.of(State::Placed).files, 0, "nobody has synced it");
@@ -106,12 +90,12 @@ fn what_is_there_is_found_while_it_is_looked_for_and_counts_when_it_is_synced() 
 
 #[test]
 fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there() {
-    let place = Place::new();
-    moved(&place.planned(), &options());
-    drop(place.planned());
+    let place = tree();
+    moved(&place.planned_again(), &options());
+    drop(place.planned_again());
     fs::remove_file(place.target("a/3")).expect("removed");
     fs::write(place.target("c/4"), "another").expect("written");
-    let journal = Journal::open_existing(&place.journal_path()).expect("opened");
+    let journal = Journal::open_existing(&place.path("journal")).expect("opened");
     let (again, copied) = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 2));
     assert_eq!(copied, 2 * "a/3".len() as u64);
@@ -122,11 +106,11 @@ fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there()
 
 #[test]
 fn what_is_taken_away_after_it_was_found_is_moved() {
-    let place = Place::new();
-    moved(&place.planned(), &options());
+    let place = tree();
+    moved(&place.planned_again(), &options());
     // Longer than a tick of the file system's clock: within one, two changes look alike.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    let journal = place.planned();
+    let journal = place.planned_again();
     fs::remove_file(place.target("a/3")).expect("removed");
     let (again, copied) = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 1));
@@ -136,9 +120,9 @@ fn what_is_taken_away_after_it_was_found_is_moved() {
 
 #[test]
 fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
-    let place = Place::new();
-    moved(&place.planned(), &options());
-    let journal = place.planned();
+    let place = tree();
+    moved(&place.planned_again(), &options());
+    let journal = place.planned_again();
     let refused = journal.reject_destinations("no", &|_| true, &|path| path.ends_with("c"));
     refused.expect("refused");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
@@ -152,10 +136,10 @@ fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
 fn what_is_renamed_away_after_it_was_found_is_moved() {
     for (name, left) in [("", 0), ("a", 12), ("a/b", 24)] {
         for is_made_anew in [false, true] {
-            let place = Place::new();
-            moved(&place.planned(), &options());
-            let journal = place.planned();
-            let away = place.scratch.path().join("away");
+            let place = tree();
+            moved(&place.planned_again(), &options());
+            let journal = place.planned_again();
+            let away = place.path("away");
             fs::rename(place.target(name), away).expect("renamed");
             if is_made_anew {
                 fs::create_dir(place.target(name)).expect("made");
@@ -175,11 +159,11 @@ fn what_is_renamed_away_after_it_was_found_is_moved() {
 
 #[test]
 fn what_is_not_the_same_is_moved_and_the_rest_stays() {
-    let place = Place::new();
+    let place = tree();
     fs::write(place.source("empty"), "").expect("written");
     fs::hard_link(place.source("a/1"), place.source("a/again")).expect("linked");
     symlink("a/1", place.source("link")).expect("linked");
-    moved(&place.planned(), &options());
+    moved(&place.planned_again(), &options());
     fs::write(place.source("a/2"), "longer than before").expect("written");
     fs::create_dir(place.source("c/new")).expect("mkdir");
     fs::write(place.source("c/new/file"), "new").expect("written");
@@ -188,7 +172,7 @@ fn what_is_not_the_same_is_moved_and_the_rest_stays() {
     fs::remove_file(place.target("c/6")).expect("removed");
     fs::remove_file(place.target("link")).expect("removed");
     fs::remove_dir_all(place.target("a/b")).expect("removed");
-    let (again, copied) = moved(&place.planned(), &options());
+    let (again, copied) = moved(&place.planned_again(), &options());
     let expected = "longer than before".len() + "new".len() + "c/6".len();
     let below: usize = (0..12).map(|number| format!("a/b/{number}").len()).sum();
     assert_eq!(copied, (expected + below) as u64);
@@ -213,7 +197,7 @@ fn what_is_not_the_same_is_moved_and_the_rest_stays() {
 fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
     let modes = [0o400, 0o600, 0o644, 0o666, 0o755, 0o4755, 0o2750, 0o000];
     let name = |mode: u32| format!("c/mode {mode:o}");
-    let place = Place::new();
+    let place = tree();
     for round in ["new", "there"] {
         for mode in modes {
             let path = place.source(&name(mode));
@@ -224,7 +208,7 @@ fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
         if !users::is_root() {
             fs::remove_file(place.source(&name(0))).expect("removed"); // only root reads that one
         }
-        moved(&place.planned(), &options());
+        moved(&place.planned_again(), &options());
         for mode in modes
             .into_iter()
             .filter(|mode| *mode != 0 || users::is_root())

@@ -1,5 +1,4 @@
 //! Sources that are touched while they are copied, and what stands at a place already.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use forebay_mover::{CopyEvent, Journal, Options, Transfer, TransferKind, carry_out};
+use forebay_mover::{CopyEvent, Journal, Options, TransferKind, carry_out};
+
+use crate::place::transfer;
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -27,11 +28,7 @@ fn age(path: &Path, time: SystemTime) {
 
 fn journal(source: &Path, target: &Path) -> Journal {
     let journal = Journal::in_memory().expect("journal");
-    let transfer = Transfer {
-        what: TransferKind::File,
-        source: source.to_owned(),
-        target: target.to_owned(),
-    };
+    let transfer = transfer(TransferKind::File, source, target);
     journal.plan(&[transfer]).expect("planned");
     journal
 }

@@ -1,5 +1,4 @@
 //! What the journal promises: that a staging goes on where it was, and that nothing is lost or done twice.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_mover::{
-    CopyEvent, Error, Journal, Moved, Options, State, Transfer, TransferKind, Verify, WriteMode,
-    carry_out,
+    CopyEvent, Error, Journal, Options, State, Transfer, TransferKind, Verify, WriteMode, carry_out,
 };
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+use crate::place::{Place, moved, names, obey_modes, transfer};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -25,52 +24,16 @@ fn options() -> Options {
     }
 }
 
-/// A source, a target and a journal in a directory of their own.
-struct Place {
-    scratch: tempfile::TempDir,
-}
-
 impl Place {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().expect("tempdir");
-        fs::create_dir(scratch.path().join("in")).expect("mkdir");
-        Self { scratch }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().join(name)
-    }
-
     fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path("in").join(name);
         fs::write(&path, content).expect("write");
         path
     }
 
-    fn journal(&self) -> Journal {
-        Journal::open(&self.path("journal")).expect("journal")
-    }
-
-    fn tree(&self) -> Transfer {
-        Transfer {
-            what: TransferKind::Directory,
-            source: self.path("in"),
-            target: self.path("out"),
-        }
-    }
-
     fn file(&self, name: &str) -> Transfer {
-        Transfer {
-            what: TransferKind::File,
-            source: self.path("in").join(name),
-            target: self.path("out").join(name),
-        }
-    }
-
-    fn planned(&self) -> Journal {
-        let journal = self.journal();
-        journal.plan(&[self.tree()]).expect("planned");
-        journal
+        let (source, target) = (self.path("in").join(name), self.path("out").join(name));
+        transfer(TransferKind::File, &source, &target)
     }
 
     fn out(&self, name: &str) -> Vec<u8> {
@@ -78,16 +41,9 @@ impl Place {
     }
 
     fn parts(&self) -> usize {
-        let names = fs::read_dir(self.path("out")).expect("listed");
-        let is_part = |name: &OsStr| name.as_bytes().ends_with(b".part");
-        names
-            .filter(|name| is_part(&name.as_ref().expect("entry").file_name()))
-            .count()
+        let names = names(&self.path("out"));
+        names.iter().filter(|name| name.ends_with(".part")).count()
     }
-}
-
-fn moved(journal: &Journal, options: &Options) -> Moved {
-    carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 
 /// Bytes that were copied, holes and what was there already left out.
@@ -213,14 +169,6 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
     );
     assert_eq!(copied_bytes(&journal, &one), 2 * PIECE_BYTES + 13);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
-}
-
-/// From here on this thread and those that it starts obey modes, also root's.
-fn obey_modes() {
-    let mut ours = capabilities(None).expect("told");
-    ours.effective
-        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
-    set_capabilities(None, ours).expect("given up");
 }
 
 #[test]

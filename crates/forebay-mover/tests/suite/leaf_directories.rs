@@ -1,92 +1,52 @@
 //! A new directory of few small files is filled under another name, and appears as a whole.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, carry_out};
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, carry_out};
+
+use crate::place::{Place, killed, mode, names, obey_modes, transfer};
 
 const FILES: usize = 20;
 
-struct Place(tempfile::TempDir);
-
-impl Place {
-    /// Directories below a source, with so many files in each of them.
-    fn new(directories: &[(&str, usize)]) -> Self {
-        let place = Self(tempfile::tempdir().expect("tempdir"));
-        for (directory, files) in directories {
-            let directory = place.path("in").join(directory);
-            fs::create_dir_all(&directory).expect("mkdir");
-            for number in 0..*files {
-                fs::write(directory.join(number.to_string()), "content").expect("write");
-            }
-        }
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn planned(&self, transfers: &[(&str, &str)]) -> Journal {
-        let transfers: Vec<_> = transfers
-            .iter()
-            .map(|(source, target)| Transfer {
-                what: TransferKind::Directory,
-                source: self.path(source),
-                target: self.path(target),
-            })
-            .collect();
-        let journal = Journal::open(&self.path("journal")).expect("journal");
-        journal.plan(&transfers).expect("planned");
-        journal
-    }
-
-    /// The one that is being filled.
-    fn aside(&self) -> PathBuf {
-        let out = self.path("out");
-        let aside = names(&out).into_iter().find(|name| is_aside(name));
-        out.join(aside.expect("one is filled"))
-    }
-
-    fn moved(&self, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
-        carry_out(
-            &self.planned(&[("in", "out")]),
-            &Options::of("7"),
-            on,
-            &|| false,
+fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
+    let of = |(source, target): &(&str, &str)| {
+        transfer(
+            TransferKind::Directory,
+            &place.path(source),
+            &place.path(target),
         )
-        .expect("carried out")
-    }
+    };
+    let journal = place.journal();
+    let transfers: Vec<_> = transfers.iter().map(of).collect();
+    journal.plan(&transfers).expect("planned");
+    journal
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    let found = fs::read_dir(directory).expect("listed");
-    let mut names: Vec<_> = found
-        .map(|one| one.expect("entry").file_name().into_string().expect("text"))
-        .collect();
-    names.sort();
-    names
+/// The directory that is being filled.
+fn aside(place: &Place) -> PathBuf {
+    let out = place.path("out");
+    let aside = names(&out).into_iter().find(|name| is_aside(name));
+    out.join(aside.expect("one is filled"))
+}
+
+fn moved(place: &Place, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
+    let journal = place.planned();
+    carry_out(&journal, &Options::of("7"), on, &|| false).expect("carried out")
 }
 
 fn is_aside(name: &str) -> bool {
     name.starts_with(".forebay-7-") && name.ends_with(".dir.part")
 }
 
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).expect("there").permissions().mode() & 0o7777
-}
-
 #[test]
 fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
     // More than go in one batch, so that batches end in the midst of directories.
     let directories = ["a", "b", "c", "d", "e", "f"];
-    let place = Place::new(&directories.map(|name| (name, FILES)));
+    let place = Place::filled(&directories.map(|name| (name, FILES)));
     symlink("0", place.path("in/a/to 0")).expect("linked");
     fs::set_permissions(place.path("in/a"), fs::Permissions::from_mode(0o1715)).expect("chmod");
     let asides = AtomicU64::new(0);
@@ -109,7 +69,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
             }
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert!(asides.into_inner() > 0);
     assert!(
         moved.counts.is_complete() && moved.files == 121,
@@ -123,7 +83,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
 #[test]
 fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_they_are() {
     // A file's second name is made when all is there.
-    let place = Place::new(&[("few", 8), ("many", 33), ("deep", 9), ("deep/below", 0)]);
+    let place = Place::filled(&[("few", 8), ("many", 33), ("deep", 9), ("deep/below", 0)]);
     fs::create_dir(place.path("in/linked")).expect("mkdir");
     for number in 0..9 {
         let name = place.path(&format!("in/linked/{number}"));
@@ -137,13 +97,13 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
             assert_eq!(names, ["deep", "few", "many"]);
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert!(moved.counts.is_complete() && moved.files == 60, "{moved:?}");
 }
 
 #[test]
 fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
-    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| {
@@ -153,7 +113,7 @@ fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
             });
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert!(moved.counts.is_complete() && moved.failures.is_empty());
     assert_eq!(names(&place.path("out")), ["a"]);
     assert_eq!(names(&place.path("out/a")).len(), FILES + 1);
@@ -166,19 +126,19 @@ fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
 
 #[test]
 fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
-    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| fs::write(place.path("out/a"), "precious").expect("written"));
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert_eq!(moved.failures.len(), FILES + 1, "{:?}", moved.failures);
     assert_eq!(names(&place.path("out")), ["a"]);
     let kept = fs::read_to_string(place.path("out/a")).expect("read");
     assert_eq!(kept, "precious");
     fs::remove_file(place.path("out/a")).expect("removed");
-    let journal = Journal::open(&place.path("journal")).expect("journal");
+    let journal = place.journal();
     journal.retry(&|_| true).expect("ready");
     let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
     assert!(done.counts.is_complete());
@@ -187,7 +147,7 @@ fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
 
 #[test]
 fn one_whose_files_have_all_failed_arrives_empty() {
-    let (place, once) = (Place::new(&[("a", FILES), ("b", FILES)]), Once::new());
+    let (place, once) = (Place::filled(&[("a", FILES), ("b", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
             once.call_once(|| {
@@ -201,20 +161,19 @@ fn one_whose_files_have_all_failed_arrives_empty() {
         workers: 1,
         ..Options::of("7")
     };
-    let moved =
-        carry_out(&place.planned(&[("in", "out")]), &one, &on, &|| false).expect("carried out");
+    let moved = carry_out(&place.planned(), &one, &on, &|| false).expect("carried out");
     assert!(!moved.failures.is_empty() && moved.files + moved.failures.len() as u64 == 40);
     assert_eq!(names(&place.path("out")), ["a", "b"]);
 }
 
 #[test]
 fn two_sources_for_one_directory_both_arrive() {
-    let place = Place::new(&[("in/a", FILES), ("other/a", 0)]);
+    let place = Place::filled(&[("in/a", FILES), ("other/a", 0)]);
     for number in 0..FILES {
         let name = place.path(&format!("in/other/a/more {number}"));
         fs::write(name, "content").expect("written");
     }
-    let journal = place.planned(&[("in/in", "out"), ("in/other", "out")]);
+    let journal = planned(&place, &[("in/in", "out"), ("in/other", "out")]);
     let moved = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
     assert!(
         moved.counts.is_complete() && moved.failures.is_empty(),
@@ -225,30 +184,24 @@ fn two_sources_for_one_directory_both_arrive() {
 }
 
 /// As a process would be killed when half of its files are copied.
-fn killed(place: &Place) -> Journal {
-    let journal = place.planned(&[("in", "out")]);
+fn half_killed(place: &Place) -> Journal {
+    let journal = place.planned();
     let copied = AtomicU64::new(0);
-    let on = |did| {
-        let is_copied = matches!(did, CopyEvent::Bytes(_));
-        assert!(
-            !is_copied || copied.fetch_add(1, Ordering::Relaxed) < 10,
-            "killed"
-        );
-    };
     let one = Options {
         workers: 1,
         ..Options::of("7")
     };
-    let run = AssertUnwindSafe(|| carry_out(&journal, &one, &on, &|| false));
-    catch_unwind(run).expect_err("it was to end half way");
+    killed(&journal, &one, &|did| {
+        matches!(did, CopyEvent::Bytes(_)) && copied.fetch_add(1, Ordering::Relaxed) >= 10
+    });
     assert!(names(&place.path("out")).iter().any(|name| is_aside(name)));
     journal
 }
 
 #[test]
 fn whoever_goes_on_after_a_kill_leaves_nothing_of_it() {
-    let place = Place::new(&[("a", FILES)]);
-    let journal = killed(&place);
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = half_killed(&place);
     let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
     assert!(done.counts.is_complete());
     assert_eq!(names(&place.path("out")), ["a"]);
@@ -257,8 +210,8 @@ fn whoever_goes_on_after_a_kill_leaves_nothing_of_it() {
 
 #[test]
 fn what_a_killed_staging_has_left_of_it_is_taken_away() {
-    let place = Place::new(&[("a", FILES)]);
-    let journal = killed(&place);
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = half_killed(&place);
     assert_eq!(journal.remove_parts("another").expect("looked"), 0);
     journal.discard_partial("7").expect("taken away");
     assert!(names(&place.path("out")).is_empty());
@@ -273,10 +226,10 @@ fn what_a_killed_staging_has_left_of_it_is_taken_away() {
 #[test]
 fn what_vanishes_while_it_is_filled_has_not_arrived() {
     for whole in [true, false] {
-        let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
+        let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
         let on = |did| {
             if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-                let aside = place.aside();
+                let aside = aside(&place);
                 let first = names(&aside).remove(0);
                 match whole {
                     true => fs::remove_dir_all(&aside).expect("purged"),
@@ -284,13 +237,13 @@ fn what_vanishes_while_it_is_filled_has_not_arrived() {
                 }
             }
         };
-        let moved = place.moved(&on);
+        let moved = moved(&place, &on);
         assert!(!moved.failures.is_empty() && !moved.counts.is_complete());
         assert_eq!(names(&place.path("out")), ["a"]);
         let there = names(&place.path("out/a")).len();
         assert_eq!(there as u64, moved.files);
         assert_eq!(there + moved.failures.len(), FILES);
-        let journal = Journal::open(&place.path("journal")).expect("journal");
+        let journal = place.journal();
         journal.retry(&|_| true).expect("ready");
         let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
         assert!(done.counts.is_complete());
@@ -300,18 +253,14 @@ fn what_vanishes_while_it_is_filled_has_not_arrived() {
 
 #[test]
 fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_alone() {
-    let place = Place::new(&[("in/a", FILES), ("in/b", FILES), ("other", 1)]);
-    let transfer = |what, source, target| Transfer {
-        what,
-        source: place.path(source),
-        target: place.path(target),
-    };
+    let place = Place::filled(&[("in/a", FILES), ("in/b", FILES), ("other", 1)]);
+    let of = |what, source, target| transfer(what, &place.path(source), &place.path(target));
     let transfers = [
-        transfer(TransferKind::Directory, "in/in", "out"),
-        transfer(TransferKind::FileToName, "in/in/a/1", "out/a/one more"),
-        transfer(TransferKind::Directory, "in/other", "out/b/other"),
+        of(TransferKind::Directory, "in/in", "out"),
+        of(TransferKind::FileToName, "in/in/a/1", "out/a/one more"),
+        of(TransferKind::Directory, "in/other", "out/b/other"),
     ];
-    let journal = Journal::open(&place.path("journal")).expect("journal");
+    let journal = place.journal();
     journal.plan(&transfers).expect("planned");
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
@@ -325,8 +274,8 @@ fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_
 
 #[test]
 fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
-    let place = Place::new(&[("a", FILES)]);
-    let journal = killed(&place);
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = half_killed(&place);
     // As if it had been killed between that failure and those of its files.
     let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
     let set = "UPDATE directory SET state = 5 WHERE target LIKE '%/a'";
@@ -337,9 +286,9 @@ fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
 
 #[test]
 fn whoever_carries_it_out_need_not_have_planned_it() {
-    let place = Place::new(&[("a", FILES)]);
-    drop(place.planned(&[("in", "out")]));
-    let journal = Journal::open(&place.path("journal")).expect("journal");
+    let place = Place::filled(&[("a", FILES)]);
+    drop(place.planned());
+    let journal = place.journal();
     let on = |did| assert!(!matches!(did, CopyEvent::Bytes(_)) || !place.path("out/a").exists());
     let moved = carry_out(&journal, &Options::of("7"), &on, &|| false).expect("carried out");
     assert!(moved.counts.is_complete());
@@ -348,7 +297,7 @@ fn whoever_carries_it_out_need_not_have_planned_it() {
 
 #[test]
 fn a_path_that_is_long_enough_already_gets_no_longer() {
-    let place = Place::new(&[]);
+    let place = Place::filled(&[]);
     let mut long = "in".to_owned();
     while place.path(&long).as_os_str().len() < 3800 {
         long.push_str("/0123456789");
@@ -359,25 +308,17 @@ fn a_path_that_is_long_enough_already_gets_no_longer() {
         let name = format!("{number:0250}");
         fs::write(directory.join(name), "content").expect("written");
     }
-    let moved = place.moved(&|_| {});
+    let moved = moved(&place, &|_| {});
     assert!(
         moved.counts.is_complete() && moved.files == FILES as u64,
         "{moved:?}"
     );
 }
 
-/// From here on this thread and those that it starts obey modes, also root's.
-fn obey_modes() {
-    let mut ours = capabilities(None).expect("told");
-    ours.effective
-        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
-    set_capabilities(None, ours).expect("given up");
-}
-
 #[test]
 fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
     obey_modes();
-    let (place, once) = (Place::new(&[("a", FILES)]), Once::new());
+    let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let closed = fs::Permissions::from_mode(0o555);
     fs::set_permissions(place.path("in/a"), closed.clone()).expect("chmod");
     let on = |did| {
@@ -389,7 +330,7 @@ fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
             });
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert!(moved.counts.is_complete(), "{:?}", moved.failures);
     assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
     assert_eq!(mode(&place.path("out/a")), 0o555);
@@ -398,8 +339,8 @@ fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
 /// As after a power cut that took away the journal's last steps and left the directory.
 #[test]
 fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
-    let place = Place::new(&[("a", FILES)]);
-    let journal = killed(&place);
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = half_killed(&place);
     let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
     let set = "UPDATE entry SET state = 0; UPDATE directory SET state = 0, is_made = 0";
     sqlite.execute_batch(set).expect("set");
@@ -418,8 +359,8 @@ fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
 
 #[test]
 fn beside_a_directory_that_was_named_nothing_appears() {
-    let place = Place::new(&[("a", FILES), ("one", 1)]);
-    let journal = place.planned(&[("in/one", "out/one"), ("in/a", "out/a")]);
+    let place = Place::filled(&[("a", FILES), ("one", 1)]);
+    let journal = planned(&place, &[("in/one", "out/one"), ("in/a", "out/a")]);
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
             assert_eq!(names(&place.path("out")), ["a", "one"]);
@@ -432,14 +373,14 @@ fn beside_a_directory_that_was_named_nothing_appears() {
 /// One file is purged while another that should not be there is: as many names as were written.
 #[test]
 fn as_many_names_as_were_written_are_not_enough() {
-    let (place, count) = (Place::new(&[("a", FILES)]), AtomicU64::new(0));
+    let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-            let aside = place.aside();
+            let aside = aside(&place);
             fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
         }
     };
-    let moved = place.moved(&on);
+    let moved = moved(&place, &on);
     assert_eq!((moved.failures.len(), moved.files as usize), (1, FILES - 1));
     assert_eq!(names(&place.path("out")), ["a"]);
     assert_eq!(names(&place.path("out/a")).len(), FILES - 1);

@@ -1,76 +1,33 @@
 //! What is asked to stop stops at once, tells what is left, and can be gone on with.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 
-use forebay_mover::{CopyEvent, Error, Journal, Options, State, Transfer, TransferKind, carry_out};
+use forebay_mover::{CopyEvent, Error, Options, State, carry_out};
 
-const FILES: u64 = 40;
+use crate::place::{Place, killed, mode};
 
-struct Place(tempfile::TempDir);
-
-impl Place {
-    /// Directories below a source, and files in each of them.
-    fn new(directories: &[&str], files: u64) -> Self {
-        let place = Self(tempfile::tempdir().expect("tempdir"));
-        for directory in directories {
-            let directory = place.path("in").join(directory);
-            fs::create_dir_all(&directory).expect("mkdir");
-            for number in 0..files {
-                fs::write(directory.join(number.to_string()), "x").expect("write");
-            }
-        }
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn journal(&self) -> Journal {
-        Journal::open(&self.path("journal")).expect("journal")
-    }
-
-    fn tree(&self) -> Transfer {
-        Transfer {
-            what: TransferKind::Directory,
-            source: self.path("in"),
-            target: self.path("out"),
-        }
-    }
-}
+const FILES: usize = 40;
 
 fn options() -> Options {
     Options::of("7")
 }
 
-/// Carries it out by one thread, as a process would that is killed when this happens.
-fn killed(journal: &Journal, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
-    let on = |did| assert!(!is_then(did), "killed");
-    let one = Options {
+/// By one thread.
+fn one() -> Options {
+    Options {
         workers: 1,
         piece_bytes: 1 << 20,
         ..options()
-    };
-    let run = AssertUnwindSafe(|| carry_out(journal, &one, &on, &|| false));
-    catch_unwind(run).expect_err("it was to end half way");
-}
-
-fn mode(path: &Path) -> u32 {
-    let found = fs::metadata(path).expect("there");
-    found.permissions().mode() & 0o777
+    }
 }
 
 #[test]
 fn directories_that_were_not_made_have_not_arrived() {
-    let place = Place::new(&["a/b", "c"], 0);
+    let place = Place::filled(&[("a/b", 0), ("c", 0)]);
     let mode = fs::Permissions::from_mode(0o750);
     fs::set_permissions(place.path("in/a"), mode).expect("chmod");
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
+    let journal = place.planned();
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true).expect("carried out");
     assert!(stopped.is_stopped && !stopped.counts.is_complete());
     assert_eq!(stopped.counts.open_directories, 4);
@@ -89,9 +46,8 @@ fn directories_that_were_not_made_have_not_arrived() {
 /// It was planned anew, so that the directories are to be finished once more.
 #[test]
 fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
-    let place = Place::new(&["a"], FILES);
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = place.planned();
     let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
     assert!(done.counts.is_complete());
     drop(journal);
@@ -110,7 +66,7 @@ fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
 
 #[test]
 fn a_plan_hears_that_the_journal_is_cancelled() {
-    let place = Place::new(&["a"], FILES);
+    let place = Place::filled(&[("a", FILES)]);
     let (journal, other) = (place.journal(), place.journal());
     journal.begin_plan().expect("begun");
     other.cancel().expect("cancelled");
@@ -121,12 +77,15 @@ fn a_plan_hears_that_the_journal_is_cancelled() {
     );
     journal.retry(&|_| true).expect("retried");
     let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+    assert_eq!(
+        (done.files, done.counts.is_complete()),
+        (FILES as u64, true)
+    );
 }
 
 #[test]
 fn a_look_at_the_places_of_a_plan_can_be_stopped() {
-    let place = Place::new(&["a"], FILES);
+    let place = Place::filled(&[("a", FILES)]);
     let journal = place.journal();
     journal.begin_plan().expect("begun");
     journal.add(&place.tree()).expect("added");
@@ -135,13 +94,13 @@ fn a_look_at_the_places_of_a_plan_can_be_stopped() {
         matches!(stopped, Err(Error::PlanInterrupted(_))),
         "{stopped:?}"
     );
-    assert_eq!(journal.counts().expect("counts").all().files, FILES);
+    assert_eq!(journal.counts().expect("counts").all().files, FILES as u64);
 }
 
 /// What failed to be looked through and then is looked through in part is not taken for whole.
 #[test]
 fn a_retry_that_was_stopped_is_begun_again() {
-    let place = Place::new(&["a"], FILES);
+    let place = Place::filled(&[("a", FILES)]);
     fs::rename(place.path("in"), place.path("away")).expect("moved");
     let journal = place.journal();
     journal.begin_plan().expect("begun");
@@ -162,14 +121,16 @@ fn a_retry_that_was_stopped_is_begun_again() {
     );
     journal.retry(&|_| true).expect("retried");
     let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+    assert_eq!(
+        (done.files, done.counts.is_complete()),
+        (FILES as u64, true)
+    );
 }
 
 #[test]
 fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew() {
-    let place = Place::new(&["a"], FILES);
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
+    let place = Place::filled(&[("a", FILES)]);
+    let journal = place.planned();
     carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
@@ -178,18 +139,21 @@ fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew(
         "{stopped:?}"
     );
     let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!((done.files, done.counts.is_complete()), (FILES, true));
+    assert_eq!(
+        (done.files, done.counts.is_complete()),
+        (FILES as u64, true)
+    );
     assert!(place.path("out/a/0").is_file());
 }
 
 #[test]
 fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
-    let place = Place::new(&["a"], FILES);
+    let place = Place::filled(&[("a", FILES)]);
     let large = vec![1; 3 << 20];
     fs::write(place.path("in/large"), &large).expect("written");
     let (journal, other) = (place.journal(), place.journal());
     journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| did == CopyEvent::Bytes(1 << 20));
+    killed(&journal, &one(), &|did| did == CopyEvent::Bytes(1 << 20));
     let parts = || {
         let names = fs::read_dir(place.path("out")).expect("listed");
         let mut names = names.map(|name| name.expect("entry").file_name().into_encoded_bytes());
@@ -212,10 +176,9 @@ fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
 
 #[test]
 fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
-    let place = Place::new(&["a"], 1);
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| did == CopyEvent::File);
+    let place = Place::filled(&[("a", 1)]);
+    let journal = place.planned();
+    killed(&journal, &one(), &|did| did == CopyEvent::File);
     assert_eq!(mode(&place.path("out/a")), 0o700);
     // Who takes away may not see the source, if it is in a job's view.
     fs::rename(place.path("in"), place.path("away")).expect("renamed");
@@ -230,10 +193,9 @@ fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
 
 #[test]
 fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
-    let place = Place::new(&["a"], 2);
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
-    killed(&journal, &|did| matches!(did, CopyEvent::Bytes(_)));
+    let place = Place::filled(&[("a", 2)]);
+    let journal = place.planned();
+    killed(&journal, &one(), &|did| matches!(did, CopyEvent::Bytes(_)));
     let part = |id| place.path(&format!("out/a/.forebay-7-{id}.part"));
     fs::remove_file(part(1)).ok();
     fs::create_dir(part(1)).expect("made"); // which nobody removes as a file
@@ -252,9 +214,8 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
 
 #[test]
 fn whether_directories_are_still_there_is_looked_at_too() {
-    let place = Place::new(&["a/b"], 0);
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned");
+    let place = Place::filled(&[("a/b", 0)]);
+    let journal = place.planned();
     carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);

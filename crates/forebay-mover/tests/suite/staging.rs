@@ -1,14 +1,13 @@
 //! Staging of real trees.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{
-    CopyEvent, Journal, Moved, Options, State, Transfer, TransferKind, Verify, carry_out,
-};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, Verify, carry_out};
+
+use crate::place::{killed, moved, names, transfer};
 
 fn options() -> Options {
     Options {
@@ -16,14 +15,6 @@ fn options() -> Options {
         piece_bytes: 1 << 20,
         verify: Verify::End,
         ..Options::of("7")
-    }
-}
-
-fn transfer(what: TransferKind, source: &Path, target: &Path) -> Transfer {
-    Transfer {
-        what,
-        source: source.to_owned(),
-        target: target.to_owned(),
     }
 }
 
@@ -49,11 +40,7 @@ fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
 }
 
 fn done(kept: &Kept) -> Moved {
-    done_with(&kept.journal, &options())
-}
-
-fn done_with(journal: &Journal, options: &Options) -> Moved {
-    carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
+    moved(&kept.journal, &options())
 }
 
 fn stage(what: TransferKind, source: &Path, target: &Path) -> Moved {
@@ -62,21 +49,6 @@ fn stage(what: TransferKind, source: &Path, target: &Path) -> Moved {
 
 fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 % 251) as u8).collect()
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(directory)
-        .expect("listed")
-        .map(|entry| {
-            entry
-                .expect("entry")
-                .file_name()
-                .into_string()
-                .expect("utf-8")
-        })
-        .collect();
-    names.sort();
-    names
 }
 
 #[test]
@@ -413,20 +385,12 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
     };
     assert_eq!(placed_and_open(), (0, 1));
     let other = Journal::open_existing(kept.journal.path()).expect("opened");
-    done_with(&other, &options());
+    moved(&other, &options());
     assert_eq!(placed_and_open(), (1, 0), "another process has staged it");
     add("y");
     let transfer = transfer(TransferKind::Directory, &source, &target);
     kept.journal.plan(&[transfer]).expect("planned");
     assert_eq!(placed_and_open(), (1, 1), "we have planned more");
-}
-
-/// Carries it out as a process would that is killed when this happens.
-fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
-    let on = |did| assert!(!is_then(did), "killed");
-    let run = || carry_out(journal, options, &on, &|| false);
-    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-    ended.expect_err("it was to end half way");
 }
 
 #[test]
