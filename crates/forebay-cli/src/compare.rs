@@ -277,7 +277,7 @@ fn one_run(
     let job = start_job(process)?;
     let waited = bench
         .events
-        .wait_handing_signals_on(job, None, Duration::ZERO);
+        .wait_forwarding_signals(job, None, Duration::ZERO);
     let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
     if let Some(EndReason::Signal(signal)) = asked {

@@ -252,7 +252,7 @@ impl<'a> Guard<'a> {
                 return Ok(true);
             }
             PendingAction::Signal(signal) => {
-                let count = events.signal_those_that_catch(signal)?;
+                let count = events.signal_catching(signal)?;
                 locked(&known_end.account).signalled = Some(count);
                 if count == 0 {
                     self.warning(known_end, format!(

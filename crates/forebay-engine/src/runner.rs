@@ -91,7 +91,7 @@ impl Runner<'_> {
         let identity = keeper.identity();
         let entered = ledger
             .about_to(Step::Keeper(identity))
-            .and_then(|()| keeper.hold())
+            .and_then(|()| keeper.pin())
             .map_err(Error::from)
             .and_then(|()| namespace::enter(identity).map_err(Error::View));
         if let Err(error) = entered {

@@ -16,7 +16,7 @@ pub fn since_boot() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), part_ns)
 }
 
-/// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock stands before it.
+/// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock is before it.
 pub fn unix_milliseconds() -> u128 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

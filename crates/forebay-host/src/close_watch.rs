@@ -1,4 +1,4 @@
-//! Files in a directory tree that their last writer has closed, as the kernel tells of them.
+//! Reports files in a directory tree that their last writer has closed.
 //!
 //! inotify says that *somebody* who wrote has closed a file. Whether he was the last one, a read lease
 //! tells: the kernel grants none while anybody has the file open for writing, be it through a duplicated
@@ -42,12 +42,12 @@ pub struct Closed {
     pub status: Status,
 }
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Debug)]
 pub enum CloseEvent {
     /// A version is there.
     Closed(Closed),
-    /// Everything that was closed before [`WatchHandle::ask`] returned this number has been told.
+    /// Every file that was closed before [`WatchHandle::ask`] returned this number has been reported.
     Drained(u64),
     /// A new directory cannot be watched, or a file not be looked at: what is closed there is told of at the end
     /// only.
@@ -129,7 +129,7 @@ impl Pending {
 }
 
 impl WatchHandle {
-    /// Asks to be told when all is told that was closed by now.
+    /// Requests [`CloseEvent::Drained`] once every file that is closed by now has been reported.
     ///
     /// # Errors
     /// Never, but for a kernel that takes no event.
@@ -139,7 +139,7 @@ impl WatchHandle {
         Ok(ticket)
     }
 
-    /// Ends the watch after everything has been told, also what only a look through the trees finds.
+    /// Ends the watch after everything has been reported, also what only a scan of the trees finds.
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
         kernel::ring(&self.0.event)
@@ -178,7 +178,7 @@ impl CloseWatcher {
         };
         for root in roots {
             files::status(root)?;
-            closes.look_through(root);
+            closes.scan(root);
         }
         if let Some(CloseEvent::Unseen(error)) = closes.troubles.pop() {
             return Err(error);
@@ -230,7 +230,7 @@ impl CloseWatcher {
                 }
                 if end == FINISH && !self.looked_through_at_the_end {
                     self.looked_through_at_the_end = true;
-                    self.look_through_all();
+                    self.scan_all();
                     continue;
                 }
                 if end == FINISH || self.directories.is_empty() {
@@ -266,7 +266,7 @@ impl CloseWatcher {
                 status
             }
             Look::Closed(lease) => {
-                // Those that closed it before us are all in the queue now, and tell of this version.
+                // The events of its earlier writers are all in the queue now, and mean this version.
                 let events = kernel::read(&self.inotify);
                 let status = lease.status;
                 drop(lease);
@@ -317,14 +317,14 @@ impl CloseWatcher {
 
     fn apply(&mut self, raw: Raw, told: Option<&Path>) {
         match raw {
-            Raw::Lost => self.look_through_all(),
+            Raw::Lost => self.scan_all(),
             Raw::Unwatched(watch) => {
                 self.directories.remove(&watch);
             }
             Raw::Directory(watch, name) => {
                 if let Some(parent) = self.directories.get(&watch) {
                     let path = parent.join(name);
-                    self.look_through(&path);
+                    self.scan(&path);
                 }
             }
             Raw::DirectoryGone(watch, name) => {
@@ -349,20 +349,20 @@ impl CloseWatcher {
             return;
         };
         if told != Some(&path) {
-            self.held.remove(&path); // the tries begin anew
+            self.held.remove(&path); // the tries begin again
             self.pending.add(path);
         }
     }
 
-    fn look_through_all(&mut self) {
+    fn scan_all(&mut self) {
         for root in self.roots.clone() {
-            self.look_through(&root);
+            self.scan(&root);
         }
     }
 
     /// Watches a directory and all below it, and has files looked at that are not as they were seen.
     /// Watched first and listed then, so that nothing falls between; what has gone meanwhile is no harm.
-    fn look_through(&mut self, top: &Path) {
+    fn scan(&mut self, top: &Path) {
         let mut open = vec![top.to_owned()];
         let mut done = HashSet::new();
         while let Some(directory) = open.pop() {

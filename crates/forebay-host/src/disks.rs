@@ -23,13 +23,13 @@ pub struct NvmeDirectory {
     pub available_bytes: u64,
 }
 
-/// What lies on or below these belongs to the system or to the users' homes.
+/// What is on or below these belongs to the system or to the users' homes.
 const SYSTEM_PLACES: [&str; 12] = [
     "/efi", "/etc", "/home", "/nix", "/opt", "/root", "/run", "/snap", "/srv", "/sys", "/usr",
     "/var",
 ];
 
-/// Device mapper and RAID devices may stand on one another.
+/// Device mapper and RAID devices may be stacked.
 const STACK_DEPTH_MAX: u32 = 8;
 
 /// Directories on file systems that lie wholly on local NVMe and are not also the system's; most

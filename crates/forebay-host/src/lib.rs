@@ -42,7 +42,7 @@ impl Error {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Was it that the thing does not exist, or that something else stands in the place of a directory above it?
+    /// Was it that the thing does not exist, or that a parent is not a directory?
     pub fn is_absent(&self) -> bool {
         self.is_not_found() || self.source.kind() == io::ErrorKind::NotADirectory
     }

@@ -1,6 +1,6 @@
 //! How much memory there is: of the machine, and of the memory cgroup this process is in (a job of
 //! a scheduler, a container). What is written to a tmpfs counts against both, and a process that
-//! goes beyond its cgroup's limit is killed, not told.
+//! goes beyond its cgroup's limit is killed without an error.
 
 use std::path::{Component, Path, PathBuf};
 

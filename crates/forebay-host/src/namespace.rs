@@ -26,7 +26,7 @@ use crate::files::{self, Kind};
 use crate::process::{Identity, KEEPER};
 use crate::{Result, on};
 
-/// Names that are bound anew where a path is shown that does not exist.
+/// Names that are bound again where a path is shown that does not exist.
 const ENTRIES_BOUND_MAX: usize = 1000;
 
 /// Room for these names: they hold no data.
@@ -103,7 +103,7 @@ impl Keeper {
     }
 
     /// From here on the keeper outlives us.
-    pub fn hold(&mut self) -> Result<()> {
+    pub fn pin(&mut self) -> Result<()> {
         let Some(mut life) = self.life.take() else {
             return Ok(());
         };
@@ -173,7 +173,7 @@ pub fn try_memory(huge: bool) -> Result<()> {
 
 /// Takes a mount of the view away; what still uses it goes on. One that the job itself has taken away
 /// is no error.
-pub fn take_away(at: &Path) -> Result<()> {
+pub fn detach(at: &Path) -> Result<()> {
     match unmount(at, UnmountFlags::DETACH) {
         Err(rustix::io::Errno::INVAL) => Ok(()),
         done => on(done, "unmount", at),
@@ -331,7 +331,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// A new name beside those that are shown would be gone with the view: better an error.
+    /// A new name next to those that are shown would vanish with the view: an error is better.
     fn close(&self) -> Result<()> {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         self.stand_ins.iter().try_for_each(|path| {

@@ -16,21 +16,21 @@ const NICE: i32 = 10;
 
 /// From here on this thread, and those that it starts, leaves the disk, and most of a processor, to all others. A disk whose
 /// scheduler knows no classes serves it as any other.
-pub fn yield_to_others() -> Result<()> {
-    leave_disk_to_others()?;
+pub fn lower_priority() -> Result<()> {
+    set_idle_io_class()?;
     let here = Path::new("this thread");
     let nice = rustix::process::setpriority_process(None, NICE);
     on(nice, "lower the priority of", here)
 }
 
 /// From here on this thread, and those that it starts, leaves the disk to all others, but not the processor.
-pub fn leave_disk_to_others() -> Result<()> {
+pub fn set_idle_io_class() -> Result<()> {
     let set = set_class(IDLE);
     on(set, "lower the I/O priority of", Path::new("this thread"))
 }
 
 /// From here on the disk serves this thread as any other. The processor does not: that nobody may ask for.
-pub fn want_disk_as_others() -> Result<()> {
+pub fn set_default_io_class() -> Result<()> {
     let set = set_class(NO_CLASS);
     on(set, "raise the I/O priority of", Path::new("this thread"))
 }

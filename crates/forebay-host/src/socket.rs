@@ -57,7 +57,7 @@ impl Listener {
         Ok(Some(Channel { stream, path }))
     }
 
-    /// Nobody is listened to any more: whoever waits in [`Listener::accept`] is told so.
+    /// Accepts no more: a thread that waits in [`Listener::accept`] gets none.
     pub fn close(&self) -> Result<()> {
         let closed = rustix::net::shutdown(&self.listener, Shutdown::Both);
         on(closed, "close", &self.path)

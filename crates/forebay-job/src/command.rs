@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_host::clock;
-use forebay_host::process::{EndReason, SignalGuard, command, start_beside_us};
+use forebay_host::process::{EndReason, SignalGuard, command, start_in_our_group};
 use forebay_profile::{Profile, Recording, is_launcher, prune};
 use serde::Serialize;
 
@@ -72,8 +72,8 @@ impl Command<'_> {
         }
         let events = caught.watch(None);
         let started = clock::now();
-        let job = start_beside_us(process).map_err(Error::CommandNotStarted)?;
-        let (ended, asked) = events.wait_handing_signals_on(job, self.time_limit, JOB_GRACE)?;
+        let job = start_in_our_group(process).map_err(Error::CommandNotStarted)?;
+        let (ended, asked) = events.wait_forwarding_signals(job, self.time_limit, JOB_GRACE)?;
         let job_s = started.elapsed().as_secs_f64();
         if asked == Some(EndReason::TimeLimit) {
             watcher.warning("the command was ended: its time limit was reached");

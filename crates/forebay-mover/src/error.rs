@@ -35,7 +35,7 @@ pub enum Error {
         /// What SQLite says.
         error: rusqlite::Error,
     },
-    /// What stands in the file is no journal, or not one any more.
+    /// The file is not a journal, or a damaged one.
     #[error("the journal {} is damaged: {what}", path.display())]
     Damaged {
         /// Its file.

@@ -17,7 +17,7 @@ impl Owner {
         }
     }
 
-    /// Has what stands there the owner and group that we would set?
+    /// Has the target the owner and group that we would set?
     pub(crate) fn matches(&self, status: &Status, standing: &Status) -> bool {
         self.owner_to_set(status).is_none_or(|(owner, group)| {
             owner.is_none_or(|owner| owner == standing.owner)

@@ -277,7 +277,7 @@ impl<'a> Drain<'a> {
     /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
     /// where files are not striped, and waits for a sync after each small file.
     fn copy(&self, number: usize, target_log: &TargetLog) {
-        if let Err(error) = priority::yield_to_others() {
+        if let Err(error) = priority::lower_priority() {
             self.job.messages.explain(&format!("drain: {error}"));
         }
         while let Some(version) = self.take() {
@@ -320,7 +320,7 @@ impl<'a> Drain<'a> {
         let on_bytes = |bytes: u64| {
             if has_ended() {
                 if yields.swap(false, Ordering::Relaxed) {
-                    priority::want_disk_as_others().ok(); // it is copied all the same
+                    priority::set_default_io_class().ok(); // it is copied all the same
                 }
             } else if let Some((_, limit)) = &rule.rate {
                 limit.wait(bytes, has_ended); // then nobody is there to be yielded to

@@ -40,7 +40,7 @@ pub(crate) fn start_workers(shared: &Arc<Shared>) {
 /// spin on all of them, and a thread of the lowest priority would get next to nothing.
 fn work(shared: &Shared) {
     // Where the kernel refuses, the copies only yield to nobody.
-    priority::leave_disk_to_others().ok();
+    priority::set_idle_io_class().ok();
     loop {
         let mut state = shared.state.lock();
         let task = match state.workers <= state.workers_max {

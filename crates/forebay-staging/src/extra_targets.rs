@@ -37,7 +37,7 @@ pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
 /// Adds to a stage-out what goes to directories that none of its lines names.
 ///
 /// # Errors
-/// If the journal cannot be written, or it was told to stop.
+/// If the journal cannot be written, or `on_planned` stopped it.
 pub(crate) fn plan_extra_targets(
     journal: &Journal,
     elsewhere: &[DrainTarget],

@@ -12,7 +12,7 @@ use forebay_record::{PendingStageOut, open_in};
 /// its request with it, but not one whose persistent allocation is not there.
 ///
 /// # Errors
-/// If the journal cannot be written, or it was told to stop.
+/// If the journal cannot be written, or `on_planned` stopped it.
 pub(crate) fn plan_requests(
     journal: &Journal,
     root: &Path,

@@ -11,7 +11,7 @@ use crate::{Error, Roots};
 /// Plans what stages into a namespace and has a wanted target.
 ///
 /// # Errors
-/// If a list cannot be read, or a source is missing or of the wrong kind, or it was told to stop. What is wrong
+/// If a list cannot be read, or a source is missing or of the wrong kind, or `on_planned` stopped it. What is wrong
 /// further down is among the journal's failures.
 ///
 /// `behind`: what is found under a path of the script, where maps are not in effect yet.

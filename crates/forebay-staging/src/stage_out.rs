@@ -35,10 +35,10 @@ impl StageOut<'_> {
 
     /// Plans it in the job's journal or a new one. What has arrived and did not change since is not staged out
     /// again; what cannot be staged is among the journal's failures. Where the state directory takes no journal
-    /// any more, it lies in the allocation.
+    /// any more, it is in the allocation.
     ///
     /// # Errors
-    /// If neither takes one, or the one that is there is damaged or in hand; or it was told to stop.
+    /// If neither takes one, or the one that is there is damaged or in hand; or `on_planned` stopped it.
     pub fn plan(
         &self,
         recorded: &RecordFile,
@@ -64,7 +64,7 @@ impl StageOut<'_> {
     /// The same in this journal.
     ///
     /// # Errors
-    /// If it cannot be written, or it was told to stop.
+    /// If it cannot be written, or `on_planned` stopped it.
     pub fn plan_in(
         &self,
         journal: Journal,

@@ -88,7 +88,7 @@ impl Error {
     }
 }
 
-/// Where one allocation lies. It stays until [`Allocation::free`] is called.
+/// The directory of one allocation. It stays until [`Allocation::free`] is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
     root: PathBuf,
@@ -96,7 +96,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Where the allocation of a job lies in the directory of a store.
+    /// Path of a job's allocation in the directory of a store.
     pub fn root_in(store: &Path, id: &str) -> PathBuf {
         store.join(format!("forebay-{}-{id}", users::user_id()))
     }
@@ -150,7 +150,7 @@ impl Allocation {
         }
     }
 
-    /// The allocation that lies here: mounted, or a directory made by an earlier process.
+    /// The allocation at this path: mounted, or a directory made by an earlier process.
     pub fn found(root: PathBuf, mounted: bool) -> Self {
         Self { root, mounted }
     }
@@ -175,7 +175,7 @@ impl Allocation {
     pub fn free(self) -> Result<(), Error> {
         let freed = if self.mounted {
             let emptied = files::empty_directory(&self.root);
-            namespace::take_away(&self.root).and(emptied)
+            namespace::detach(&self.root).and(emptied)
         } else {
             files::remove_tree(&self.root)
         };

@@ -19,7 +19,7 @@ const PREFIX: &str = "forebay-persistent-";
 /// Begins the name of one that is being made or removed; then come its name, when that began and the
 /// process, which no name of an allocation can be mistaken for.
 const UNFINISHED: &str = "forebay-unfinished~";
-/// Whoever makes one has made it after this time, also where no lock tells.
+/// Creation ends within this time: it counts where no lock shows who is at work.
 const UNSEEN_MS_MAX: u128 = 600_000;
 
 /// So many names are tried for what cannot have its own back.
@@ -221,7 +221,7 @@ impl Persistent {
         &self.root
     }
 
-    /// The store it lies in.
+    /// Its store.
     pub fn store(&self) -> &Path {
         self.root.parent().unwrap_or(&self.root)
     }

@@ -1,4 +1,4 @@
-//! What a file has beside its content: owner, mode, times, extended attributes.
+//! Owner, mode, times and extended attributes of files.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -66,7 +66,7 @@ fn timestamps(status: &Status) -> Timestamps {
 
 /// Extended attributes of an open file; none where its file system has none.
 pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>> {
-    // Most files have none: one call tells so.
+    // Most files have none: one call shows that.
     let mut names = [0_u8; 1024];
     let mut longer = Vec::new();
     let listed = match rustix::fs::flistxattr(file, &mut names[..]) {

@@ -95,7 +95,7 @@ pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()>
     let mut file = open_to_write(fresh)?;
     let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));
     if written.is_err() {
-        fs::remove_file(fresh).ok(); // the first error is the one to tell
+        fs::remove_file(fresh).ok(); // the first error is reported
     }
     written
 }

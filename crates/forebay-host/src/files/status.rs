@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{Result, on};
 
-/// What a name stands for.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An ordinary file.
@@ -65,7 +65,7 @@ pub struct Status {
 pub(super) const BLOCK_BYTES: u64 = 512;
 
 impl Status {
-    /// As far as a look can tell: the same file, its size and its time of modification are the same.
+    /// Are inode, size and modification time the same?
     pub fn is_same_content(&self, other: &Self) -> bool {
         let told = |status: &Self| (status.inode, status.size_bytes, status.modified);
         told(self) == told(other)

@@ -48,7 +48,7 @@ pub fn start_job(mut command: Command) -> Result<Job> {
 
 /// Starts a job in our own process group, where it may read from the terminal, and a Ctrl-C reaches
 /// both.
-pub fn start_beside_us(command: Command) -> Result<Job> {
+pub fn start_in_our_group(command: Command) -> Result<Job> {
     start(command, true)
 }
 

@@ -70,7 +70,7 @@ impl Events {
 
     /// Sends a signal to all of the job's processes that catch it, and leaves alone those that it would
     /// kill. Returns how many they were.
-    pub fn signal_those_that_catch(&self, signal: i32) -> Result<usize> {
+    pub fn signal_catching(&self, signal: i32) -> Result<usize> {
         let mut count = 0;
         for pid in self.descendants()? {
             let caught = signals_of(&pid.as_raw_pid().to_string(), "SigCgt:");

@@ -98,7 +98,7 @@ struct Strings {
     _strings: Vec<CString>,
 }
 
-// SAFETY: the pointers lead into the strings beside them, which nobody changes.
+// SAFETY: the pointers lead into the strings of the same list, which nobody changes.
 unsafe impl Send for Strings {}
 // SAFETY: as above.
 unsafe impl Sync for Strings {}

@@ -43,7 +43,7 @@ impl StopRequests {
     }
 }
 
-/// By which another thread tells whoever looks at [`Events`] what came from elsewhere.
+/// Sends events from another thread to the one that waits in [`Events`].
 #[derive(Debug, Clone)]
 pub struct EventSender {
     pub(super) sender: mpsc::Sender<i32>,

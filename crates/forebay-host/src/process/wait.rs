@@ -16,7 +16,7 @@ use super::signals::OF_THE_JOB;
 use super::stop_requests::{EventSender, StopRequests};
 use crate::{Result, clock};
 
-/// Time a job that tells what became of those below it has for that, once they are killed.
+/// Time that a job that reports on its descendants has for the report, once they are killed.
 const TO_TELL: Duration = Duration::from_secs(2);
 
 /// Signals that ask us to stop, and ends of children, as they come.
@@ -67,7 +67,7 @@ impl Events {
         self.excluded.borrow_mut().insert(pid);
     }
 
-    /// From here on they are again. The job that is returned ends those below it, and tells what became of them.
+    /// Takes it back: the returned job ends its descendants itself and reports on them.
     pub fn adopt_child(&self, job: Job) -> Job {
         let pid = job.pid.as_raw_pid();
         self.others.borrow_mut().remove(&pid);
@@ -117,7 +117,7 @@ impl Events {
                 match self.next(deadline) {
                     Some(SIGCHLD) => continue,
                     Some(signal) if OF_THE_JOB.contains(&signal) => {
-                        self.signal_those_that_catch(signal)?;
+                        self.signal_catching(signal)?;
                         continue;
                     }
                     None if asked.is_none() => continue,
@@ -150,7 +150,7 @@ impl Events {
     /// Waits for the process to end, and hands each signal that comes to us on to it alone: it
     /// knows how to end what it has begun. At the time limit all descendants get SIGTERM, and SIGKILL
     /// after `grace`. Returns also what asked it first to end.
-    pub fn wait_handing_signals_on(
+    pub fn wait_forwarding_signals(
         &self,
         job: Job,
         limit: Option<Duration>,

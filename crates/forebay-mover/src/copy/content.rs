@@ -16,7 +16,7 @@ use crate::model::options::Verify;
 use crate::model::reason::Reason;
 
 impl CopyContext<'_> {
-    /// Copies a range, but for its holes. Returns its checksum: that of its bytes, and of where they stand.
+    /// Copies a range, but for its holes. Returns the checksum of its bytes and their offsets.
     pub(crate) fn copy_range(
         &self,
         ends: &Ends,
@@ -75,7 +75,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// The checksum of what stands in a target, by the same data ranges as its source has; none if it is shorter.
+    /// The checksum of a target's content, by the data ranges of its source; none if it is shorter.
     pub(crate) fn checksum_of(
         &self,
         ends: &Ends,

@@ -20,7 +20,7 @@ use crate::model::reason::Reason;
 use crate::ownership::Owner;
 use crate::stop::Stop;
 
-/// What just happened.
+/// A step of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyEvent {
     /// So many bytes were copied.
@@ -42,7 +42,7 @@ pub(crate) struct CopyContext<'a> {
     stop: &'a Stop<'a>,
     pub(crate) bandwidth_limit: Option<BandwidthLimit>,
     pub(crate) owner: Owner,
-    /// Directories that were not there: nothing stands in them, once they are made.
+    /// Directories that were not there: they are empty once they are made.
     pub(crate) fresh: HashSet<i64>,
     /// Those of them that are filled under another name, and how many files go into each.
     pub(crate) leaves: BTreeMap<i64, u64>,

@@ -10,7 +10,7 @@ use crate::model::item::{Item, LINK};
 use crate::model::leaf_size::GROUP_SYNC_MIN;
 use crate::model::reason::Reason;
 
-/// A file that is whole, but may not stand under its name yet.
+/// A file that is whole, but may not have its final name yet.
 pub(crate) struct Written {
     pub(crate) item: Item,
     /// None: it does.

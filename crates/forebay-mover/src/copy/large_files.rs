@@ -68,7 +68,7 @@ impl CopyContext<'_> {
         self.piece(&copying, *first, block)
     }
 
-    /// None if it stands at its place already.
+    /// None if it is at its target already.
     pub(crate) fn open(
         &self,
         item: &Item,
@@ -232,7 +232,7 @@ impl CopyContext<'_> {
                 Ok(())
             }
             Err(LargeCopyError::Journal(error)) => Err(error),
-            // Its pieces are worth to be kept, unless we are told to leave nothing: that is done at the end.
+            // Its pieces are kept; `end` removes them if the staging must leave nothing.
             Err(LargeCopyError::Reason(reason)) if reason.is_stop => Ok(()),
             Err(LargeCopyError::Reason(reason)) => {
                 self.remove_best_effort(&copying.temporary);

@@ -42,7 +42,7 @@ fn own(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>, Reason> {
 }
 
 impl CopyContext<'_> {
-    /// Gives a file or directory what its source has beside its content. Owner before mode, since giving it
+    /// Copies the metadata of the source to a file or directory. Owner before mode, since giving it
     /// away clears bits of that; mode after the extended attributes, which a file closed to us does not
     /// take; times last.
     pub(crate) fn copy_metadata(

@@ -124,7 +124,7 @@ fn move_all(
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
     let mut run = CopyContext::new(journal, options, on, stop);
-    // Before directories are made in those that were looked into, or anew for those that are gone.
+    // Before directories are made in those that were scanned, or again for those that are gone.
     run.commit_unchanged(compared)?;
     // Before anything else changes, so that it need not be counted again.
     let counts = journal.counts()?;

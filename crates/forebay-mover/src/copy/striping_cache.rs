@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::{filesystem, lustre};
 use parking_lot::Mutex;
 
-/// From so many bytes on a file lies on so many targets, the largest first. Where they come from:
+/// From so many bytes on a file has so many targets, the largest first. Where they come from:
 /// `docs/staging.md`. Lustre takes all targets where there are fewer.
 const STRIPES: [(u64, u32); 4] = [(1 << 40, 72), (100 << 30, 24), (10 << 30, 8), (1 << 30, 4)];
 

@@ -21,7 +21,7 @@ use crate::status::undelivered::is_same_file;
 pub(crate) const OURS_ALONE: u32 = 0o600;
 
 impl CopyContext<'_> {
-    /// What stands at its place is replaced in one step; what we wrote is taken away if that fails.
+    /// Replaces the target in one step; removes what we wrote if that fails.
     pub(crate) fn put_in_place(&self, temporary: &Path, target: &Path) -> Result<(), Reason> {
         let renamed = files::rename(temporary, target);
         renamed.map_err(|error| {
@@ -30,7 +30,7 @@ impl CopyContext<'_> {
         })
     }
 
-    /// Is it a file still, of the version that is wanted, and does it tell its size?
+    /// Is it still a file, of the wanted version, and is its size right?
     pub(crate) fn check_source(
         &self,
         item: &Item,
@@ -87,7 +87,7 @@ impl CopyContext<'_> {
         Ok(Some(status.size_bytes))
     }
 
-    /// Is it at its place already, as the source is? Then at most mode and owner are to be mended.
+    /// Is it at its place already, as the source is? Then at most mode and owner are corrected.
     pub(crate) fn accept_unchanged(
         &self,
         item: &Item,
@@ -151,7 +151,7 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
     ))
 }
 
-/// Checks what stands where a file or link is to go; none if nothing does.
+/// Status of the target of a file or link; none if it does not exist.
 pub(crate) fn target_status(target: &Path) -> Result<Option<Status>, Reason> {
     match files::status_of_name(target) {
         Err(error) if error.is_not_found() => Ok(None),

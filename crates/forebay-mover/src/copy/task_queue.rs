@@ -33,7 +33,7 @@ impl Task {
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(crate) tasks: VecDeque<Task>,
-    /// Workers with a task in hand, which may still add tasks.
+    /// Workers with a task, which may still add tasks.
     pub(crate) busy: usize,
     /// Those of them that have a large file.
     pub(crate) on_large: usize,

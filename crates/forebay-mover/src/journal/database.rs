@@ -76,7 +76,7 @@ impl Journal {
         Ok(Self::of(connection, path))
     }
 
-    /// A journal that goes with this process: what is killed with it begins anew.
+    /// A journal in the memory of this process: a staging that is killed begins again.
     pub fn in_memory() -> Result<Self, Error> {
         let path = PathBuf::from(IN_MEMORY);
         let opened = Connection::open_in_memory()
@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Under another name first: what stands under the right one was a journal once.
+    /// Under another name first: a file under the final name is a whole journal.
     fn make(path: &Path) -> Result<(), Error> {
         let fresh = named_beside(path, ".fresh");
         let clear = || remove_with_logs(&fresh);
@@ -122,14 +122,14 @@ impl Journal {
         Ok(files::rename(&fresh, path)?)
     }
 
-    /// Removes a journal and what lies beside it.
+    /// Removes a journal with its lock and logs.
     pub fn remove(path: &Path) -> Result<(), Error> {
         remove_with_logs(path)?;
         remove_with_logs(&named_beside(path, ".fresh"))?;
         Ok(gone(files::remove_file(&named_beside(path, LOCK_END)))?)
     }
 
-    /// Closes it and removes it with what lies beside it.
+    /// Closes it and removes it with its lock and logs.
     pub fn discard(self) -> Result<(), Error> {
         // What the log holds is not put in order for it.
         self.with(|connection| {
@@ -141,7 +141,7 @@ impl Journal {
         Self::remove(&path)
     }
 
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -168,7 +168,7 @@ impl Journal {
         Ok(self.meta::<i64>("planning")?.is_none())
     }
 
-    /// A word that the journal keeps for whoever made it.
+    /// A value that the journal keeps for its owner.
     pub fn meta<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<Option<T>, Error> {
         self.with(|connection| {
             let mut statement =
@@ -177,7 +177,7 @@ impl Journal {
         })
     }
 
-    /// Keeps a word.
+    /// Keeps a value.
     pub fn set_meta(&self, name: &str, value: impl ToSql) -> Result<(), Error> {
         self.with(|connection| {
             let set = "INSERT OR REPLACE INTO meta VALUES (?, ?)";

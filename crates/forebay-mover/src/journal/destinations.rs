@@ -38,7 +38,7 @@ impl Journal {
         })
     }
 
-    /// Does what is to go there stand there now?
+    /// Has the file for this target arrived?
     pub fn is_placed(&self, target: &Path) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);

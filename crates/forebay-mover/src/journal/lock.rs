@@ -64,7 +64,7 @@ impl Journal {
     }
 }
 
-/// Numbers of processes count in their namespace, and until the machine is started anew.
+/// Numbers of processes are valid in their namespace, until the machine restarts.
 pub(crate) fn pid_namespace_key() -> Result<String, Error> {
     Ok(format!(
         "{} {}",

@@ -26,7 +26,7 @@ pub(crate) enum Found {
         name: OsString,
         source_name: Option<OsString>,
         status: Status,
-        /// It stands at its target already, unchanged.
+        /// It is at its target already, unchanged.
         is_there: bool,
     },
     Refusal(Failure),

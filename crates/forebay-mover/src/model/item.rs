@@ -60,7 +60,7 @@ pub(crate) struct Directory {
 /// A file that is to become another name of one that has arrived.
 pub(crate) struct HardLink {
     pub(crate) item: Item,
-    /// Where the first one stands.
+    /// Where the first one is.
     pub(crate) first: PathBuf,
     pub(crate) first_has_arrived: bool,
 }

@@ -17,7 +17,7 @@ pub(crate) fn is_part(path: &Path) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(b".part")
 }
 
-/// Of something that we have left half done.
+/// For a partial file or directory.
 pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
     format!(
         "what was half done could not be removed: {}",

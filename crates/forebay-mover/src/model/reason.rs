@@ -13,7 +13,7 @@ pub(crate) struct Reason {
     pub(crate) remedy: Option<String>,
     /// As in errno(3).
     pub(crate) errno: Option<i32>,
-    /// It goes again without anybody mending anything.
+    /// Running it again is enough.
     pub(crate) is_stop: bool,
     /// Trying again may help: the source was being written.
     pub(crate) is_change: bool,
@@ -30,7 +30,7 @@ impl Reason {
         }
     }
 
-    /// Somebody asked us to stop.
+    /// A stop was requested.
     pub(crate) fn stopped() -> Self {
         Self {
             is_stop: true,
@@ -38,7 +38,7 @@ impl Reason {
         }
     }
 
-    /// The source became another one under our hands.
+    /// The source changed while it was copied.
     pub(crate) fn changed(text: &str) -> Self {
         let remedy = "stage it again when its writer has closed it";
         Self {
@@ -61,7 +61,7 @@ impl From<forebay_host::Error> for Reason {
     }
 }
 
-/// Remedies of what had no room; the journal tells by them which files these are.
+/// Remedies of what had no room; the journal finds these files by them.
 pub(crate) const FULL: &str =
     "make room there, then stage the rest again: what has arrived is kept";
 

@@ -13,9 +13,9 @@ pub enum State {
     Copied = 2,
     /// It was read again, and is what was written.
     Verified = 3,
-    /// It stands under its name.
+    /// It has its final name.
     Placed = 4,
-    /// It does not, for a reason.
+    /// It failed, for a reason.
     Failed = 5,
 }
 

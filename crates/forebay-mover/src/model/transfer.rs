@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum TransferKind {
     /// One file. A target that is a directory receives it under its own name.
     File,
-    /// One file, under the target's name, also if a directory stands there: then it cannot arrive.
+    /// One file, under the target's name, even if a directory has that name: then it fails.
     FileToName,
     /// The contents of a directory, which become the contents of the target.
     Directory,

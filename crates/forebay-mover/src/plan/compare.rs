@@ -58,7 +58,7 @@ pub(crate) fn compare(
     }
 }
 
-/// A directory that stands at its target.
+/// A directory that is at its target.
 struct TargetDirectory {
     opened: Directory,
     /// From before it was looked into.

@@ -10,7 +10,7 @@ impl Journal {
     /// Refuses for good what would go into such a directory, as links or mounts on the way may lead there.
     ///
     /// # Errors
-    /// If the journal cannot be written, or it was told to stop.
+    /// If the journal cannot be written, or `on_planned` stopped it.
     pub fn reject_destinations(
         &self,
         reason: &str,

@@ -8,14 +8,14 @@ impl Journal {
     /// Makes ready what failed to be tried again.
     ///
     /// # Errors
-    /// If the journal cannot be written, and [`Error::PlanInterrupted`] if told to stop while it looks again.
+    /// If the journal cannot be written, and [`Error::PlanInterrupted`] if `on_planned` stops it.
     pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
         self.reset_failed()?;
         self.look_again(on_planned)
     }
 
     /// Looks again through what could not be looked through; or through everything if that was
-    /// interrupted, or found what cannot be staged, which may be mended.
+    /// interrupted, or found what cannot be staged, which the user may have corrected.
     pub(crate) fn look_again(&self, on_planned: Planned) -> Result<(), Error> {
         if !self.is_planned()? || self.has_refusals()? {
             let transfers = self.transfers("")?;

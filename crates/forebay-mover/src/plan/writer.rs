@@ -61,10 +61,10 @@ impl Journal {
         self.plan_transfer(transfer, &|_| true)
     }
 
-    /// As [`Journal::add`], told of how it goes on.
+    /// As [`Journal::add`]; calls `on_planned` as it goes on.
     ///
     /// # Errors
-    /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if told to stop.
+    /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if `on_planned` stops it.
     pub fn plan_transfer(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
         self.plan_wanted(transfer, on_planned, &|_| true)
     }
@@ -90,7 +90,7 @@ impl Journal {
     /// As [`Journal::plan_transfer`]; if the source itself is at fault, that is kept as a failure.
     ///
     /// # Errors
-    /// If the journal cannot be written, or it was told to stop.
+    /// If the journal cannot be written, or `on_planned` stopped it.
     pub fn plan_or_record_failure(
         &self,
         transfer: &Transfer,

@@ -5,7 +5,7 @@ use crate::journal::database::Journal;
 use crate::model::counts::Counts;
 use crate::status::shortages::Shortage;
 
-/// What a journal tells of one staging.
+/// The state of one staging.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// How many files are how far.
@@ -21,7 +21,7 @@ pub struct Account {
 }
 
 impl Journal {
-    /// What it tells, all at once.
+    /// All of its state at once.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(Account {
             // First: what is counted after it has ended is not taken for left.

@@ -131,7 +131,7 @@ impl Journal {
     }
 }
 
-/// The number of the file system on which a directory lies or would be made, and its topmost directory.
+/// The number of the file system on which a directory is or would be made, and its topmost directory.
 fn file_system_of(directory: &Path) -> Option<(u64, PathBuf)> {
     let real = directory
         .ancestors()

@@ -18,7 +18,7 @@ const ROWS: usize = 4096;
 /// Something that was asked for and is not at its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undelivered {
-    /// Where it lies; where the target is at fault and nothing is known of a source, the target.
+    /// Where it is; where the target is at fault and nothing is known of a source, the target.
     pub source: PathBuf,
     /// Where it should be; none if that is not known, since it could not be looked at.
     pub target: Option<PathBuf>,
