@@ -48,13 +48,7 @@ def test_directories_go_both_ways_with_all_that_is_in_them(asking):
     )
     assert said == ["0", "0", "0 2 0 0 0", DONE, "0", "0", "0 2 0 0 0"]
     out = asking.pfs / "out"
-    assert sorted(str(path.relative_to(out)) for path in out.rglob("*")) == [
-        "b",
-        "deep",
-        "deep/a",
-        "empty",
-        "link",
-    ]
+    assert sorted(str(path.relative_to(out)) for path in out.rglob("*")) == ["b", "deep", "deep/a", "empty", "link"]
     assert (out / "deep").stat().st_mode & 0o777 == 0o750 and os.readlink(out / "link") == "nowhere"
 
 
@@ -97,16 +91,12 @@ def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(askin
 
 def test_of_many_checkpoints_only_the_newest_is_drained(asking):
     asking.says("checkpoints $S pfs 200")
-    assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [
-        ("checkpoint.199", "step 199\n")
-    ]
+    assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [("checkpoint.199", "step 199\n")]
     asking.job.leaves_nothing()
 
 
 def test_a_removed_file_takes_its_request_with_it(asking):
-    said = asking.says(
-        "for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a"
-    )
+    said = asking.says("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
     assert said == ["0", "0", MISSING]
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
@@ -194,9 +184,7 @@ def test_threads_children_and_signals_do_no_harm(asking):
 
 
 def test_two_programs_at_once(asking):
-    asking.says(
-        "mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n"
-    )
+    asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n")
     assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]
 
 
@@ -274,31 +262,17 @@ def test_a_program_that_is_killed_takes_nothing_of_what_it_asked_for_with_it(ask
 def test_in_a_job_without_a_striped_namespace_nothing_listens(asking):
     directive = DW.replace("striped", "private")
     asking.job.script(
-        f"PATH={asking.programs}:$PATH; {PATHS}\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f",
-        directive,
+        f"PATH={asking.programs}:$PATH; {PATHS}\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f", directive
     )
     assert asking.job.run(FOREBAY_REQUESTS="/outer").stdout == f"{INVALID}\n"
 
 
 def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(asking, build, tmp_path):
     compiled(build, tmp_path / "c", "ask.c", "cc", "-std=c99", "-Wpedantic", "-D_XOPEN_SOURCE=700")
-    (tmp_path / "plain.cc").write_text(
-        '#include <datawarp.h>\nint main() { return dw_wait_file_stage("/") == 0; }\n'
-    )
+    (tmp_path / "plain.cc").write_text('#include <datawarp.h>\nint main() { return dw_wait_file_stage("/") == 0; }\n')
     include, library = build / "include", build / "lib"
-    plain = [
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I",
-        include,
-        tmp_path / "plain.cc",
-        f"-L{library}",
-        "-ldatawarp",
-    ]
-    subprocess.run(
-        ["c++", "-std=c++98", *plain, "-o", tmp_path / "plain", f"-Wl,-rpath,{library}"], check=True
-    )
+    plain = ["-Wall", "-Wextra", "-Werror", "-I", include, tmp_path / "plain.cc", f"-L{library}", "-ldatawarp"]
+    subprocess.run(["c++", "-std=c++98", *plain, "-o", tmp_path / "plain", f"-Wl,-rpath,{library}"], check=True)
     assert subprocess.run([tmp_path / "plain"]).returncode == 0
     compiled(build, tmp_path / "ranks", "ranks.c", "mpicc")
     asking.says(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S pfs")
@@ -308,15 +282,10 @@ def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(ask
 def test_the_header_and_the_library_have_the_same_functions(build):
     header = (build / "include" / "datawarp.h").read_text()
     declared = {
-        line.split("dw_", 1)[1].split("(")[0]
-        for line in header.splitlines()
-        if line.startswith(("int dw", "char *dw"))
+        line.split("dw_", 1)[1].split("(")[0] for line in header.splitlines() if line.startswith(("int dw", "char *dw"))
     }
     symbols = subprocess.run(
-        ["nm", "-D", "--defined-only", build / "lib" / "libdatawarp.so"],
-        check=True,
-        capture_output=True,
-        text=True,
+        ["nm", "-D", "--defined-only", build / "lib" / "libdatawarp.so"], check=True, capture_output=True, text=True
     )
     exported = {line.split()[-1] for line in symbols.stdout.splitlines()}
     assert exported == {f"dw_{name}" for name in declared} and len(exported) == 24

@@ -163,7 +163,9 @@ def test_what_is_asked_while_the_job_ends_is_refused_and_not_promised(asking):
     out = job.directory.parent / "out"
     out.mkdir()
     stage_out = f"#DW stage_out type=file source=$DW_JOB_STRIPED/f destination={out}/f"
-    asking.script("head -c 20M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out)
+    asking.script(
+        "head -c 20M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out
+    )
     process = job.start("--pfs-model", "slow.toml", "--pfs-root", str(out))
     wait_until((job.directory / "there").exists)
     there = dict(line.split("=", 1) for line in (job.directory / "there").read_text().splitlines() if "=" in line)

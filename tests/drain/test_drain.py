@@ -12,6 +12,7 @@ from support.drain import OUT, WAIT, account, counts, drained  # noqa: F401
 from support.job import DW, INTERRUPT, KILL
 from support.slow_model import MODEL
 
+
 def test_what_is_closed_arrives_while_the_job_computes_and_is_not_copied_again(drained):
     drained.body(
         "mkdir -m 750 deep",
@@ -89,9 +90,7 @@ def test_of_the_newest_only_what_was_closed_last_is_drained(drained):
 
 def test_the_end_of_the_job_does_not_wait_for_what_is_queued_nor_for_the_rate(drained):
     """Four are copied at a time; then two wait."""
-    drained.body(
-        f"for n in 1 2 3 4; do head -c 5000000 /dev/zero > a$n; done; {taken(4)}", "echo 2 > b; echo 3 > c"
-    )
+    drained.body(f"for n in 1 2 3 4; do head -c 5000000 /dev/zero > a$n; done; {taken(4)}", "echo 2 > b; echo 3 > c")
     done, _ = account(drained, "--drain", "*:rate=1/s")
     assert counts(done["drain"], "done", "waiting") == [4, 2]
     assert counts(done["stage_out"], "files", "unchanged_files") == [6, 4]
@@ -116,13 +115,7 @@ def test_to_names_a_directory_that_no_line_names(job):
 
 def test_to_where_a_line_goes_too_is_no_quarrel(drained):
     drained.body("echo 1 > a.nc; echo 2 > b.nc")
-    account(
-        drained,
-        "--drain",
-        f"out/a.nc:to={drained.pfs.parent}/x",
-        "--drain",
-        f"out/b.nc:to={drained.pfs}/../pfs",
-    )
+    account(drained, "--drain", f"out/a.nc:to={drained.pfs.parent}/x", "--drain", f"out/b.nc:to={drained.pfs}/../pfs")
     assert sorted(os.listdir(drained.pfs)) == ["a.nc", "b.nc", "out"]
     assert (drained.pfs.parent / "x/out/a.nc").read_text() == "1\n"
 
@@ -167,11 +160,7 @@ def test_what_cannot_be_drained_is_said_before_the_job(drained, options, environ
 def test_without_a_burst_buffer_there_is_nothing_to_drain(job):
     job.script("touch ran")
     done = job.run("--drain", "*")
-    assert (
-        done.returncode == 125
-        and "there is no burst buffer" in done.stderr
-        and "hint: add one" in done.stderr
-    )
+    assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "hint: add one" in done.stderr
     assert not (job.directory / "ran").exists()
 
 
@@ -267,9 +256,7 @@ def test_killed_during_a_drain_nothing_is_lost_and_nothing_half_stays(drained):
 @pytest.mark.parametrize("discard", [False, True])
 def test_killed_during_a_drain_no_directory_keeps_what_is_half_done(drained, discard):
     """What lies deep is in no journal yet, and the first file of the stage-out is another one."""
-    drained.body(
-        "echo 1 > a; mkdir -p d/e; for n in 1 2 3; do head -c 9000000 /dev/zero > d/e/$n.nc; done; sleep 600"
-    )
+    drained.body("echo 1 > a; mkdir -p d/e; for n in 1 2 3; do head -c 9000000 /dev/zero > d/e/$n.nc; done; sleep 600")
     deep = drained.pfs / "d" / "e"
     three = lambda: deep.exists() and sum(name.endswith(".part") for name in os.listdir(deep)) == 3
     drained.stop_when(drained.start("--drain", SLOW), three, KILL)
@@ -292,9 +279,7 @@ def test_what_is_half_drained_where_only_the_view_shows_it_is_said(drained):
 
 
 def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
-    drained.script(
-        'cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW
-    )
+    drained.script('cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW)
     drained.stop_when(drained.start("--drain", f"{SLOW}:to={drained.pfs}"), half_done(drained), KILL)
     shown = json.loads(drained.command("status", "--json").stdout)
     assert shown[0]["undrained"] is True

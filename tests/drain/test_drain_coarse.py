@@ -23,9 +23,7 @@ def whole_seconds(job):
     mounted.mkdir()
     subprocess.run(["truncate", "-s", "8M", image], check=True)
     subprocess.run([mkfs, "-q", "-I", "128", image], check=True, capture_output=True)
-    done = subprocess.run(
-        ["mount", "-t", "ext2", "-o", "loop", image, mounted], capture_output=True, text=True
-    )
+    done = subprocess.run(["mount", "-t", "ext2", "-o", "loop", image, mounted], capture_output=True, text=True)
     if "loop device" in done.stderr:
         pytest.skip(f"no loop device can be set up here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
@@ -46,14 +44,12 @@ def drained(job, pfs, *lines) -> dict:
 
 def test_what_arrived_where_times_are_whole_seconds_is_not_copied_again(job, whole_seconds):
     pfs = whole_seconds / "pfs"
-    done = drained(job, pfs, f"stat -c %i:%Y {pfs}/*.nc > \"$SLURM_SUBMIT_DIR/arrived\"")
+    done = drained(job, pfs, f'stat -c %i:%Y {pfs}/*.nc > "$SLURM_SUBMIT_DIR/arrived"')
     assert done["drain"]["done"] >= 2
     assert (done["stage_out"]["files"], done["stage_out"]["unchanged_files"]) == (2, 2)
     found = [os.stat(pfs / name) for name in ("a.nc", "b.nc")]
     assert [status.st_mtime_ns for status in found] == [1700000000 * 10**9] * 2
-    assert (job.directory / "arrived").read_text() == "".join(
-        f"{status.st_ino}:1700000000\n" for status in found
-    )
+    assert (job.directory / "arrived").read_text() == "".join(f"{status.st_ino}:1700000000\n" for status in found)
 
 
 @pytest.mark.parametrize("time", ["1700000000.75", "1700000000.25"])

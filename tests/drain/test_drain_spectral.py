@@ -38,9 +38,7 @@ def test_a_script_of_summit_runs_unchanged(job):
     assert (job.pfs / "late").read_text() == "late\n"
     lines = (job.pfs / "spectral.log").read_text().splitlines()
     for state in ("ENQUEUE", "DEQUEUE", "DONE"):
-        moved = [
-            line for line in lines if line.startswith(f"Spectral Work {state} File : /mnt/bb/ada/run/out.")
-        ]
+        moved = [line for line in lines if line.startswith(f"Spectral Work {state} File : /mnt/bb/ada/run/out.")]
         assert len(moved) == len(set(moved)) == 4, lines
     assert "Spectral Work DONE File : /mnt/bb/ada/late" in lines
     account = json.loads(done.stdout)["drain"]
@@ -92,9 +90,7 @@ def test_killed_clean_brings_what_was_promised(job):
 def test_spectral_without_a_place_for_it(job, option):
     job.script("true")
     done = job.run(*option)
-    assert (done.returncode, "no burst buffer" in done.stderr) == ((125, True) if option else (0, False)), (
-        done.stderr
-    )
+    assert (done.returncode, "no burst buffer" in done.stderr) == ((125, True) if option else (0, False)), done.stderr
 
 
 @pytest.mark.parametrize("around", [False, True])

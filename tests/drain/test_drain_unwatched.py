@@ -53,7 +53,7 @@ def meddling(what, path, error, when, *lines):
         pytest.skip("only root may trace the process that started it")
     inject = f"-e trace={what} -e inject={what}:error={error}:when={when}"
     return [
-        f'strace -f -qq -o /dev/null -p $PPID -P {path} {inject} & tracer=$!',
+        f"strace -f -qq -o /dev/null -p $PPID -P {path} {inject} & tracer=$!",
         "while cat /proc/$PPID/task/*/status | grep -q TracerPid:.0; do kill -0 $tracer || exit 9; done",
         *lines,
         f"{WAIT}; kill $tracer; wait $tracer; true",

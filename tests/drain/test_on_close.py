@@ -55,9 +55,7 @@ def ended(watched, process):
 
 def test_each_version_runs_its_command_once_where_it_lies(watched):
     done = watched.directory / "done"
-    process = watched.watch(
-        "--on-close", f'*.nc=echo "$FOREBAY_VERSION $FOREBAY_FILE" $(cat {{}}) >> "{done}"'
-    )
+    process = watched.watch("--on-close", f'*.nc=echo "$FOREBAY_VERSION $FOREBAY_FILE" $(cat {{}}) >> "{done}"')
     odd = watched.top / "it's $HOME;.nc"
     odd.write_text("one")
     (watched.top / "other.txt").write_text("no")
@@ -133,9 +131,7 @@ def test_failed_command_is_retried_then_listed_and_logged(watched):
     for name in ("twice", "never", "killed"):
         (watched.top / name).touch()
     wait_until(
-        lambda: log.exists()
-        and log.read_text().count("status 137") == 3
-        and log.read_text().count("status 7") == 3
+        lambda: log.exists() and log.read_text().count("status 137") == 3 and log.read_text().count("status 7") == 3
     )
     wait_until(lambda: "version 1: status 0" in log.read_text())
     shutil.rmtree(watched.top)
@@ -149,27 +145,20 @@ def test_failed_command_is_retried_then_listed_and_logged(watched):
     assert "error: on close: " in said and "1 commands succeeded, 2 failed" in said
     text = log.read_text()
     assert (
-        text.count("saw\n") == 3
-        and text.count("no\n") == 3
-        and f"== {watched.top}/twice, version 1: status 0" in text
+        text.count("saw\n") == 3 and text.count("no\n") == 3 and f"== {watched.top}/twice, version 1: status 0" in text
     )
 
 
 def test_stopped_it_ends_what_runs_and_names_what_was_not_begun(watched):
     process = watched.watch(
-        "--on-close",
-        '*=touch ../running "$FOREBAY_FILE.running"; exec sleep 600',
-        "--on-close",
-        "a.running=true",
+        "--on-close", '*=touch ../running "$FOREBAY_FILE.running"; exec sleep 600', "--on-close", "a.running=true"
     )
     (watched.top / "a").touch()
     wait_until(lambda: (watched.top / "a.running").exists())
     (watched.top / "b").touch()
     code, account, _ = stopped(process)
     assert code == 130
-    assert (
-        account["done"] == 0 and account["failed"] == 1 and account["not_run"] == account["closed"] - 1 >= 1
-    )
+    assert account["done"] == 0 and account["failed"] == 1 and account["not_run"] == account["closed"] - 1 >= 1
     assert account["failures"][0] == [f"{watched.top}/a", 1, "the command was ended by signal 15"]
 
 
@@ -222,9 +211,7 @@ def plotted(job, request):
     if request.param == "memory":
         job.in_memory()
     job.body = lambda *body: job.script(
-        "\n".join(
-            ['mkdir -p "$DW_JOB_STRIPED/pictures"', 'cd "$DW_JOB_STRIPED"', f'FOREBAY="{job.forebay}"', *body]
-        ),
+        "\n".join(['mkdir -p "$DW_JOB_STRIPED/pictures"', 'cd "$DW_JOB_STRIPED"', f'FOREBAY="{job.forebay}"', *body]),
         DW,
         OUT.format(job.pfs),
     )
@@ -246,14 +233,7 @@ def test_only_the_pictures_are_staged_out_while_the_simulation_goes_on(plotted):
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir(plotted.pfs)) == ["step-1.nc.png", "step-2.nc.png"]
     account = json.loads(done.stdout)
-    assert account["on_close"] == {
-        "closed": 2,
-        "done": 2,
-        "failed": 0,
-        "superseded": 0,
-        "not_run": 0,
-        "failures": [],
-    }
+    assert account["on_close"] == {"closed": 2, "done": 2, "failed": 0, "superseded": 0, "not_run": 0, "failures": []}
     plotted.leaves_nothing()
 
 
@@ -262,13 +242,7 @@ def test_queued_commands_and_their_followers_run_before_stage_out(plotted):
     plotted.body("for step in 1 2 3 4 5; do echo $step > step-$step.nc; done")
     follow = '*.png=echo also >> "$DW_JOB_STRIPED/pictures/all"'
     done = plotted.run(
-        "--json",
-        "--on-close",
-        f"step-*.nc=sleep 0.1; {PLOT}",
-        "--on-close",
-        follow,
-        "--on-close-at-most",
-        "2",
+        "--json", "--on-close", f"step-*.nc=sleep 0.1; {PLOT}", "--on-close", follow, "--on-close-at-most", "2"
     )
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir(plotted.pfs)) == ["all", *(f"step-{step}.nc.png" for step in range(1, 6))]
@@ -292,10 +266,7 @@ def test_a_failed_command_is_listed_and_does_not_fail_the_job(plotted):
     assert done.returncode == 3, done.stderr
     account = json.loads(done.stdout)
     assert account["on_close"]["failed"] == 1 and account["leftover_processes"] == 1
-    assert (
-        "error: on close: " in done.stderr
-        and "step-1.nc, version 1: the command ended with status 7" in done.stderr
-    )
+    assert "error: on close: " in done.stderr and "step-1.nc, version 1: the command ended with status 7" in done.stderr
     assert (plotted.directory / "log").read_text().count("to the log\n") == 2
     plotted.leaves_nothing()
 
@@ -317,10 +288,7 @@ def of_ours(job, name):
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with (
-                open(f"/proc/{entry}/cmdline", "rb") as words,
-                open(f"/proc/{entry}/environ", "rb") as environment,
-            ):
+            with open(f"/proc/{entry}/cmdline", "rb") as words, open(f"/proc/{entry}/environ", "rb") as environment:
                 if name in words.read() and mine in environment.read():
                     found.append(int(entry))
         except OSError:  # it has ended
@@ -345,7 +313,9 @@ def test_commands_of_killed_watch_do_not_write_during_stage_out(plotted, goes_on
     begun = plotted.directory / "begun"
     wait = "until [ -e go ]; do sleep 0.01; done" if goes_on else f'until [ -e "{begun}" ]; do sleep 0.01; done'
     plotted.body("echo 1 > b.nc", f'(cd "{plotted.directory}"; {wait}; exec sleep 0.602)')
-    process = plotted.start("--json", "--on-close", f'*.nc=touch "{begun}"; sleep 601; touch "$DW_JOB_STRIPED/pictures/late"')
+    process = plotted.start(
+        "--json", "--on-close", f'*.nc=touch "{begun}"; sleep 601; touch "$DW_JOB_STRIPED/pictures/late"'
+    )
     wait_until(begun.exists)
     if not goes_on:
         wait_until(lambda: of_ours(plotted, b"sleep\x000.602"))
@@ -432,13 +402,6 @@ def test_what_a_signal_before_the_end_is_for_is_the_script_alone(plotted):
 def test_without_a_burst_buffer_there_is_nothing_to_watch(job):
     job.script("touch ran")
     done = job.run("--on-close", "*=true")
-    assert (
-        done.returncode == 125
-        and "there is no burst buffer" in done.stderr
-        and "forebay watch DIR" in done.stderr
-    )
+    assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "forebay watch DIR" in done.stderr
     assert not (job.directory / "ran").exists()
-    assert (
-        subprocess.run([job.forebay, "run", "--on-close-at-most", "2", "x"], capture_output=True).returncode
-        == 2
-    )
+    assert subprocess.run([job.forebay, "run", "--on-close-at-most", "2", "x"], capture_output=True).returncode == 2

@@ -25,7 +25,11 @@ def half_files(directory):
 
 
 def write_out(job):
-    job.script(f"mkdir $DW_JOB_STRIPED/out; python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * {SIZE // 256})' > $DW_JOB_STRIPED/out/it", ROOMY, STAGE_OUT)
+    job.script(
+        f"mkdir $DW_JOB_STRIPED/out; python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * {SIZE // 256})' > $DW_JOB_STRIPED/out/it",
+        ROOMY,
+        STAGE_OUT,
+    )
 
 
 def test_ctrl_c_during_stage_in_leaves_nothing_and_starts_nothing(job, slow):

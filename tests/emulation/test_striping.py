@@ -67,7 +67,7 @@ def test_a_large_file_has_stripes_by_its_size_and_is_written_by_the_stripe(job, 
 
 def test_a_striping_that_the_directory_has_is_obeyed(job, data):
     (data / "out").mkdir()
-    job.script(f"lfs setstripe -c 2 -S 1M data/out")
+    job.script("lfs setstripe -c 2 -S 1M data/out")
     assert job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data)).returncode == 0
     staged_out(job, data)
     assert layout(data / "out" / "huge") == layout(data / "out" / "small") == (2, 1 << 20)
@@ -75,7 +75,9 @@ def test_a_striping_that_the_directory_has_is_obeyed(job, data):
 
 def test_a_staging_in_a_job_sets_stripes_as_the_jobs_own_does(job, data):
     job.script(f"{WRITE} forebay stage out $DW_JOB_STRIPED/out data/out", ROOMY)
-    done = job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data), PATH=f"{job.forebay.parent}:{os.environ['PATH']}")
+    done = job.run(
+        "--pfs-model", str(LUSTRE), "--pfs-root", str(data), PATH=f"{job.forebay.parent}:{os.environ['PATH']}"
+    )
     assert done.returncode == 0, done.stderr
     assert layout(data / "out" / "huge") == (4, STRIPE)
 
@@ -101,7 +103,20 @@ def test_ctrl_c_does_not_wait_for_lfs(job):
     state, told = job.directory / "pfs", job.directory / "calls"
     state.touch()
     # lfs alone opens this, and is stopped there.
-    command = ["strace", "-D", "-f", "-qq", "-o", told, "-P", state, "-e", "trace=openat", "-e", "inject=openat:signal=STOP"]
+    command = [
+        "strace",
+        "-D",
+        "-f",
+        "-qq",
+        "-o",
+        told,
+        "-P",
+        state,
+        "-e",
+        "trace=openat",
+        "-e",
+        "inject=openat:signal=STOP",
+    ]
     process = subprocess.Popen(
         [*command, job.forebay, "stage", "out", "in", "out"],
         cwd=job.directory,

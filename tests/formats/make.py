@@ -3,7 +3,6 @@
 Each is a folder of scratch directories as `Job` has them, left by jobs, stagings or a tuner that ran there, in a tar.
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -46,25 +45,13 @@ class Scratch:
         (self.submit / "in" / "large").write_bytes(bytes(range(256)) * 1024)  # four pieces
 
     def script(self, body, *directives, name="job.sh"):
-        (self.submit / name).write_text(
-            "\n".join(["#!/bin/bash", "#SBATCH --ntasks=2", *directives, body, ""])
-        )
+        (self.submit / name).write_text("\n".join(["#!/bin/bash", "#SBATCH --ntasks=2", *directives, body, ""]))
 
     def start(self, *words, **environment):
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("FOREBAY", "DW_", "SLURM"))
-        }
-        kept |= {
-            "TMPDIR": str(self.top / "tmp"),
-            "FOREBAY_STATE": str(self.state),
-            "USER": "ada",
-        } | environment
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOREBAY", "DW_", "SLURM"))}
+        kept |= {"TMPDIR": str(self.top / "tmp"), "FOREBAY_STATE": str(self.state), "USER": "ada"} | environment
         out = (self.top.parent / f"{self.top.name}.log").open("ab")
-        return subprocess.Popen(
-            [BUILD / "bin" / "forebay", *words], cwd=self.submit, env=kept, stdout=out, stderr=out
-        )
+        return subprocess.Popen([BUILD / "bin" / "forebay", *words], cwd=self.submit, env=kept, stdout=out, stderr=out)
 
     def forebay(self, *words, status=0, **environment):
         assert self.start(*words, **environment).wait(60) == status, words
@@ -104,15 +91,11 @@ class Scratch:
             for path in sorted(self.top.rglob("*")):
                 if not (path.is_file() or path.is_dir() or path.is_symlink()) or path.parent.name == "bin":
                     continue  # the launchers' stand-ins are links to forebay
-                if (
-                    path.is_file() and not path.is_symlink() and path.suffix != ".trace"
-                ):  # checksums are in traces
+                if path.is_file() and not path.is_symlink() and path.suffix != ".trace":  # checksums are in traces
                     times = path.stat()
                     path.write_bytes(swapped(path.read_bytes(), swaps))
                     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-                entry = tar.gettarinfo(
-                    path, swapped(str(path.relative_to(self.top)).encode(), swaps).decode()
-                )
+                entry = tar.gettarinfo(path, swapped(str(path.relative_to(self.top)).encode(), swaps).decode())
                 if path.is_symlink():
                     entry.linkname = swapped(entry.linkname.encode(), swaps).decode()
                 entry.uid = entry.gid = 0
@@ -164,8 +147,7 @@ def running():
         "large:rate=64KiB/s",
     )
     here.killed(
-        lambda: (here.submit / "drained" / "d.dat").exists()
-        and list((here.submit / "results").glob("*.part")),
+        lambda: (here.submit / "drained" / "d.dat").exists() and list((here.submit / "results").glob("*.part")),
         "run",
         "--store",
         here.store,
@@ -182,17 +164,7 @@ def requests():
     source = HERE.parent / "programs" / "capi" / "ask.c"
     library = BUILD / "lib"
     subprocess.run(
-        [
-            "cc",
-            "-I",
-            BUILD / "include",
-            "-o",
-            program,
-            source,
-            f"-L{library}",
-            "-ldatawarp",
-            f"-Wl,-rpath,{library}",
-        ],
+        ["cc", "-I", BUILD / "include", "-o", program, source, f"-L{library}", "-ldatawarp", f"-Wl,-rpath,{library}"],
         check=True,
     )
     body = [
@@ -250,9 +222,7 @@ def pieces(here):
     for path in here.state.rglob("*.journal"):
         try:
             found += (
-                sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-                .execute("SELECT count(*) FROM piece")
-                .fetchone()[0]
+                sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("SELECT count(*) FROM piece").fetchone()[0]
             )
         except sqlite3.Error:
             pass
@@ -262,9 +232,7 @@ def pieces(here):
 def persistent():
     """Two persistent allocations and the links to them; of one its store is not there any more."""
     here = Scratch("persistent")
-    here.forebay(
-        "persistent", "create", "proj1", "--capacity", "1MiB", "--expires", "9999d", "--store", here.store
-    )
+    here.forebay("persistent", "create", "proj1", "--capacity", "1MiB", "--expires", "9999d", "--store", here.store)
     (here.store / "forebay-persistent-proj1" / "striped" / "p").write_bytes(TOLD)
     other = here.top / "other"
     other.mkdir()
@@ -291,7 +259,6 @@ def study():
     """A study of a tuner that its budget ended before it had a verdict."""
     here = Scratch("study")
     shutil.rmtree(here.submit / "in")
-    kernel = BUILD / "kernels" / "btio"
     deck = "{ echo w; echo 0; echo 2; echo 16 16 16; echo out; } > deck.data"
     hints = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
     here.script(

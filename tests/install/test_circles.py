@@ -33,10 +33,7 @@ def check(tmp_path):
 def test_circle_of_four_files_is_refused(check):
     ended = check(CIRCLE)
     names = ", ".join(f"crates/sample/src/{name}.rs" for name in "abcd")
-    assert (ended.returncode, f"error: 4 files import each other in a circle: {names}\n" in ended.stderr) == (
-        1,
-        True,
-    )
+    assert (ended.returncode, f"error: 4 files import each other in a circle: {names}\n" in ended.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ def pretend(machine, name, says):
 
 
 def needs(machine, what="build"):
-    return subprocess.run([shutil.which("bash"), NEEDS, what], env={"PATH": str(machine)}, capture_output=True, text=True)
+    return subprocess.run(
+        [shutil.which("bash"), NEEDS, what], env={"PATH": str(machine)}, capture_output=True, text=True
+    )
 
 
 def test_rust_that_is_missing_or_too_old_is_named(bare):
@@ -32,7 +34,9 @@ def test_rust_that_is_missing_or_too_old_is_named(bare):
     assert done.returncode == 1 and "Rust 1.88 or newer is needed; found: none" in done.stderr
     pretend(bare, "cargo", "cargo 1.63.0")
     done = needs(bare)
-    assert done.returncode == 1 and "found: cargo 1.63.0" in done.stderr and "hint: install it with rustup" in done.stderr
+    assert (
+        done.returncode == 1 and "found: cargo 1.63.0" in done.stderr and "hint: install it with rustup" in done.stderr
+    )
 
 
 def test_packages_that_an_ordinary_user_cannot_install_are_named(bare):
@@ -59,7 +63,9 @@ def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
     mpicc.chmod(0o755)
     done = needs(bare)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.startswith("note: without libpnetcdf-dev") and done.stderr.endswith("some kernels are left out\n")
+    assert done.stderr.startswith("note: without libpnetcdf-dev") and done.stderr.endswith(
+        "some kernels are left out\n"
+    )
 
 
 def test_a_machine_that_has_everything_is_left_alone(bare):

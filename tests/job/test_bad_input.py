@@ -28,7 +28,10 @@ def test_a_script_that_cannot_be_read(user):
     user.script("touch started")
     (user.directory / "job.sh").chmod(0o600)
     done = user.run("--json")
-    assert done.returncode == 125 and json.loads(done.stdout)["error"] == "cannot read job.sh: Permission denied (os error 13)"
+    assert (
+        done.returncode == 125
+        and json.loads(done.stdout)["error"] == "cannot read job.sh: Permission denied (os error 13)"
+    )
     user.leaves_nothing()
 
 
@@ -50,12 +53,12 @@ def test_what_is_no_script(job):
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
 def test_blanks_and_quotes_everywhere(build, store, tmp_path):
-    top = tmp_path / "it's \"a\" $HOME"
+    top = tmp_path / 'it\'s "a" $HOME'
     top.mkdir()
     job = Job(build / "bin" / "forebay", top)
     if store == "memory":
         job.in_memory("--store", "memory")
-    job.script(f"{WRITES}; srun -n 2 pwd; mpiexec -n 1 cat < /dev/null; echo \"$0\" | wc -l", DW, STAGE_OUT)
+    job.script(f'{WRITES}; srun -n 2 pwd; mpiexec -n 1 cat < /dev/null; echo "$0" | wc -l', DW, STAGE_OUT)
     name = "a 'job' \"$x\" #%j.sh"
     (job.directory / "job.sh").rename(job.directory / name)
     done = finished(job.forebay_starts("run", *job.where, name, "--", "two words"))
@@ -78,7 +81,11 @@ def test_two_runs_at_once_on_the_default_store(build, other):
         shared.chmod(0o1777)
         for job in jobs:
             job.in_memory()
-            job.script(f"{WRITES}; touch running; until [ -e go ]; do sleep 0.01; done; echo $FOREBAY_JOB_ID; ls \"$DW_JOB_STRIPED/out\"", DW, STAGE_OUT)
+            job.script(
+                f'{WRITES}; touch running; until [ -e go ]; do sleep 0.01; done; echo $FOREBAY_JOB_ID; ls "$DW_JOB_STRIPED/out"',
+                DW,
+                STAGE_OUT,
+            )
         processes = [job.start(TMPDIR=str(shared)) for job in jobs]
         for job, process in zip(jobs, processes):
             started(job, process)
@@ -97,7 +104,11 @@ def test_two_runs_at_once_on_the_default_store(build, other):
 def test_a_folder_for_temporary_files_that_is_not_there(job):
     job.script("touch started", DW)
     done = job.run(TMPDIR="/no/such")
-    assert done.returncode == 125 and "temporary files, /no/such, does not exist" in done.stderr and "hint: set TMPDIR" in done.stderr
+    assert (
+        done.returncode == 125
+        and "temporary files, /no/such, does not exist" in done.stderr
+        and "hint: set TMPDIR" in done.stderr
+    )
     assert not (job.directory / "started").exists()
     job.leaves_nothing()
 
@@ -107,14 +118,18 @@ def test_a_folder_for_temporary_files_that_takes_none(user):
     user.script("touch started", DW)
     user.temporary.chmod(0o555)
     done = user.run()
-    assert done.returncode == 125 and "temporary files cannot be used" in done.stderr and "hint: set TMPDIR" in done.stderr
+    assert (
+        done.returncode == 125 and "temporary files cannot be used" in done.stderr and "hint: set TMPDIR" in done.stderr
+    )
     user.leaves_nothing()
 
 
 def without_state(job, **environment):
     """Runs with FOREBAY_STATE unset."""
     kept = job.environment
-    job.environment = lambda **more: {name: value for name, value in kept(**more).items() if name not in ("FOREBAY_STATE", "XDG_STATE_HOME")}
+    job.environment = lambda **more: {
+        name: value for name, value in kept(**more).items() if name not in ("FOREBAY_STATE", "XDG_STATE_HOME")
+    }
     try:
         return job.start(**environment)
     finally:
@@ -128,7 +143,11 @@ def test_job_without_state_directory_is_recorded_in_the_temporary_folder(user, h
     done = finished(without_state(user, HOME=home))
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
     (left,) = user.temporary.iterdir()
-    assert left.name == "forebay-state-65534" and [path.name for path in left.iterdir()] == [PROFILES] and left.stat().st_mode & 0o777 == 0o700
+    assert (
+        left.name == "forebay-state-65534"
+        and [path.name for path in left.iterdir()] == [PROFILES]
+        and left.stat().st_mode & 0o777 == 0o700
+    )
 
 
 @ONLY_ROOT
@@ -147,9 +166,18 @@ def test_a_state_directory_that_another_user_has_laid_out_is_left_alone(user, ho
         os.chown(trap, 65534, 65534)
     target.chmod(0o777)
     record = {
-        "id": "1", "script": "x", "began_unix_s": 1, "host": os.uname().nodename, "boot_id": "x",
-        "process": {"pid": 1, "started_ticks": 1}, "keeper": None, "phase": "preparing", "job_directory": str(victim),
-        "place": None, "stage_out": [], "emulation": None,
+        "id": "1",
+        "script": "x",
+        "began_unix_s": 1,
+        "host": os.uname().nodename,
+        "boot_id": "x",
+        "process": {"pid": 1, "started_ticks": 1},
+        "keeper": None,
+        "phase": "preparing",
+        "job_directory": str(victim),
+        "place": None,
+        "stage_out": [],
+        "emulation": None,
     }
     (target / "1.json").write_text(json.dumps(record))
     (target / "1.json").chmod(0o666)
@@ -161,7 +189,10 @@ def test_a_state_directory_that_another_user_has_laid_out_is_left_alone(user, ho
     assert user.allocations() == []
 
 
-@pytest.mark.parametrize("wrong, named", [("20 MB", "targets.bandwidth"), ("20 furlongs", "targets.bandwidth"), ("fast", "targets.bandwidth")])
+@pytest.mark.parametrize(
+    "wrong, named",
+    [("20 MB", "targets.bandwidth"), ("20 furlongs", "targets.bandwidth"), ("fast", "targets.bandwidth")],
+)
 def test_a_model_file_with_a_wrong_unit_is_named_with_its_key(job, wrong, named):
     model = job.directory / "model.toml"
     model.write_text(MODEL.replace('bandwidth = { value = "20 MB/s"', f'bandwidth = {{ value = "{wrong}"', 1))

@@ -13,7 +13,9 @@ def test_the_staged_out_file_is_the_one_written_without_forebay(build, job):
     example = job.directory.parent / "btio"
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("out", "btio"))
     shutil.copy(build / "kernels" / "btio", example)
-    done = subprocess.run([job.forebay, "run", "btio.sh"], cwd=example, env=job.environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [job.forebay, "run", "btio.sh"], cwd=example, env=job.environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert '"verified":true' in done.stdout.replace(" ", "")
 

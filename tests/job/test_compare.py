@@ -16,7 +16,9 @@ WRITE = 'out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}out; mkdir -p "$out"; dd if=/d
 
 def compare(job, *options):
     command = [job.forebay, "compare", "--store", job.store, *options, "job.sh"]
-    return subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, cwd=job.directory, env=job.environment(), capture_output=True, text=True, timeout=120
+    )
 
 
 def test_the_table_has_a_block_for_each_file_system_and_says_emulated(job):
@@ -24,7 +26,9 @@ def test_the_table_has_a_block_for_each_file_system_and_says_emulated(job):
     done = compare(job, "--pfs-model", str(LUSTRE), "--repeat", "1")
     assert done.returncode == 0 and done.stdout.count("I/O seen: as the program itself tells.") == 2, done.stderr
     assert "emulated: lustre-small" in done.stdout and "\nreal: " in done.stdout
-    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith(("file system", "burst buffer"))]
+    rows = [
+        line.split() for line in done.stdout.splitlines() if line.strip().startswith(("file system", "burst buffer"))
+    ]
     assert len(rows) == 4
     assert [row[-1] for row in rows] == ["emulated", "emulated", "real", "real"]
     assert all("0.25" in row and "16.00" in row for row in rows), rows
@@ -50,7 +54,9 @@ def test_io_time_of_other_programs_comes_from_the_record_of_the_last_run(job):
     job.script(WRITE, DW, STAGE_OUT)
     done = compare(job, "--repeat", "2")
     assert done.returncode == 0 and "I/O seen: from the record of the programs' calls." in done.stdout, done.stderr
-    assert [row.split()[4] for row in done.stdout.splitlines() if row.startswith((" file system", " burst buffer"))].count("-") == 0
+    assert [
+        row.split()[4] for row in done.stdout.splitlines() if row.startswith((" file system", " burst buffer"))
+    ].count("-") == 0
     kept = [record.name for record in job.records()]
     assert len(kept) == 2 and f": forebay report {kept[0]} {kept[1]}" in done.stderr
     done = compare(job, "--repeat", "1", "--no-profile", "--json")
@@ -105,21 +111,31 @@ def test_old_files_beside_the_results_do_not_hide_a_difference(job):
 
 
 def test_a_file_staged_into_a_directory_is_found_there(job):
-    job.script('out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}; echo same > "${out}result"', DW,
-               "#DW stage_out type=file source=$DW_JOB_STRIPED/result destination=%d/")
+    job.script(
+        'out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}; echo same > "${out}result"',
+        DW,
+        "#DW stage_out type=file source=$DW_JOB_STRIPED/result destination=%d/",
+    )
     done = compare(job, "--repeat", "1")
     assert "Output: the same in all runs, 1 file(s), 5 bytes." in done.stdout, done.stdout + done.stderr
 
 
 def test_what_the_emulation_cannot_see_is_said(job):
-    job.script('out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}out; mkdir -p "$out"; LD_PRELOAD= head -c 1000000 /dev/zero > "$out/x"', DW, STAGE_OUT)
+    job.script(
+        'out=${DW_JOB_STRIPED:-$SLURM_SUBMIT_DIR/}out; mkdir -p "$out"; LD_PRELOAD= head -c 1000000 /dev/zero > "$out/x"',
+        DW,
+        STAGE_OUT,
+    )
     done = compare(job, "--repeat", "1", "--no-real", "--pfs-model", str(LUSTRE))
     assert "NOT COMPARABLE: the emulation saw only 0 of the 1000000 bytes" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_destination_may_hold_the_jobs_id(job):
-    job.script('out="$SLURM_SUBMIT_DIR/out-$SLURM_JOB_ID"; [ -n "$DW_JOB_STRIPED" ] && out=${DW_JOB_STRIPED}out; mkdir "$out"; echo x > "$out/x"',
-               DW, STAGE_OUT.replace("%d/out", "%d/out-%j"))
+    job.script(
+        'out="$SLURM_SUBMIT_DIR/out-$SLURM_JOB_ID"; [ -n "$DW_JOB_STRIPED" ] && out=${DW_JOB_STRIPED}out; mkdir "$out"; echo x > "$out/x"',
+        DW,
+        STAGE_OUT.replace("%d/out", "%d/out-%j"),
+    )
     done = compare(job, "--repeat", "2")
     assert "Output: the same in all runs, 1 file(s), 2 bytes." in done.stdout, done.stdout + done.stderr
 
@@ -130,7 +146,8 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
     job.script(
         '[ -z "$DW_JOB_STRIPED" ] && exit 0\n'
         "mkdir $DW_JOB_STRIPED/out; head -c 100000000 /dev/zero > $DW_JOB_STRIPED/out/x; touch running; sleep 300",
-        DW.replace("64MiB", "512MiB"), STAGE_OUT,
+        DW.replace("64MiB", "512MiB"),
+        STAGE_OUT,
     )
     command = [job.forebay, "compare", "--store", job.store, "--no-real", "--pfs-model", model, "job.sh"]
     pipe = subprocess.PIPE
@@ -166,7 +183,9 @@ def test_a_persistent_allocation_is_used_with_a_warning_and_not_made(job):
     assert "hint: compare a copy without that line" in done.stderr and not (job.directory / "ran").exists()
     job.leaves_nothing()
     assert job.command("persistent", "create", "p", "--capacity", "1MiB", *job.where).returncode == 0
-    job.script('echo "$DW_PERSISTENT_STRIPED_p" >> seen; touch ${DW_PERSISTENT_STRIPED_p:-./}x', DW, "#DW persistentdw name=p")
+    job.script(
+        'echo "$DW_PERSISTENT_STRIPED_p" >> seen; touch ${DW_PERSISTENT_STRIPED_p:-./}x', DW, "#DW persistentdw name=p"
+    )
     done = compare(job, "--repeat", "1")
     assert done.returncode == 0 and "warning: p: each run on the burst buffer begins with" in done.stderr
     namespace = job.store / "forebay-persistent-p" / "striped"

@@ -106,10 +106,7 @@ def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"], account["exit_code"]) == (124, 124, 124), done.stderr
     assert account["deadline"]["ended_job"] and account["not_safe"] is None
-    assert (
-        "the job is ended now, so that 2 B in 1 files can be staged out"
-        in account["deadline"]["warnings"][-1]
-    )
+    assert "the job is ended now, so that 2 B in 1 files can be staged out" in account["deadline"]["warnings"][-1]
     assert (job.directory / "results" / "x").exists()
     job.leaves_nothing()
 
@@ -120,12 +117,15 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
     (job.directory / "results" / strange).mkdir(parents=True)
     done = job.run(*SOON)
     account = json.loads(done.stdout)
-    assert (done.returncode, account["job_status"], account["not_safe"]["files"]) == (122, 124, 1), (
-        done.stderr
-    )
+    assert (done.returncode, account["job_status"], account["not_safe"]["files"]) == (122, 124, 1), done.stderr
     (line,) = [line for line in open(account["not_safe"]["list"]) if not line.startswith("#")]
     size, source, target, why = line.rstrip("\n").split("\t")
-    assert size == "3" and "a directory stands at its place" in why and source.endswith("out/tab\\x09here") and target.endswith("results/tab\\x09here")
+    assert (
+        size == "3"
+        and "a directory stands at its place" in why
+        and source.endswith("out/tab\\x09here")
+        and target.endswith("results/tab\\x09here")
+    )
     assert f"not safe: {account['not_safe']['first'][0]}" in done.stderr
     (shown,) = json.loads(job.command("status", "--json").stdout)
     assert (shown["not_safe_files"], shown["not_safe_list"]) == (1, account["not_safe"]["list"])

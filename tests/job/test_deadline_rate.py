@@ -48,7 +48,12 @@ def test_the_slowest_stage_out_on_record_that_copied_enough_counts(job):
 def test_where_nothing_is_on_record_half_of_what_was_copied_in_counts(job, is_hole):
     with (job.directory / "input").open("wb") as file:
         file.truncate(33554432) if is_hole else file.write(bytes(33554432))
-    job.script("true", DW, STAGE_IN, STAGE_OUT.replace("directory source=$DW_JOB_STRIPED/out", "file source=$DW_JOB_STRIPED/input"))
+    job.script(
+        "true",
+        DW,
+        STAGE_IN,
+        STAGE_OUT.replace("directory source=$DW_JOB_STRIPED/out", "file source=$DW_JOB_STRIPED/input"),
+    )
     told = account(job)
     copied = told["stage_in"]
     if is_hole:
@@ -60,11 +65,7 @@ def test_where_nothing_is_on_record_half_of_what_was_copied_in_counts(job, is_ho
 
 @pytest.mark.parametrize(
     ("drain", "options", "source"),
-    [
-        ("big", (), "own-drain"),
-        ("big:rate=100MB/s", (), "assumed"),
-        ("big", ("--drain-rate", "50MB/s"), "given"),
-    ],
+    [("big", (), "own-drain"), ("big:rate=100MB/s", (), "assumed"), ("big", ("--drain-rate", "50MB/s"), "given")],
 )
 def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, options, source):
     """The file system takes 20 MB/s; looks are taken every 2.5 s."""

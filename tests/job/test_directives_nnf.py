@@ -23,11 +23,7 @@ def any_store(job, request):
 
 def tree(directory) -> dict[str, str]:
     """The files below a directory, and what is in them."""
-    return {
-        str(path.relative_to(directory)): path.read_text()
-        for path in directory.rglob("*")
-        if path.is_file()
-    }
+    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
 
 
 def inputs(job) -> None:
@@ -91,20 +87,12 @@ def test_files_and_directories_are_copied_in_and_out(any_store):
     assert tree(job.directory / "new") == below
     assert tree(job.directory / "contents") == out
     everything = tree(job.directory / "all")
-    assert below.items() <= everything.items() and len(everything) == len(seen) + len(
-        out
-    )
+    assert below.items() <= everything.items() and len(everything) == len(seen) + len(out)
     job.leaves_nothing()
 
 
-def test_copy_out_is_planned_after_the_script_and_goes_to_the_same_place(
-    job,
-):
-    job.script(
-        f"mkdir {HERE}/made; echo -n $RANDOM > {HERE}/made/x",
-        JOBDW,
-        copy_out(f"{HERE}/made", "%d/out"),
-    )
+def test_copy_out_is_planned_after_the_script_and_goes_to_the_same_place(job):
+    job.script(f"mkdir {HERE}/made; echo -n $RANDOM > {HERE}/made/x", JOBDW, copy_out(f"{HERE}/made", "%d/out"))
     for _ in range(2):
         done = job.run("--json", "--stage-verify", "end")
         assert done.returncode == 0, done.stderr
@@ -117,10 +105,7 @@ def test_into_and_out_of_a_persistent_allocation(job):
     inputs(job)
     create = "#DW create_persistent type=lustre name=proj-1 capacity=1MiB"
     ran(job, "true", create, USE, copy_in("%d/in", PERSISTENT))
-    assert sorted(tree(root(job, "proj-1") / "striped")) == [
-        "in/a.dat",
-        "in/deep/b.dat",
-    ]
+    assert sorted(tree(root(job, "proj-1") / "striped")) == ["in/a.dat", "in/deep/b.dat"]
     ran(job, f"rm {PERSISTENT}/in/a.dat", USE, copy_out(f"{PERSISTENT}/in", "%d/out/"))
     assert tree(job.directory / "out") == {"in/deep/b.dat": "b"}
     only_jobs_are_gone(job, "proj-1")
@@ -128,9 +113,7 @@ def test_into_and_out_of_a_persistent_allocation(job):
 
 def test_types_and_lists_of_older_copies(job):
     inputs(job)
-    (job.directory / "list").write_text(
-        f"{PERSISTENT}/p '{job.directory}/p'\n{HERE}/tree/a.dat '{job.directory}/'\n"
-    )
+    (job.directory / "list").write_text(f"{PERSISTENT}/p '{job.directory}/p'\n{HERE}/tree/a.dat '{job.directory}/'\n")
     ran(
         job,
         f"echo -n p > {PERSISTENT}/p",
@@ -142,31 +125,18 @@ def test_types_and_lists_of_older_copies(job):
     )
     assert [(job.directory / name).read_text() for name in ("p", "a.dat")] == ["p", "a"]
     error = refused(job, JOBDW, copy_in("%d/in", f"{HERE}/tree") + " type=file")
-    assert (
-        f"error: job.sh: line 4: copy_in: the source {job.directory}/in is not a file"
-        in error
-    )
+    assert f"error: job.sh: line 4: copy_in: the source {job.directory}/in is not a file" in error
 
 
 def test_a_missing_source_ends_the_job_or_is_named_and_the_rest_arrives(job):
     missing = copy_in("%d/none", HERE)
     for options in ((), ("--dry-run",)):
         error = refused(job, JOBDW, missing, options=options)
-        assert (
-            f"error: job.sh: line 4: copy_in: the source {job.directory}/none does not exist"
-            in error
-        )
+        assert f"error: job.sh: line 4: copy_in: the source {job.directory}/none does not exist" in error
     job.leaves_nothing()
-    job.script(
-        f"echo -n x > {HERE}/x",
-        JOBDW,
-        copy_out(f"{HERE}/y", "%d"),
-        copy_out(f"{HERE}/x", "%d"),
-    )
+    job.script(f"echo -n x > {HERE}/x", JOBDW, copy_out(f"{HERE}/y", "%d"), copy_out(f"{HERE}/x", "%d"))
     done = job.run()
-    assert done.returncode == 123 and "/striped/y does not exist" in done.stderr, (
-        done.stderr
-    )
+    assert done.returncode == 123 and "/striped/y does not exist" in done.stderr, done.stderr
     assert (job.directory / "x").read_text() == "x"
     # What it is, is told by what is found the next time.
     (allocation,) = job.allocations()
@@ -179,20 +149,13 @@ def test_a_missing_source_ends_the_job_or_is_named_and_the_rest_arrives(job):
 
 def test_a_dry_run_tells_by_nnfs_names(job):
     inputs(job)
-    job.script(
-        "true",
-        JOBDW,
-        copy_in("%d/in", f"{HERE}/tree"),
-        copy_out(f"{HERE}/out", "%d/out"),
-    )
+    job.script("true", JOBDW, copy_in("%d/in", f"{HERE}/tree"), copy_out(f"{HERE}/out", "%d/out"))
     done = job.run("--dry-run")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert f"variables   {HERE}" in lines
     submit = job.directory
-    assert (
-        f"stage in    path {submit}/in -> {HERE}/tree: 2 file(s), 2 B (line 4)" in lines
-    )
+    assert f"stage in    path {submit}/in -> {HERE}/tree: 2 file(s), 2 B (line 4)" in lines
     assert f"stage out   path {HERE}/out -> {submit}/out (line 5)" in lines
 
 
@@ -205,11 +168,7 @@ def test_drained_while_the_job_runs_to_where_it_is_copied_out(job):
     )
     done = job.run("--json", "--drain", "*")
     assert done.returncode == 0, done.stderr
-    assert (
-        tree(job.directory.parent / "copy")
-        == tree(job.directory.parent / "out")
-        == {"made/x": "x"}
-    )
+    assert tree(job.directory.parent / "copy") == tree(job.directory.parent / "out") == {"made/x": "x"}
     assert json.loads(done.stdout)["stage_out"]["unchanged_files"] == 1
     job.leaves_nothing()
 
@@ -225,9 +184,7 @@ def test_killed_the_job_is_cleaned_and_its_copy_out_arrives(any_store):
     )
     job.stop_when(job.start(), (job.directory / "wrote").exists, KILL)
     (job.directory / "go").touch()
-    wait_until(
-        lambda: not json.loads(job.command("status", "--json").stdout)[0]["processes"]
-    )
+    wait_until(lambda: not json.loads(job.command("status", "--json").stdout)[0]["processes"])
     done = job.command("clean")
     assert done.returncode == 0, done.stderr
     assert tree(job.directory / "home") == {"out/x": "x", "y": "y"}

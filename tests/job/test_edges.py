@@ -39,8 +39,11 @@ def test_a_process_whose_first_thread_has_ended_is_still_a_process(job):
     source, program = job.directory / "thread.c", job.directory / "thread"
     source.write_text(THREAD)
     subprocess.run(["cc", "-pthread", "-o", program, source], check=True)
-    job.script("mkdir $DW_JOB_STRIPED/out; ./thread $DW_JOB_STRIPED/out/log & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
-               DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; ./thread $DW_JOB_STRIPED/out/log & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
+        DW,
+        STAGE_OUT,
+    )
     done = job.run()
     assert done.returncode == 0 and "left behind, ended before stage-out: 1" in done.stderr, done.stderr
     assert (job.directory / "results" / "log").stat().st_size > 0
@@ -49,7 +52,9 @@ def test_a_process_whose_first_thread_has_ended_is_still_a_process(job):
 
 def test_a_destination_inside_the_allocation_is_refused(job):
     destination = f"{job.store}/forebay-{os.getuid()}-%j/keep"
-    job.script("touch started", DW, f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={destination}")
+    job.script(
+        "touch started", DW, f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={destination}"
+    )
     done = job.run()
     assert done.returncode == 125 and "job.sh: line 4: stage_out: the destination" in done.stderr
     assert "lies in the allocation itself" in done.stderr and not (job.directory / "started").exists()
@@ -75,8 +80,14 @@ def test_a_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
 def test_processes_that_were_there_before_are_not_the_jobs(job):
     job.script("true", DW)
     script = f'sleep 60 & exec "{job.forebay}" run --store "{job.store}" job.sh'
-    process = subprocess.Popen(["bash", "-c", script + " 2>&1 >/dev/null"], cwd=job.directory, env=job.environment(),
-                               stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        ["bash", "-c", script + " 2>&1 >/dev/null"],
+        cwd=job.directory,
+        env=job.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     said = process.stdout.readline()
     while "ended with status" not in said:
         said = process.stdout.readline()
@@ -104,7 +115,9 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
 
 
 def test_ctrl_backslash_ends_the_job_as_ctrl_c_does(job):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT
+    )
     process = job.start()
     status, err = job.stop_when(process, (job.directory / "running").exists, signal.SIGQUIT)
     assert status == 128 + signal.SIGQUIT, err
@@ -146,11 +159,23 @@ def test_an_ordinary_user_below_a_folder_he_cannot_list(build, tmp_path):
         os.chown(directory, 65534, 65534)
     top.chmod(0o711)
     try:
-        (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\nmkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id\n")
+        (home / "job.sh").write_text(
+            f"#!/bin/bash\n{DW}\n{STAGE_OUT}\nmkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id\n"
+        )
         program = top / "forebay"
         program.write_bytes((build / "bin" / "forebay").read_bytes())
         program.chmod(0o755)
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "run", "--store", store, "job.sh"]
+        command = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            program,
+            "run",
+            "--store",
+            store,
+            "job.sh",
+        ]
         environment = {"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")}
         done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -205,8 +230,25 @@ def test_unkillable_process_keeps_the_allocation(build, tmp_path):
     body = f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; {foreign} >/dev/null 2>&1 & echo $! > pid; until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
     (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\n{body}\n")
     try:
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "run", "--store", store, "job.sh"]
-        done = subprocess.run(command, cwd=home, env={"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")}, capture_output=True, text=True, timeout=120)
+        command = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            program,
+            "run",
+            "--store",
+            store,
+            "job.sh",
+        ]
+        done = subprocess.run(
+            command,
+            cwd=home,
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         pid = (home / "pid").read_text().strip()
         assert done.returncode == 123, done.stderr
         assert f"these could not be ended and may still write: {pid}" in done.stderr

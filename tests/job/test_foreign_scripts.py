@@ -112,8 +112,16 @@ def test_a_directive_over_two_lines(anyone, script, warned):
     done = run(job, script, "--json", "--map", f"/lustre={job.pfs}")
     assert done.returncode == 0, done.stderr
     # Two tasks: what stands behind the bare line was read. Bash took that line for assignments.
-    assert {path.name: path.read_text() for path in (job.pfs / "outputs").iterdir()} == {"0": "input data", "1": "input data"}
-    assert done.stderr.count("the continued line does not begin with #DW: taken here, ignored by Slurm; put #DW in front of it") == warned
+    assert {path.name: path.read_text() for path in (job.pfs / "outputs").iterdir()} == {
+        "0": "input data",
+        "1": "input data",
+    }
+    assert (
+        done.stderr.count(
+            "the continued line does not begin with #DW: taken here, ignored by Slurm; put #DW in front of it"
+        )
+        == warned
+    )
     assert "job.sh: line 3, column 1" in done.stderr or not warned
     plan = run(job, script, "--dry-run", "--json", "--map", f"/lustre={job.pfs}")
     plan = json.loads(plan.stdout)
@@ -141,7 +149,10 @@ def test_what_the_readme_gives_a_continued_script_is_enough(job):
     for script in ("slurm-continued.sh", "slurm-bare-continuation.sh"):
         done = run(job, script, "--map", f"/lustre={job.pfs}")
         assert done.returncode == 0, done.stderr
-        assert {path.name: path.read_text() for path in (job.pfs / "outputs").iterdir()} == {"0": "data\n", "1": "data\n"}
+        assert {path.name: path.read_text() for path in (job.pfs / "outputs").iterdir()} == {
+            "0": "data\n",
+            "1": "data\n",
+        }
         shutil.rmtree(job.pfs / "outputs")
 
 

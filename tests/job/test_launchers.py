@@ -35,7 +35,9 @@ def test_unknown_options_are_named(job):
 
 
 def test_options_that_matter_are_honoured(job):
-    job.script("srun -n 2 -D /tmp -o out.%j --export=ALL,COLOUR=green bash -c 'echo $PWD $COLOUR'; cat out.$SLURM_JOB_ID")
+    job.script(
+        "srun -n 2 -D /tmp -o out.%j --export=ALL,COLOUR=green bash -c 'echo $PWD $COLOUR'; cat out.$SLURM_JOB_ID"
+    )
     done = job.run()
     assert done.stdout.splitlines() == ["/tmp green"] * 2, done.stderr
 
@@ -53,7 +55,11 @@ def test_a_rank_that_fails_fails_the_launcher(job):
 
 
 def test_a_bad_count_and_a_missing_program_are_errors(job):
-    for line, message in [("srun -n two true", "srun: "), ("srun -n 2", "no program to start"), ("mpiexec -n 2", "no program to start")]:
+    for line, message in [
+        ("srun -n two true", "srun: "),
+        ("srun -n 2", "no program to start"),
+        ("mpiexec -n 2", "no program to start"),
+    ]:
         job.script(line)
         done = job.run()
         assert done.returncode == 2 and message in done.stderr, done.stderr
@@ -88,7 +94,9 @@ def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
 
 
 def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
-    job.script("mpirun echo x; mpirun -N 3 --host elsewhere echo y; mpiexec -n 1 --host a echo z : -n 2 --host b echo z")
+    job.script(
+        "mpirun echo x; mpirun -N 3 --host elsewhere echo y; mpiexec -n 1 --host a echo z : -n 2 --host b echo z"
+    )
     done = job.run()
     assert sorted(done.stdout.split()) == ["x"] * 2 + ["y"] * 3 + ["z"] * 3, done.stderr
 
@@ -101,7 +109,9 @@ def test_a_login_shell_finds_the_launchers_too(job):
 
 
 def test_srun_in_the_background_is_one_process_to_be_ended(job):
-    job.script("srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0")
+    job.script(
+        "srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0"
+    )
     done = job.run()
     assert done.returncode == 0 and "left behind" not in done.stderr, done.stderr
 
@@ -126,7 +136,14 @@ def test_the_streams_of_tasks(job):
     )
     done = job.run()
     assert done.stdout.splitlines() == [
-        "from the file", "error of 0", "from the file", "error of 1", "one", "two", "1", "2",
+        "from the file",
+        "error of 0",
+        "from the file",
+        "error of 1",
+        "one",
+        "two",
+        "1",
+        "2",
     ], done.stderr
     assert "warning: srun: --export=NONE is not honoured" in done.stderr
     assert "srun: /no/such is not a directory" in done.stderr
@@ -180,7 +197,7 @@ def test_a_program_without_mpi_runs_under_jsrun(job):
 def test_jsrun_directory_variables_and_streams(job):
     job.script(
         "echo input > in\n"
-        "jsrun -n 2 -h /tmp -E COLOUR=green -o \"$PWD\"/out.%h.%t -t \"$PWD\"/in bash -c 'cat; echo $PWD $COLOUR; echo bad >&2'\n"
+        'jsrun -n 2 -h /tmp -E COLOUR=green -o "$PWD"/out.%h.%t -t "$PWD"/in bash -c \'cat; echo $PWD $COLOUR; echo bad >&2\'\n'
         "cat out.$HOSTNAME.0 out.$HOSTNAME.1\n"
         "jsrun -p 1 -o both.%j -k both.%j bash -c 'echo one; echo two >&2'; sort both.$FOREBAY_JOB_ID"
     )
@@ -220,9 +237,16 @@ def test_what_a_launcher_cannot_do_is_an_error(job, line, message):
 
 
 def test_unknown_options_of_each_launcher_are_named(job):
-    job.script("jsrun -p 1 -Y true; aprun -n 1 -cq --never true; flux run --ever=3 true; jsrun --help | head -1; flux run --version")
+    job.script(
+        "jsrun -p 1 -Y true; aprun -n 1 -cq --never true; flux run --ever=3 true; jsrun --help | head -1; flux run --version"
+    )
     done = job.run()
-    for option in ("jsrun: unknown option -Y", "aprun: unknown option -cq", "aprun: unknown option --never", "flux run: unknown option --ever"):
+    for option in (
+        "jsrun: unknown option -Y",
+        "aprun: unknown option -cq",
+        "aprun: unknown option --never",
+        "flux run: unknown option --ever",
+    ):
         assert f"warning: {option} has no effect" in done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("usage: jsrun") and lines[1].startswith("flux run of forebay")
@@ -239,13 +263,16 @@ def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
 @pytest.mark.parametrize("launch", ["srun -n 2", "mpiexec -n 2", "jsrun -n 2"])
 def test_rank_killed_by_signal_fails_the_job_and_written_data_is_staged_out(job, launch):
     (job.directory / "die.sh").write_text(
-        '#!/bin/bash\nrank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\necho $rank > $DW_JOB_STRIPED/out/$rank\n'
-        'until [ -e $DW_JOB_STRIPED/out/0 ] && [ -e $DW_JOB_STRIPED/out/1 ]; do sleep 0.01; done\n'
+        "#!/bin/bash\nrank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\necho $rank > $DW_JOB_STRIPED/out/$rank\n"
+        "until [ -e $DW_JOB_STRIPED/out/0 ] && [ -e $DW_JOB_STRIPED/out/1 ]; do sleep 0.01; done\n"
         "[ $rank = 1 ] && kill -KILL $$; sleep 300\n"
     )
     (job.directory / "die.sh").chmod(0o755)
-    job.script(f"set -e; mkdir $DW_JOB_STRIPED/out; {launch} ./die.sh; touch not-reached", DW,
-               "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results")
+    job.script(
+        f"set -e; mkdir $DW_JOB_STRIPED/out; {launch} ./die.sh; touch not-reached",
+        DW,
+        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+    )
     done = job.run()
     assert done.returncode not in (0, 123, 124, 125), done.stderr
     assert sorted(path.name for path in (job.directory / "results").iterdir()) == ["0", "1"]

@@ -15,7 +15,9 @@ def test_a_job_finds_its_data_and_its_results_come_back(job):
     (job.directory / "in.dat").write_text("input")
     job.script(
         'cd $DW_JOB_STRIPED && mkdir out && cat in.dat > out/copy && ln -s copy out/link && chmod 751 out/copy && echo "$PWD/"',
-        DW, STAGE_IN, STAGE_OUT,
+        DW,
+        STAGE_IN,
+        STAGE_OUT,
     )
     done = job.run()
     assert (done.returncode, done.stderr.count("error")) == (0, 0), done.stderr
@@ -29,8 +31,10 @@ def test_a_job_finds_its_data_and_its_results_come_back(job):
 
 
 def test_both_namespaces_end_in_a_slash_and_are_writable(job):
-    job.script('echo $DW_JOB_STRIPED; echo $DW_JOB_PRIVATE; touch ${DW_JOB_STRIPED}a ${DW_JOB_PRIVATE}b',
-               DW.replace("striped", "striped,private"))
+    job.script(
+        "echo $DW_JOB_STRIPED; echo $DW_JOB_PRIVATE; touch ${DW_JOB_STRIPED}a ${DW_JOB_PRIVATE}b",
+        DW.replace("striped", "striped,private"),
+    )
     done = job.run()
     striped, private = done.stdout.split()
     assert done.returncode == 0 and striped.endswith("/striped/") and private.endswith("/private/")
@@ -101,8 +105,12 @@ def test_results_that_were_never_written_are_an_error_and_nothing_is_deleted(job
 
 
 def test_one_stage_out_that_fails_does_not_stop_the_others(job):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y",
-               DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/y destination=/proc/no/such", STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y",
+        DW,
+        "#DW stage_out type=file source=$DW_JOB_STRIPED/y destination=/proc/no/such",
+        STAGE_OUT,
+    )
     done = job.run()
     assert done.returncode == 123, done.stderr
     assert (job.directory / "results" / "x").read_text() == "x\n"
@@ -113,7 +121,8 @@ def test_one_stage_out_that_fails_does_not_stop_the_others(job):
 def test_processes_left_behind_are_ended_before_stage_out(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; exec 2>/dev/null; (setsid sh -c 'while echo x; do sleep 0.01; done' > $DW_JOB_STRIPED/out/log) & until [ -s $DW_JOB_STRIPED/out/log ]; do sleep 0.01; done",
-        DW, STAGE_OUT,
+        DW,
+        STAGE_OUT,
     )
     done = job.run()
     assert done.returncode == 0, done.stderr
@@ -124,7 +133,9 @@ def test_processes_left_behind_are_ended_before_stage_out(job):
 
 
 def test_ctrl_c_ends_the_job_and_brings_its_data_back(job):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT
+    )
     process = job.start()
     status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
     assert status == 130, err
@@ -133,7 +144,9 @@ def test_ctrl_c_ends_the_job_and_brings_its_data_back(job):
 
 
 def test_after_kill_9_the_data_are_still_in_the_store(job):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 5", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 5", DW, STAGE_OUT
+    )
     process = job.start()
     status, _ = job.stop_when(process, (job.directory / "running").exists, KILL)
     assert status == -9
@@ -143,7 +156,9 @@ def test_after_kill_9_the_data_are_still_in_the_store(job):
 
 
 def test_two_runs_at_once_do_not_meet(job):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo $1$SLURM_JOB_ID > $DW_JOB_STRIPED/out/$SLURM_JOB_ID; sleep 0.5", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo $1$SLURM_JOB_ID > $DW_JOB_STRIPED/out/$SLURM_JOB_ID; sleep 0.5", DW, STAGE_OUT
+    )
     processes = [job.start() for _ in range(3)]
     for process in processes:
         _, err = process.communicate(timeout=60)
@@ -160,13 +175,19 @@ def test_no_job_id_comes_twice(job):
 
 def test_json_is_one_object_and_the_jobs_output_stands_aside(job):
     (job.directory / "in.dat").write_text("input")
-    job.script("echo from the job; mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x", DW, STAGE_IN, STAGE_OUT)
+    job.script(
+        "echo from the job; mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x", DW, STAGE_IN, STAGE_OUT
+    )
     done = job.run("--json")
     account = json.loads(done.stdout)
     assert "from the job" in done.stderr
     assert account["exit_code"] == account["job_status"] == 0
     assert account["store"] == {
-        "store": str(job.store), "in_memory": False, "enforced": False, "capacity_bytes": 64 << 20, "asked_bytes": 64 << 20,
+        "store": str(job.store),
+        "in_memory": False,
+        "enforced": False,
+        "capacity_bytes": 64 << 20,
+        "asked_bytes": 64 << 20,
     }
     assert (account["stage_in"]["files"], account["stage_in"]["bytes"]) == (1, 5)
     assert (account["stage_out"]["files"], account["stage_out"]["bytes"]) == (1, 6)

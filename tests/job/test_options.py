@@ -53,7 +53,11 @@ def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):
     drains = ("--drain", "*.nc,*.h5:rate=1MiB/s:newest", "--drain", "log:to=elsewhere")
     more = ("--spectral", "--on-close", "*.nc=plot {}", "--on-close-at-most", "3")
     there = job.directory / "elsewhere"
-    told = [line for line in job.run("--dry-run", *drains, *more).stdout.splitlines() if line.startswith(("drain ", "on close "))]
+    told = [
+        line
+        for line in job.run("--dry-run", *drains, *more).stdout.splitlines()
+        if line.startswith(("drain ", "on close "))
+    ]
     assert told == [
         "drain       *.nc,*.h5 -> where stage_out says (at most 1.00 MiB/s, only the newest)",
         f"drain       log -> {there} (as fast as it goes)",
@@ -69,7 +73,10 @@ def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):
     assert plan["spectral"] == {"persist_dir": None, "pfs_dir": None}
     assert (plan["on_close"], plan["on_close_at_most"]) == (["*.nc=plot {}"], 3)
     plan = json.loads(job.run("--dry-run", "--json", FOREBAY_DRAIN="*").stdout)
-    assert [drain["patterns"] for drain in plan["drain"]] == [["*"]] and (plan["spectral"], plan["on_close"]) == (None, [])
+    assert [drain["patterns"] for drain in plan["drain"]] == [["*"]] and (plan["spectral"], plan["on_close"]) == (
+        None,
+        [],
+    )
 
 
 def test_a_dry_run_names_spectrals_directories_where_they_count(job):
@@ -99,7 +106,10 @@ def test_a_dry_run_finds_what_a_run_would_find(job, lines, message):
     for options in (["--dry-run"], []):
         done = job.run("--json", *options)
         refusal = json.loads(done.stdout)
-        assert sorted(refusal) == ["error", "exit_code", "hint", "profile"] and refusal["exit_code"] == done.returncode == 125
+        assert (
+            sorted(refusal) == ["error", "exit_code", "hint", "profile"]
+            and refusal["exit_code"] == done.returncode == 125
+        )
         assert message in refusal["error"] and refusal["error"] in done.stderr
     job.leaves_nothing()
 
@@ -110,7 +120,10 @@ def test_explain_says_why(job):
     assert len(why) == 2 and why[0].endswith(f"store {job.store}: named with --store")
     assert "64.00 MiB asked" in why[1] and "not enforced" in why[1]
     job.in_memory()
-    assert f"store {job.store}: the site's setting, FOREBAY_STORE" in job.run("--explain", FOREBAY_STORE=str(job.store)).stderr
+    assert (
+        f"store {job.store}: the site's setting, FOREBAY_STORE"
+        in job.run("--explain", FOREBAY_STORE=str(job.store)).stderr
+    )
     assert "because" not in job.run().stderr
 
 
@@ -122,7 +135,10 @@ def test_capacity_and_strict_capacity(job):
     done = job.run("--json")
     assert done.returncode == 0 and "the script asks for 7.81 PiB; the store has" in done.stderr
     done = job.run("--json", "--strict-capacity", "--capacity", "3MiB")
-    assert (json.loads(done.stdout)["store"]["asked_bytes"], json.loads(done.stdout)["store"]["capacity_bytes"]) == (3 << 20, 3 << 20)
+    assert (json.loads(done.stdout)["store"]["asked_bytes"], json.loads(done.stdout)["store"]["capacity_bytes"]) == (
+        3 << 20,
+        3 << 20,
+    )
     for wrong in ("3MiX", "-1", "0"):
         assert job.run(f"--capacity={wrong}").returncode == 2
     job.leaves_nothing()
@@ -151,7 +167,13 @@ def test_at_its_time_limit_a_job_is_ended_and_its_checkpoint_kept(job, lines, op
 def test_time_0_lifts_the_limit_and_lsf_counts_minutes(job):
     job.script("sleep 1.2; echo done", "#SBATCH -t 0:01")
     assert job.run("--time", "0").stdout == "done\n"
-    for line, seconds in [("#BSUB -W 1:02", 3720), ("#BSUB -W 1", 60), ("#PBS -l walltime=1:00:00", 3600), ("#FLUX: -t 1.5h", 5400), ("#FLUX: -t 0", None)]:
+    for line, seconds in [
+        ("#BSUB -W 1:02", 3720),
+        ("#BSUB -W 1", 60),
+        ("#PBS -l walltime=1:00:00", 3600),
+        ("#FLUX: -t 1.5h", 5400),
+        ("#FLUX: -t 0", None),
+    ]:
         (job.directory / "job.sh").write_text(f"#!/bin/bash\n{line}\n")
         assert json.loads(job.run("--dry-run", "--json").stdout)["time_limit_s"] == seconds
     assert job.run("--time", "soon").returncode == 2
@@ -184,7 +206,7 @@ def test_what_is_wrong_with_outside_directives_is_said_with_their_place(job):
     job.script("touch started")
     for options, message in [
         (["--bbf", "bbf.conf"], "job.sh: --bb, line 2: stage_in: the source /no/such does not exist"),
-        (["--bb", "capacity=1G type=scratch size=2"], "job.sh: --bb, line 1, column 26: --bb does not know \"size=2\""),
+        (["--bb", "capacity=1G type=scratch size=2"], 'job.sh: --bb, line 1, column 26: --bb does not know "size=2"'),
         (["--bbf", "missing"], "cannot read missing"),
     ]:
         done = job.run(*options)
@@ -200,12 +222,17 @@ def test_what_is_wrong_with_outside_directives_is_said_with_their_place(job):
 def test_lists_in_and_out_the_latter_written_by_the_job(job):
     make(job, job.directory / "in", a="1", b="2")
     escaped = str(job.directory).replace(" ", "\\ ")
-    rows = [f"{escaped}/in/a $DW_JOB_STRIPED/in/first", f'"{job.directory}/in/b"  $DW_JOB_STRIPED/in/ # under its own name']
+    rows = [
+        f"{escaped}/in/a $DW_JOB_STRIPED/in/first",
+        f'"{job.directory}/in/b"  $DW_JOB_STRIPED/in/ # under its own name',
+    ]
     (job.directory / "list").write_text("\n".join(["# a comment", "", *rows, ""]))
     job.script(
-        "cat $DW_JOB_STRIPED/in/first $DW_JOB_STRIPED/in/b > \"$DW_JOB_STRIPED/two words\"\n"
+        'cat $DW_JOB_STRIPED/in/first $DW_JOB_STRIPED/in/b > "$DW_JOB_STRIPED/two words"\n'
         "echo '\"$DW_JOB_STRIPED/two words\"' \"'$PWD/results/both'\" > out_list",
-        DW, "#DW stage_in type=list source=%d/list destination=$DW_JOB_STRIPED/ignored", "#DW stage_out type=list source=%d/out_list",
+        DW,
+        "#DW stage_in type=list source=%d/list destination=$DW_JOB_STRIPED/ignored",
+        "#DW stage_out type=list source=%d/out_list",
     )
     done = job.run("--json")
     assert done.returncode == 0, done.stderr
@@ -216,7 +243,9 @@ def test_lists_in_and_out_the_latter_written_by_the_job(job):
 
 
 def test_what_is_wrong_in_a_list_is_said_with_file_line_and_column(job):
-    make(job, job.directory, list="/a $DW_JOB_STRIPED/a\n\n/only\n  relative $DW_JOB_STRIPED/b\n/x '$DW_JOB_STRIPED/c\n")
+    make(
+        job, job.directory, list="/a $DW_JOB_STRIPED/a\n\n/only\n  relative $DW_JOB_STRIPED/b\n/x '$DW_JOB_STRIPED/c\n"
+    )
     job.script("touch started", DW, "#DW stage_in type=list source=%d/list")
     done = job.run()
     assert done.returncode == 125 and not (job.directory / "started").exists()
@@ -232,11 +261,15 @@ def test_what_is_wrong_in_a_list_is_said_with_file_line_and_column(job):
 
 
 def test_modifiers_without_effect_are_warned_of(job):
-    job.script("true", DW.replace("striped", "striped(MFS=1GiB,client_cache=yes)") + " write_window_length=10 max_mds=yes")
+    job.script(
+        "true", DW.replace("striped", "striped(MFS=1GiB,client_cache=yes)") + " write_window_length=10 max_mds=yes"
+    )
     done = job.run()
     assert done.returncode == 0
     for word in ("MFS", "write_window_length", "max_mds"):
-        assert any(line.startswith("warning: job.sh: line 3, column ") and word in line for line in done.stderr.splitlines()), done.stderr
+        assert any(
+            line.startswith("warning: job.sh: line 3, column ") and word in line for line in done.stderr.splitlines()
+        ), done.stderr
     assert "client_cache" not in done.stderr.replace("striped(MFS=1GiB,client_cache=yes)", "")
 
 

@@ -38,21 +38,34 @@ def test_lsf(job):
     names = "LSB_JOBNAME LSB_QUEUE LSB_PROJECT_NAME LSB_JOBINDEX LSB_DJOB_NUMPROC LSB_HOSTS LSB_MCPU_HOSTS LSB_SUB_HOST FOREBAY_NTASKS SLURM_NTASKS"
     seen = values(job, header, names)
     assert seen == ["nas_btio", "debug", "projid", "0", "3", HOST, HOST, HOST, HOST, "3", HOST, "3", "-"]
-    done = run(job, f"{header}\n" + '[ "$LS_SUBCWD" = "$PWD" ] && [ "$LSB_JOBID" = "$FOREBAY_JOB_ID" ] && cat $LSB_DJOB_HOSTFILE\n')
+    done = run(
+        job,
+        f"{header}\n" + '[ "$LS_SUBCWD" = "$PWD" ] && [ "$LSB_JOBID" = "$FOREBAY_JOB_ID" ] && cat $LSB_DJOB_HOSTFILE\n',
+    )
     assert (done.returncode, done.stdout.split()) == (0, [HOST] * 3), done.stderr
     assert "#BSUB options without effect here: -o\n" in done.stderr
 
 
 def test_pbs(job):
-    header = "#PBS -N wrf -q regular -A m123 -j oe\n#PBS -l select=2:ncpus=4:mpiprocs=2:ompthreads=2 -l walltime=0:10:00"
+    header = (
+        "#PBS -N wrf -q regular -A m123 -j oe\n#PBS -l select=2:ncpus=4:mpiprocs=2:ompthreads=2 -l walltime=0:10:00"
+    )
     names = "PBS_JOBNAME PBS_QUEUE PBS_O_HOST PBS_ENVIRONMENT PBS_NP OMP_NUM_THREADS SLURM_NTASKS"
     assert values(job, header, names) == ["wrf", "regular", HOST, "PBS_BATCH", "4", "2", "-"]
-    done = run(job, f"{header}\ncat $PBS_NODEFILE\n" + 'cd /tmp; cd "$PBS_O_WORKDIR"; ls; echo $NCPUS | grep -c "[1-9]"; echo $PBS_O_LOGNAME\n', LOGNAME="ada")
+    done = run(
+        job,
+        f"{header}\ncat $PBS_NODEFILE\n"
+        + 'cd /tmp; cd "$PBS_O_WORKDIR"; ls; echo $NCPUS | grep -c "[1-9]"; echo $PBS_O_LOGNAME\n',
+        LOGNAME="ada",
+    )
     assert done.stdout.split() == [HOST] * 4 + ["job.sh", "1", "ada"], done.stderr
 
 
 def test_a_pbs_script_may_give_the_node_file_to_mpiexec(job):
-    done = run(job, "#PBS -l nodes=1:ppn=3\nmpiexec -machinefile $PBS_NODEFILE -n $(wc -l < $PBS_NODEFILE) echo x; mpirun echo y\n")
+    done = run(
+        job,
+        "#PBS -l nodes=1:ppn=3\nmpiexec -machinefile $PBS_NODEFILE -n $(wc -l < $PBS_NODEFILE) echo x; mpirun echo y\n",
+    )
     assert done.stdout.split() == ["x"] * 3 + ["y"] * 3, done.stderr
 
 
@@ -60,7 +73,10 @@ def test_a_pbs_script_may_give_the_node_file_to_mpiexec(job):
 def test_flux(job, sentinel):
     header = f"{sentinel} -N1 -n 3 --job-name=app001 --queue=batch # three\n{sentinel} -t 5m"
     assert values(job, header, "FOREBAY_NTASKS FLUX_JOB_ID FLUX_TASK_RANK SLURM_NTASKS") == ["3", "-", "-", "-"]
-    done = run(job, f"{header}\nflux run -n2 bash -c 'echo $FLUX_TASK_RANK/$FLUX_JOB_SIZE/$FLUX_JOB_NNODES/$((FLUX_JOB_ID - FOREBAY_JOB_ID))'\n")
+    done = run(
+        job,
+        f"{header}\nflux run -n2 bash -c 'echo $FLUX_TASK_RANK/$FLUX_JOB_SIZE/$FLUX_JOB_NNODES/$((FLUX_JOB_ID - FOREBAY_JOB_ID))'\n",
+    )
     assert done.returncode == 0 and sorted(done.stdout.split()) == ["0/2/1/0", "1/2/1/0"], done.stderr
 
 
@@ -106,7 +122,11 @@ def test_the_directory_a_header_names_is_that_of_the_job(job, line):
 
 @pytest.mark.parametrize("name", ["LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID"])
 def test_inside_a_job_of_a_real_scheduler_there_are_no_stand_ins(job, name):
-    done = run(job, "#BSUB -n 3\necho ${FOREBAY_SHIMS-none} ${LSB_DJOB_NUMPROC-none}; type -P jsrun flux module\n", **{name: "77.server"})
+    done = run(
+        job,
+        "#BSUB -n 3\necho ${FOREBAY_SHIMS-none} ${LSB_DJOB_NUMPROC-none}; type -P jsrun flux module\n",
+        **{name: "77.server"},
+    )
     assert done.stdout.split() == ["none", "none"], done.stderr
     assert "job 77.server ended" in done.stderr
     done = run(job, "echo ${FOREBAY_SHIMS-none}\n", FLUX_URI="local:///run/flux/local")

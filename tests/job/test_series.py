@@ -209,11 +209,7 @@ def test_a_run_over_its_time_limit_is_ended_and_the_next_one_runs(job, begin):
     answer = series.run(1, script=written(job, "hangs.sh", HANGING), time_limit_s=0.5)
     assert answer["over_time_limit"] and answer["job_status"] == 124
     answer = series.shell(2, "kill -SEGV $$")
-    assert (answer["over_time_limit"], answer["job_status"], answer["ended_by_signal"]) == (
-        False,
-        139,
-        signal.SIGSEGV,
-    )
+    assert (answer["over_time_limit"], answer["job_status"], answer["ended_by_signal"]) == (False, 139, signal.SIGSEGV)
     answer = series.shell(3, "sleep 300 & exit 3")
     assert (answer["job_status"], answer["leftover_processes"], answer["unended_processes"]) == (3, 1, [])
     assert answer["ended_by_signal"] is None
@@ -231,9 +227,10 @@ def test_each_run_has_its_directory_environment_output_and_limit(job, begin):
         directory="other dir",
     )
     assert said == f"{other}\nb-{other}\nE\n"
-    assert series.outputs(job, command=["sh", "-c", 'pwd; echo "${A-none}"; command -v srun']).splitlines()[
-        :2
-    ] == [str(job.directory), "none"]
+    assert series.outputs(job, command=["sh", "-c", 'pwd; echo "${A-none}"; command -v srun']).splitlines()[:2] == [
+        str(job.directory),
+        "none",
+    ]
     answer = series.run(3, script=written(job, "hangs.sh", HANGING))
     assert answer["over_time_limit"], "the script's own limit counts where a request has none"
 
@@ -323,9 +320,7 @@ time.sleep(300)
 def test_after_kill_9_of_the_requester_it_removes_everything_itself(job):
     job.script("", DW)
     words = [sys.executable, "-c", REQUESTER, job.forebay, "__series", *job.where, "job.sh"]
-    requester = subprocess.Popen(
-        words, cwd=job.directory, env=job.environment(), stdout=subprocess.PIPE, text=True
-    )
+    requester = subprocess.Popen(words, cwd=job.directory, env=job.environment(), stdout=subprocess.PIPE, text=True)
     series = pathlib.Path("/proc", requester.stdout.readline().strip())
     wait_until((job.directory / "running").exists)
     requester.kill()
@@ -432,9 +427,7 @@ def test_without_a_view_there_is_no_root(job, begin):
 def test_under_a_real_scheduler_its_own_launchers_are_used(job, begin):
     job.script("", DW)
     series = begin(SLURM_JOB_ID="77")
-    said = series.outputs(
-        job, command=["sh", "-c", 'echo "$SLURM_JOB_ID ${FOREBAY_SHIMS-none}"; ls "$DW_JOB_STRIPED"']
-    )
+    said = series.outputs(job, command=["sh", "-c", 'echo "$SLURM_JOB_ID ${FOREBAY_SHIMS-none}"; ls "$DW_JOB_STRIPED"'])
     assert said == "77 none\n"
 
 
@@ -458,11 +451,7 @@ def test_a_command_is_recorded_with_its_ranks_hints_and_calls(job, begin, build,
         record = job.directory / "records" / str(number)
         (step,) = [json.loads(path.read_text()) for path in record.glob("step-*.json")]
         said = json.loads((record / "job.json").read_text())
-        assert (
-            step["ranks"] == 4
-            and step["finished"]
-            and any(used["path"].endswith(file) for used in step["files"])
-        )
+        assert step["ranks"] == 4 and step["finished"] and any(used["path"].endswith(file) for used in step["files"])
         assert (said["kind"], said["state"], said["outcome"]["job_status"]) == ("run", "ended", 0)
         assert said["library"].endswith(f"/{family}/libforebay_mpi.so") and said["command"][0] == mpiexec
         assert said["environment"]["ROMIO_HINTS"] == "/no/such"
@@ -483,11 +472,7 @@ def test_emulated_runs_are_delayed_and_say_so(job, begin):
     (state,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{series.process.pid}-*")
     said = series.outputs(
         job,
-        command=[
-            "sh",
-            "-c",
-            "mkdir data/wide && lfs setstripe -S 2M data/wide && lfs getstripe -S data/wide",
-        ],
+        command=["sh", "-c", "mkdir data/wide && lfs setstripe -S 2M data/wide && lfs getstripe -S data/wide"],
         record="record",
     )
     assert said.split()[-1] == "2097152"
@@ -498,8 +483,7 @@ def test_emulated_runs_are_delayed_and_say_so(job, begin):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
-    [(DW.replace("64MiB", "much"), "capacity=much"), (f"{DW}\n{STAGE_IN}", "input does not exist")],
+    ("line", "said"), [(DW.replace("64MiB", "much"), "capacity=much"), (f"{DW}\n{STAGE_IN}", "input does not exist")]
 )
 def test_what_cannot_begin_is_one_line_of_json(job, line, said):
     job.script("", line)
@@ -550,9 +534,7 @@ def test_tune_is_a_verb_in_python_that_can_call_forebay_back(job, build):
     job.forebay = build / "bin" / "forebay"
 
 
-REQUESTS = (
-    b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "command": ["true"], "fresh": true}\n'
-)
+REQUESTS = b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "command": ["true"], "fresh": true}\n'
 
 
 def series_traced(job, call, happens, told="/dev/null") -> bool:

@@ -31,7 +31,9 @@ def test_beyond_its_capacity_a_job_gets_enospc_and_all_it_had_is_freed(memory):
     memory.script(
         "mkdir $DW_JOB_STRIPED/out; head -c 60M /dev/zero > $DW_JOB_STRIPED/out/fits\n"
         "LC_ALL=C head -c 60M /dev/zero > $DW_JOB_STRIPED/large 2> said; grep -c 'No space left' said\n"
-        "stat -f -c '%b %S' $DW_JOB_STRIPED", DW, STAGE_OUT,
+        "stat -f -c '%b %S' $DW_JOB_STRIPED",
+        DW,
+        STAGE_OUT,
     )
     done = memory.run()
     assert done.returncode == 0, done.stderr
@@ -44,7 +46,8 @@ def test_beyond_its_capacity_a_job_gets_enospc_and_all_it_had_is_freed(memory):
 def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
     memory.script(
         "echo $DW_JOB_STRIPED; grep CapEff /proc/self/status; id -u; touch inside; until [ -e seen ]; do sleep 0.01; done\n"
-        "touch /mnt/x 2>/dev/null && echo wrote", DW,
+        "touch /mnt/x 2>/dev/null && echo wrote",
+        DW,
     )
     process = memory.start()
     wait_until((memory.directory / "inside").exists, process=process)
@@ -63,7 +66,11 @@ def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
 
 
 def test_signals_leftovers_and_failures_are_as_in_a_directory(memory):
-    memory.script("mkdir $DW_JOB_STRIPED/out; (sleep 300 & sleep 300) & echo x > $DW_JOB_STRIPED/out/x; kill -SEGV $$", DW, STAGE_OUT)
+    memory.script(
+        "mkdir $DW_JOB_STRIPED/out; (sleep 300 & sleep 300) & echo x > $DW_JOB_STRIPED/out/x; kill -SEGV $$",
+        DW,
+        STAGE_OUT,
+    )
     done = memory.run()
     assert done.returncode == 128 + 11 and "left behind, ended before stage-out: " in done.stderr, done.stderr
     assert (memory.directory / "results" / "x").read_text() == "x\n"
@@ -138,7 +145,9 @@ def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
         command = cgroup.within(group, [memory.forebay, "run", "job.sh"])
         who = {"user": memory.user, "group": memory.user, "extra_groups": []} if memory.user else {}
         if who:  # an ordinary user is put into the group by root
-            command = cgroup.within(group, ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", memory.forebay, "run", "job.sh"])
+            command = cgroup.within(
+                group, ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", memory.forebay, "run", "job.sh"]
+            )
         done = subprocess.run(command, cwd=memory.directory, env=memory.environment(), capture_output=True, text=True)
     assert done.returncode == 125 and not (memory.directory / "started").exists()
     assert "1.00 GiB in memory does not fit" in done.stderr and f"{group} is limited to 512.00 MiB" in done.stderr
@@ -152,7 +161,9 @@ def test_what_fits_a_cgroup_ends_in_enospc_and_not_in_a_killed_process(memory):
         words = [memory.forebay, "run", "--capacity", "150MiB", "job.sh"]
         if memory.user:
             words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words]
-        done = subprocess.run(cgroup.within(group, words), cwd=memory.directory, env=memory.environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            cgroup.within(group, words), cwd=memory.directory, env=memory.environment(), capture_output=True, text=True
+        )
         assert done.returncode == 0 and "No space left on device" in done.stdout, done
     memory.leaves_nothing()
 
@@ -200,7 +211,9 @@ def test_a_store_that_is_full_in_mid_run_loses_nothing_of_what_was_written(job):
     with only_in(job.store, "20m"):
         job.script(
             "mkdir $DW_JOB_STRIPED/out; head -c 10M /dev/zero > $DW_JOB_STRIPED/out/first || exit 1\n"
-            "head -c 40M /dev/zero > $DW_JOB_STRIPED/out/second || exit 28", DW, STAGE_OUT,
+            "head -c 40M /dev/zero > $DW_JOB_STRIPED/out/second || exit 28",
+            DW,
+            STAGE_OUT,
         )
         done = job.run()
         assert done.returncode == 28, done.stderr

@@ -13,7 +13,9 @@ from support.system_calls import Traced, names
 LOOKS = ("newfstatat(", "fstat(", "statx(")
 
 
-@pytest.mark.parametrize(("store", "options"), [("memory", ["--no-profile"]), ("directory", [])], ids=["alone", "recorded"])
+@pytest.mark.parametrize(
+    ("store", "options"), [("memory", ["--no-profile"]), ("directory", [])], ids=["alone", "recorded"]
+)
 def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build, job, store, options):
     traced = Traced(job, build / "kernels" / "btio", dumps=2, points=8)
     if store == "memory":
@@ -29,7 +31,12 @@ def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build,
         assert names(through[rank]) == names(beside[rank])
         assert through[rank] == beside[rank]
     # Something was seen at all: two dumps of 8 x 8 x 8 points, 40 bytes each.
-    written = [int(call.split("= ")[-1]) for calls in through.values() for call in calls if "btio.full.out" in call and call.startswith(("write", "pwrite"))]
+    written = [
+        int(call.split("= ")[-1])
+        for calls in through.values()
+        for call in calls
+        if "btio.full.out" in call and call.startswith(("write", "pwrite"))
+    ]
     assert sum(written) == 2 * 40 * 8**3
 
 

@@ -21,10 +21,13 @@ def test_shown_paths_exist_in_the_view_only(anyone):
         "ls -A /mnt > mnt; ls -A / > root; ls -A /gpfs-of-tests > gpfs; id -u > /gpfs-of-tests/alpine/id\n"
         "echo local > /mnt/bb/$USER/x; srun -n 2 cat /mnt/bb/$USER/x\n"
         "touch running; until [ -e go ]; do sleep 0.01; done; cat '/gpfs-of-tests/a b/x'",
-        NVME, DW,
+        NVME,
+        DW,
     )
     make(job, job.top / "second", x="blank")
-    process = job.start("--map", f"/gpfs-of-tests/alpine={job.pfs}/made", "--map", f"/gpfs-of-tests/a b={job.top}/second")
+    process = job.start(
+        "--map", f"/gpfs-of-tests/alpine={job.pfs}/made", "--map", f"/gpfs-of-tests/a b={job.top}/second"
+    )
     started(job, process)
     during = names_outside()
     (job.directory / "go").touch()
@@ -42,7 +45,10 @@ def test_shown_paths_exist_in_the_view_only(anyone):
 
 def test_a_new_name_beside_what_is_shown_is_an_error_not_a_loss(anyone):
     job = anyone
-    job.script("for d in / /mnt /gpfs-of-tests; do (: > $d/new) 2>/dev/null && echo $d; done; : > /gpfs-of-tests/alpine/new", NVME)
+    job.script(
+        "for d in / /mnt /gpfs-of-tests; do (: > $d/new) 2>/dev/null && echo $d; done; : > /gpfs-of-tests/alpine/new",
+        NVME,
+    )
     done = job.run("--map", f"/gpfs-of-tests/alpine={job.pfs}")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert (job.pfs / "new").exists()
@@ -53,7 +59,8 @@ def test_staging_from_and_to_a_mapped_path(anyone):
     make(job, job.pfs / "in", a="from the map")
     make(job, job.directory, list="/gpfs-of-tests/in/a $DW_JOB_STRIPED/b\n")
     job.script(
-        "mkdir $DW_JOB_STRIPED/out; cat $DW_JOB_STRIPED/[ab] > $DW_JOB_STRIPED/out/both", DW,
+        "mkdir $DW_JOB_STRIPED/out; cat $DW_JOB_STRIPED/[ab] > $DW_JOB_STRIPED/out/both",
+        DW,
         "#DW stage_in type=file source=/gpfs-of-tests/in/a destination=$DW_JOB_STRIPED/a",
         "#DW stage_in type=list source=%d/list",
         "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=/gpfs-of-tests/out",
@@ -152,7 +159,9 @@ def test_what_maps_show_of_the_emulated_file_system_is_emulated(job, whole):
     (job.directory / "model.toml").write_text(MODEL)
     job.script(
         f"dd if=/dev/zero of={'/gpfs-of-tests' if whole else '/gpfs-of-tests/slow'}/x bs=1000 count=3 2>/dev/null\n"
-        "mkdir $DW_JOB_STRIPED/out; echo 4567 > $DW_JOB_STRIPED/out/y; echo fast > /mnt/bb/$USER/z", NVME, DW,
+        "mkdir $DW_JOB_STRIPED/out; echo 4567 > $DW_JOB_STRIPED/out/y; echo fast > /mnt/bb/$USER/z",
+        NVME,
+        DW,
         f"#DW stage_in type=file source={'/gpfs-of-tests' if whole else '/gpfs-of-tests/slow'}/in destination=$DW_JOB_STRIPED/in",
         f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={'/gpfs-of-tests' if whole else '/gpfs-of-tests/slow'}/out",
     )

@@ -9,13 +9,26 @@ import subprocess
 import pytest
 
 from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from support.kernels import assert_failed, assert_refused, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
 
 SOURCES = pathlib.Path(__file__).parents[2] / "kernels"
 GRID = (7, 10, 8)
 POINTS = 7 * 10 * 8
 DUMP_VALUES = POINTS * COMPONENTS
-FILES = {"full": "btio.full.out", "independent": "btio.full.out", "simple": "btio.simple.out", "fortran": "btio.fortran.out"}
+FILES = {
+    "full": "btio.full.out",
+    "independent": "btio.full.out",
+    "simple": "btio.simple.out",
+    "fortran": "btio.fortran.out",
+}
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +69,13 @@ def calls_of_a_dump(variant, ranks):
 
 @pytest.mark.parametrize(
     "variant, ranks, io",
-    [("full", 1, "ompio"), ("full", 4, "romio321"), ("independent", 4, "ompio"), ("simple", 4, "romio321"), ("fortran", 4, "ompio")],
+    [
+        ("full", 1, "ompio"),
+        ("full", 4, "romio321"),
+        ("independent", 4, "ompio"),
+        ("simple", 4, "romio321"),
+        ("fortran", 4, "ompio"),
+    ],
 )
 def test_dumps_are_read_back_and_written_over(build, tmp_path, has, variant, ranks, io):
     """7 dumps, 3 at a time: 0 1 2 are read back, 3 4 5 written over them and read back, 6 over 3."""
@@ -161,7 +180,9 @@ def test_fortran_names_the_path_it_cannot_open(build, tmp_path, has, mode):
 def test_fortran_does_not_lose_data_on_a_full_disk_without_a_word(build, tmp_path, has, ranks, size):
     """829,440 bytes; gfortran's library reports success. In 804k all but the last pages fit."""
     has("fortran")
-    run = run_btio(build, ranks, write_deck(tmp_path), "--variant", "fortran", before=with_small_disk(tmp_path / "out", size))
+    run = run_btio(
+        build, ranks, write_deck(tmp_path), "--variant", "fortran", before=with_small_disk(tmp_path / "out", size)
+    )
     assert_failed(run, r"(stat|Fortran \w+) on rank \d: .*\nhint: .*full")
     assert run.stdout == ""
 
@@ -186,7 +207,9 @@ def test_a_hole_in_the_middle_is_found(tmp_path):
     probe = tmp_path / "probe.c"
     probe.write_text(ASK_WHETHER_WHOLE)
     files = [probe, *(SOURCES / "harness" / name for name in ("stored_file.c", "attempt.c", "message.c"))]
-    subprocess.run(["mpicc", "-D_XOPEN_SOURCE=700", f"-I{SOURCES}", *map(str, files), "-o", str(tmp_path / "probe")], check=True)
+    subprocess.run(
+        ["mpicc", "-D_XOPEN_SOURCE=700", f"-I{SOURCES}", *map(str, files), "-o", str(tmp_path / "probe")], check=True
+    )
     path = tmp_path / "file"
     with open(path, "wb") as file:
         file.write(b"x" * 65536)
@@ -205,7 +228,19 @@ def test_collective_buffering_hints_are_given_with_the_view(build, tmp_path):
     """ROMIO takes them: with one buffer of 4096 bytes a dump is written in pieces of that size."""
     command = ["strace", "-f", "-e", "trace=write,pwrite64", "-o", tmp_path / "calls"]
     deck = write_deck(tmp_path, dumps=1)
-    run = mpiexec(4, build / "kernels" / "btio", "--sweeps", 0, "--collbuf-nodes", 1, "--collbuf-size", 4096, deck, io="romio321", before=command)
+    run = mpiexec(
+        4,
+        build / "kernels" / "btio",
+        "--sweeps",
+        0,
+        "--collbuf-nodes",
+        1,
+        "--collbuf-size",
+        4096,
+        deck,
+        io="romio321",
+        before=command,
+    )
     result_of(run)
     sizes = [int(size) for size in re.findall(r"pwrite64\(.*, (\d+), \d+\) = ", (tmp_path / "calls").read_text())]
     assert sum(sizes) == 69_120 and max(sizes) == 4096

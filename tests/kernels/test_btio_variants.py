@@ -8,7 +8,15 @@ import subprocess
 import pytest
 
 from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
-from support.kernels import assert_failed, assert_refused, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
 from support.netcdf import DOUBLE, Header
 
 GRID, DUMPS = (12, 13, 14), 3
@@ -39,12 +47,7 @@ def rows_per_dump(ranks):
 
 @pytest.mark.parametrize(
     "variant, ranks, io",
-    [
-        ("simple", 4, "ompio"),
-        ("simple", 9, "romio321"),
-        ("independent", 4, "ompio"),
-        ("independent", 4, "romio321"),
-    ],
+    [("simple", 4, "ompio"), ("simple", 9, "romio321"), ("independent", 4, "ompio"), ("independent", 4, "romio321")],
 )
 def test_the_bytes_are_those_of_full(build, tmp_path, variant, ranks, io):
     result = result_of(run_variant(build, ranks, tmp_path, variant, "--verify", "--sync", io=io))
@@ -131,8 +134,7 @@ def test_epio_names_a_damaged_record_mark(build, tmp_path, offset):
 
 
 @pytest.mark.parametrize(
-    "method, ranks, io",
-    [(2, 1, "ompio"), (2, 4, "ompio"), (2, 4, "romio321"), (3, 4, "ompio"), (3, 4, "romio321")],
+    "method, ranks, io", [(2, 1, "ompio"), (2, 4, "ompio"), (2, 4, "romio321"), (3, 4, "ompio"), (3, 4, "romio321")]
 )
 def test_netcdf_file_is_the_published_one(build, tmp_path, has_pnetcdf, method, ranks, io):
     deck = write_deck(tmp_path, method=method, grid=GRID, dumps=DUMPS)

@@ -7,7 +7,16 @@ import array
 
 import pytest
 
-from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    both_libraries,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
 
 
 def run_replib(build, ranks, directory, *flags, **options):
@@ -155,7 +164,9 @@ def test_chunks_lie_where_their_line_says(build, tmp_path, invert, io):
         flip_byte(path, 2 * 92 + 4 * place)
         owner = 2 - places[place] if invert else places[place]
         run = run_replib(build, 3, tmp_path, *flags, "--read", io=io)
-        assert_failed(run, rf"step 2, byte {184 + 4 * place}, of rank {owner} .*expected {46 + place + 1}, found .*; 1 of all")
+        assert_failed(
+            run, rf"step 2, byte {184 + 4 * place}, of rank {owner} .*expected {46 + place + 1}, found .*; 1 of all"
+        )
         flip_byte(path, 2 * 92 + 4 * place)
 
 

@@ -9,7 +9,15 @@ import subprocess
 
 import pytest
 
-from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    both_libraries,
+    flip_byte,
+    mpiexec,
+    result_of,
+    with_small_disk,
+)
 
 SIM_STEPS, REP_STEPS = 3, 4
 # Compartments of a rank: a block holds 3 simulation steps of them, and 0 to 2 floats more.

@@ -9,7 +9,16 @@ import subprocess
 
 import pytest
 
-from support.kernels import assert_failed, assert_refused, both_libraries, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    both_libraries,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
 
 NAMES = ["x", "y", "z", "id1", "id2", "px", "py", "pz"]
 PARTICLES = 1001

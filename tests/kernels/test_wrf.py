@@ -8,7 +8,17 @@ import re
 
 import pytest
 
-from support.kernels import assert_failed, assert_refused, both_libraries, errors_of, flip_byte, mpiexec, only_json_line, result_of, with_small_disk
+from support.kernels import (
+    assert_failed,
+    assert_refused,
+    both_libraries,
+    errors_of,
+    flip_byte,
+    mpiexec,
+    only_json_line,
+    result_of,
+    with_small_disk,
+)
 from support.netcdf import FLOAT, Header
 
 NX, NY, NZ, VARIABLES = 11, 9, 3, 7
@@ -17,7 +27,11 @@ VALUES = sum(NX * NY * (NZ if variable % 5 < 2 else 1) for variable in range(VAR
 # 5 fields with levels and one without, 4 sides with values and tendencies, 5 rows deep
 BOUNDARY_READS = 8 * 5 * (5 * NZ + 1)
 BOUNDARY_VALUES = 4 * 5 * (5 * NZ + 1) * (NX + NY)
-OUTPUTS = {"wrfout_d01_2000-01-01_02_00_00": 4, "wrfout_d01_2000-01-01_04_00_00": 8, "wrfrst_d01_2000-01-01_04_00_00": 9}
+OUTPUTS = {
+    "wrfout_d01_2000-01-01_02_00_00": 4,
+    "wrfout_d01_2000-01-01_04_00_00": 8,
+    "wrfrst_d01_2000-01-01_04_00_00": 9,
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -127,7 +141,9 @@ def test_damage_is_found_in_each_kind_of_file(build, tmp_path):
     flip_byte(tmp_path / "wrfinput_d01", (tmp_path / "wrfinput_d01").stat().st_size - 4)
     run = run_wrf(build, 4, tmp_path, "--verify")
     assert run.returncode == 1 and len(errors_of(run)) == 2  # one file each
-    assert re.search(rf"wrfinput_d01: wrong value in VAR3D_0006, level 2, south_north {NY - 1}, west_east {NX - 1} ", run.stderr)
+    assert re.search(
+        rf"wrfinput_d01: wrong value in VAR3D_0006, level 2, south_north {NY - 1}, west_east {NX - 1} ", run.stderr
+    )
 
 
 def test_what_was_not_prepared_is_missing(build, tmp_path):

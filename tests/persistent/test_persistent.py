@@ -39,12 +39,7 @@ def test_one_is_made_used_by_a_later_job_and_destroyed(job):
     (job.directory / "in").mkdir()
     (job.directory / "in" / "a.dat").write_text("first")
     stage_in = f"#DW stage_in type=directory source=%d/in destination={STRIPED}/in"
-    ran(
-        job,
-        f'echo -n " {STRIPED}" > path; cp ${{DW_PERSISTENT_STRIPED_proj1}}in/a.dat {STRIPED}/b.dat',
-        USE,
-        stage_in,
-    )
+    ran(job, f'echo -n " {STRIPED}" > path; cp ${{DW_PERSISTENT_STRIPED_proj1}}in/a.dat {STRIPED}/b.dat', USE, stage_in)
     assert (job.directory / "path").read_text() == f" {root(job)}/striped/"
     assert not (job.store / "forebay-persistent-proj1" / "striped" / "ran").exists()
     # The next job finds the data, adds to them, and stages out of it and of its own.
@@ -52,13 +47,7 @@ def test_one_is_made_used_by_a_later_job_and_destroyed(job):
         f"#DW stage_out type=file source={STRIPED}/b.dat destination=%d/b.dat",
         "#DW stage_out type=file source=$DW_JOB_STRIPED/c.dat destination=%d/c.dat",
     ]
-    ran(
-        job,
-        f"echo -n ' second' >> {STRIPED}/b.dat; cat {STRIPED}/b.dat > $DW_JOB_STRIPED/c.dat",
-        DW,
-        USE,
-        *outs,
-    )
+    ran(job, f"echo -n ' second' >> {STRIPED}/b.dat; cat {STRIPED}/b.dat > $DW_JOB_STRIPED/c.dat", DW, USE, *outs)
     assert (job.directory / "b.dat").read_text() == (job.directory / "c.dat").read_text() == "first second"
     only_jobs_are_gone(job, "proj1")
     done = ran(job, "echo over", DESTROY)
@@ -116,12 +105,7 @@ def test_made_twice_is_an_error_that_names_who_and_when(job):
     ran(job, "true", CREATE)
     error = refused(job, CREATE)
     assert "error: job.sh: line 3: there is a persistent allocation proj1 already, made by" in error
-    assert (
-        "T" in error.split(" on ")[1]
-        and "by job" in error
-        and "(job.sh)" in error
-        and "hint: use it with" in error
-    )
+    assert "T" in error.split(" on ")[1] and "by job" in error and "(job.sh)" in error and "hint: use it with" in error
     assert refused(job, CREATE, options=("--dry-run",)).startswith("error: job.sh: line 3: there is")
     done = job.command("persistent", "create", "proj1", "--capacity", "1MiB", *job.where)
     assert done.returncode == 1 and "already, made by" in done.stderr
@@ -163,8 +147,7 @@ def test_dry_run_tells_of_them_and_makes_none(job):
 def test_unknown_names_hear_of_those_there_are(job):
     error = refused(job, USE)
     assert (
-        f"line 3: there is no persistent allocation proj1 in {job.store}" in error
-        and "#BB create_persistent" in error
+        f"line 3: there is no persistent allocation proj1 in {job.store}" in error and "#BB create_persistent" in error
     )
     made(job, "other")
     assert "hint: there are: other;" in refused(job, USE)
@@ -233,11 +216,7 @@ def test_the_record_lies_beside_the_data_and_needs_no_state_directory(job):
     for path in sorted(job.state.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
     shown = listed(job)["proj1"]
-    assert (shown["state"], shown["capacity_bytes"], shown["path"]) == (
-        "ready",
-        1 << 20,
-        f"{root(job)}/striped",
-    )
+    assert (shown["state"], shown["capacity_bytes"], shown["path"]) == ("ready", 1 << 20, f"{root(job)}/striped")
     ran(job, "true", USE)
     ran(job, "true", DESTROY)
     assert job.allocations() == []
@@ -275,9 +254,7 @@ def test_the_name_in_two_stores_must_be_told_apart(job):
     made(job)
     other = job.store.with_name("other")
     other.mkdir()
-    assert (
-        job.command("persistent", "create", "proj1", "--capacity", "1MiB", "--store", other).returncode == 0
-    )
+    assert job.command("persistent", "create", "proj1", "--capacity", "1MiB", "--store", other).returncode == 0
     assert ran(job, f"echo {STRIPED}", USE).stdout == f"{root(job)}/striped/\n"
     job.where = []
     assert "hint: name the store with --store DIR" in refused(job, USE)
@@ -308,16 +285,10 @@ def test_two_jobs_at_once_and_kill_9_of_one(job):
     first = begun(job, "stays")
     second = begun(job, "killed", out)
     jobs = listed(job)["proj1"]["jobs"]
-    assert (listed(job)["proj1"]["state"], [one["state"] for one in jobs]) == (
-        "in-use",
-        ["running", "running"],
-    )
+    assert (listed(job)["proj1"]["state"], [one["state"] for one in jobs]) == ("in-use", ["running", "running"])
     ids = {one["script"]: one["run_id"] for one in jobs}
     error = refused(job, DESTROY)
-    assert (
-        f"proj1 is in use: job {ids['stays.sh']} (stays.sh, ada), job {ids['killed.sh']} (killed.sh, ada)"
-        in error
-    )
+    assert f"proj1 is in use: job {ids['stays.sh']} (stays.sh, ada), job {ids['killed.sh']} (killed.sh, ada)" in error
     hurried = job.command("persistent", "destroy", "--hurry", "proj1")
     assert hurried.returncode == 1 and "is in use" in hurried.stderr
     job.stop_when(second, lambda: True, KILL)
@@ -349,9 +320,7 @@ def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     assert job.command("persistent", "destroy", "proj1").returncode == 1
     ran(job, "true", DESTROY + " hurry")
     failed = job.command("clean", one["run_id"])
-    assert (
-        failed.returncode == 123 and "killed" in failed.stderr
-    )  # it says so; nothing can be drained any more
+    assert failed.returncode == 123 and "killed" in failed.stderr  # it says so; nothing can be drained any more
     assert job.command("clean", "--discard", one["run_id"]).returncode == 0
     only_jobs_are_gone(job)
 
@@ -465,21 +434,11 @@ def test_several_users_share_one_store(shared):
     job.directory.chmod(0o1777)
     create = ["persistent", "create", "--capacity", "1MiB", "--store", job.store]
     assert as_user(job, ada, *create, "own").returncode == 0
-    assert (
-        as_user(
-            job, ada, *create, "team", "--group", str(guest), "--mode", "0770", groups=(guest,)
-        ).returncode
-        == 0
-    )
+    assert as_user(job, ada, *create, "team", "--group", str(guest), "--mode", "0770", groups=(guest,)).returncode == 0
     assert as_user(job, ada, *create, "foreign", "--group", str(guest)).returncode == 1  # not a group of hers
     seen = json.loads(as_user(job, bob, "persistent", "list", "--json", "--store", job.store).stdout)
     own, team = seen
-    assert (own["persistent"], own["owner"], own["state"], own["used_bytes"]) == (
-        "own",
-        "40001",
-        "closed",
-        None,
-    )
+    assert (own["persistent"], own["owner"], own["state"], own["used_bytes"]) == ("own", "40001", "closed", None)
     assert (team["group"], team["mode"], team["state"]) == (str(guest), "0770", "closed")
     for name in ("own", "team"):
         done = as_user(job, bob, "persistent", "destroy", "--hurry", name, "--store", job.store)
@@ -506,11 +465,7 @@ echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
     done = as_user(job, ada, *run, "team.sh")
     assert done.returncode == 0, done.stderr
     done = as_user(job, ada, "persistent", "destroy", "team", "--store", job.store)
-    assert (
-        done.returncode == 1
-        and "team is in use: job" in done.stderr
-        and "(waiting.sh, user40002)" in done.stderr
-    )
+    assert done.returncode == 1 and "team is in use: job" in done.stderr and "(waiting.sh, user40002)" in done.stderr
     (job.directory / "go").touch()
     assert finished(process).returncode == 0
     assert written.read_text() == "shared\n" * 3

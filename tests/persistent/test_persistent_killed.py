@@ -10,6 +10,7 @@ from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, r
 from support.users import another_users_program, reachable
 from support.waiting import wait_until
 
+
 def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=False):
     """A command killed at each of its calls, with a name of its own each time; these names."""
     names = []
@@ -187,10 +188,7 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
         for n, name in enumerate(("$DW_JOB_STRIPED", STRIPED))
     ]
     job.script(
-        f"echo results | tee $DW_JOB_STRIPED/x > {STRIPED}/x; touch running; exec sleep 60",
-        DW,
-        USE,
-        *stage_outs,
+        f"echo results | tee $DW_JOB_STRIPED/x > {STRIPED}/x; touch running; exec sleep 60", DW, USE, *stage_outs
     )
     job.stop_when(job.start(), (job.directory / "running").exists, KILL)
     (line, _) = json.loads(job.command("status", "--json").stdout)

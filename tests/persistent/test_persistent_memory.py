@@ -30,9 +30,7 @@ def namespace(build):
         pytest.skip("only root can mount what several processes see")
     pipe = subprocess.PIPE
     with reachable(build) as job:
-        holder = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", HOLDS], stdin=pipe, stdout=pipe, text=True
-        )
+        holder = subprocess.Popen(["unshare", "--mount", "sh", "-c", HOLDS], stdin=pipe, stdout=pipe, text=True)
         try:
             assert holder.stdout.readline() == "ready\n"
             job.where, job.inside = [], (job.forebay, holder.pid)
@@ -83,9 +81,7 @@ def test_made_used_by_two_jobs_at_once_and_destroyed_without_a_store(anyone):
     job = anyone
     done = ran(job, f"echo one > $DW_JOB_STRIPED/a; cp $DW_JOB_STRIPED/a {STRIPED}/a", DW, CREATE, USE)
     assert "persistent allocation proj1 of 1.00 MiB made in /dev/shm" in done.stderr
-    assert (
-        "warning: proj1 lies in memory (/dev/shm): it is gone when this machine restarts" in done.stderr
-    )
+    assert "warning: proj1 lies in memory (/dev/shm): it is gone when this machine restarts" in done.stderr
     (one,) = listed(job)
     assert (one["state"], one["store"], one["in_memory"]) == ("ready", "/dev/shm", True)
     assert "/striped, in memory\n" in job.command("persistent", "show", "proj1").stdout

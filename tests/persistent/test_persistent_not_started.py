@@ -2,7 +2,19 @@
 
 import pytest
 from support.job import DW, INTERRUPT, finished
-from support.persistent import CREATE, DESTROY, STRIPED, USE, begun, listed, made, only_jobs_are_gone, ran, refused, root
+from support.persistent import (
+    CREATE,
+    DESTROY,
+    STRIPED,
+    USE,
+    begun,
+    listed,
+    made,
+    only_jobs_are_gone,
+    ran,
+    refused,
+    root,
+)
 from support.waiting import wait_until
 
 

@@ -10,36 +10,14 @@ from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.quantities import size
 from forebay.profiles import record_reader
 from forebay.profiles.machine import read_machine
-from forebay.profiles.model import (
-    Collective,
-    Hints,
-    Job,
-    WithoutEffect,
-    Writer,
-)
+from forebay.profiles.model import Collective, Hints, Job, WithoutEffect, Writer
 from support.mpi import PROJECT
 
 
 def test_good_collective_writes_by_enough_aggregators_are_left_alone():
-    writers = [
-        Writer(rank=n, bytes=1 << 30, calls=64, aggregator=True) for n in range(4)
-    ]
-    collective = Collective(
-        aggregators_write=4, active=[0, 0, 0, 16], rmw_calls=0, rmw_bytes=0
-    )
-    assert (
-        findings(
-            profile_of(
-                shared(
-                    write=GOOD,
-                    system=GOOD_SYSTEM,
-                    collective=collective,
-                    writers=writers,
-                )
-            )
-        )
-        == []
-    )
+    writers = [Writer(rank=n, bytes=1 << 30, calls=64, aggregator=True) for n in range(4)]
+    collective = Collective(aggregators_write=4, active=[0, 0, 0, 16], rmw_calls=0, rmw_bytes=0)
+    assert findings(profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective, writers=writers))) == []
 
 
 @pytest.mark.parametrize(
@@ -54,15 +32,8 @@ def test_good_collective_writes_by_enough_aggregators_are_left_alone():
         (3, 1, 1, None),
     ],
 )
-def test_the_number_of_aggregators_divides_that_of_the_ranks(
-    ranks, hosts, now, proposed
-):
-    file = shared(
-        write=GOOD,
-        system=GOOD_SYSTEM,
-        ranks=ranks,
-        collective=Collective(aggregators_write=now),
-    )
+def test_the_number_of_aggregators_divides_that_of_the_ranks(ranks, hosts, now, proposed):
+    file = shared(write=GOOD, system=GOOD_SYSTEM, ranks=ranks, collective=Collective(aggregators_write=now))
     found = findings(profile_of(file, ranks=ranks, hosts=hosts))
     if proposed is None:
         assert found == []
@@ -72,177 +43,86 @@ def test_the_number_of_aggregators_divides_that_of_the_ranks(
 
 
 def test_data_sieving():
-    write = {
-        "calls": 960,
-        "independent": 960,
-        "bytes": 13 << 20,
-        "seconds": 160.0,
-        "slowest_rank_s": 50.0,
-    }
+    write = {"calls": 960, "independent": 960, "bytes": 13 << 20, "seconds": 160.0, "slowest_rank_s": 50.0}
     system = {"calls": 96, "bytes": 50 << 20}
     collective = Collective(aggregators_write=0, rmw_calls=96, rmw_bytes=37 << 20)
-    found = only(
-        profile_of(shared(write=write, system=system, collective=collective)),
-        "data-sieving",
-    )
+    found = only(profile_of(shared(write=write, system=system, collective=collective)), "data-sieving")
     assert "romio_ds_write=disable" in found.lines[0]
     assert found.seconds == 50.0
 
 
 def test_a_little_sieving_at_the_edges_is_none():
     collective = Collective(aggregators_write=4, rmw_calls=2, rmw_bytes=1 << 20)
-    assert "data-sieving" not in codes(
-        profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective))
-    )
+    assert "data-sieving" not in codes(profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective)))
 
 
 def test_hints_without_effect():
     ignored = [WithoutEffect(key="cb_nodes", asked="4", seen="1 rank(s) wrote")]
-    hints = Hints(
-        environment={"cb_nodes": "4", "romio_no_indep_rw": "true"},
-        without_effect=ignored,
-    )
+    hints = Hints(environment={"cb_nodes": "4", "romio_no_indep_rw": "true"}, without_effect=ignored)
     collective = Collective(aggregators_write=1)
     found = only(
-        profile_of(
-            shared(write=GOOD, system=GOOD_SYSTEM, hints=hints, collective=collective)
-        ),
-        "hints-without-effect",
+        profile_of(shared(write=GOOD, system=GOOD_SYSTEM, hints=hints, collective=collective)), "hints-without-effect"
     )
     assert found.evidence[0].value == "1 rank(s) wrote"
     assert "cb_config_list=#*:*#" in found.lines[0]
-    assert (
-        "romio_no_indep_rw=true" in found.lines[0]
-    )  # what the job sets already is kept
+    assert "romio_no_indep_rw=true" in found.lines[0]  # what the job sets already is kept
 
 
 def test_uneven_aggregators_and_ranks_that_only_hand_over():
     writers = [Writer(rank=0, bytes=3 << 30, calls=192, aggregator=True)]
-    writers += [
-        Writer(rank=n, bytes=(1 << 30) // 3, calls=20, aggregator=True)
-        for n in (4, 8, 12)
-    ]
+    writers += [Writer(rank=n, bytes=(1 << 30) // 3, calls=20, aggregator=True) for n in (4, 8, 12)]
     collective = Collective(aggregators_write=4)
-    file = shared(
-        write=GOOD, system=GOOD_SYSTEM, collective=collective, writers=writers
-    )
+    file = shared(write=GOOD, system=GOOD_SYSTEM, collective=collective, writers=writers)
     assert codes(profile_of(file)) == ["uneven-aggregators"]
 
 
 def test_idle_aggregators():
-    collective = Collective(
-        aggregators_write=8, active=[90, 5, 0, 5], rmw_calls=0, rmw_bytes=0
-    )
-    file = shared(
-        write=GOOD,
-        system=GOOD_SYSTEM,
-        collective=collective,
-        stripe_bytes=16 << 20,
-        stripe_count=8,
-    )
+    collective = Collective(aggregators_write=8, active=[90, 5, 0, 5], rmw_calls=0, rmw_bytes=0)
+    file = shared(write=GOOD, system=GOOD_SYSTEM, collective=collective, stripe_bytes=16 << 20, stripe_count=8)
     assert "idle-aggregators" in codes(profile_of(file))
 
 
 def test_nothing_is_said_where_nothing_is_at_stake():
-    write = {
-        "calls": 20,
-        "collective": 20,
-        "bytes": 22118400,
-        "seconds": 1.0,
-        "slowest_rank_s": 0.5,
-    }
+    write = {"calls": 20, "collective": 20, "bytes": 22118400, "seconds": 1.0, "slowest_rank_s": 0.5}
     system = {"calls": 23040, "bytes": 22118400}
     profile = profile_of(shared(write=write, system=system), wall_s=100.0)
     (note,) = findings(profile)
-    assert (note.level, note.code) == (
-        "note",
-        "little-io",
-    ) and "nothing to gain" in note.title
+    assert (note.level, note.code) == ("note", "little-io") and "nothing to gain" in note.title
     assert "nothing to gain" in paragraph(profile, [note])
 
 
 def test_one_rank_that_writes_everything():
-    found = only(
-        profile_of(local("/data/big", moved=1 << 30, seconds=40.0)), "one-rank"
-    )
+    found = only(profile_of(local("/data/big", moved=1 << 30, seconds=40.0)), "one-rank")
     assert found.seconds == 40.0 and "Rank 0 alone" in found.title
-    even = [
-        local(f"/data/{rank}", moved=1 << 30, seconds=40.0, rank=rank)
-        for rank in range(16)
-    ]
+    even = [local(f"/data/{rank}", moved=1 << 30, seconds=40.0, rank=rank) for rank in range(16)]
     assert codes(profile_of(*even)) == []
 
 
 def test_metadata_heavy():
-    files = [
-        local(
-            f"/data/f.{n}",
-            moved=1 << 20,
-            seconds=0.1,
-            opens=100,
-            metadata_s=40.0,
-            rank=n,
-        )
-        for n in range(16)
-    ]
+    files = [local(f"/data/f.{n}", moved=1 << 20, seconds=0.1, opens=100, metadata_s=40.0, rank=n) for n in range(16)]
     found = only(profile_of(*files), "metadata-heavy")
     assert found.seconds == pytest.approx(40.0)
     assert "1,600 opens" in found.title
 
 
 def test_one_slow_open_is_not_metadata_heavy():
-    assert (
-        codes(
-            profile_of(
-                local(
-                    "/data/f",
-                    moved=1 << 20,
-                    seconds=0.1,
-                    opens=16,
-                    metadata_s=640.0,
-                    ranks=16,
-                )
-            )
-        )
-        == []
-    )
+    assert codes(profile_of(local("/data/f", moved=1 << 20, seconds=0.1, opens=16, metadata_s=640.0, ranks=16))) == []
 
 
 def test_many_tiny_collective_calls():
-    read = {
-        "calls": 13000,
-        "collective": 13000,
-        "bytes": 13000 * 900,
-        "seconds": 480.0,
-        "slowest_rank_s": 30.0,
-    }
-    file = shared(
-        "/s/wrfbdy_d01", read=read, system_read={"calls": 3250, "bytes": 13000 * 900}
-    )
+    read = {"calls": 13000, "collective": 13000, "bytes": 13000 * 900, "seconds": 480.0, "slowest_rank_s": 30.0}
+    file = shared("/s/wrfbdy_d01", read=read, system_read={"calls": 3250, "bytes": 13000 * 900})
     found = only(profile_of(file), "small-collective")
-    assert (
-        found.seconds == 30.0
-        and "13,000 collective reads of wrfbdy_d01 move 900 B" in found.title
-    )
+    assert found.seconds == 30.0 and "13,000 collective reads of wrfbdy_d01 move 900 B" in found.title
 
 
 def test_many_small_files():
-    files = [
-        local(f"/data/f.{n}", moved=1000, seconds=0.5, rank=n % 16) for n in range(2000)
-    ]
+    files = [local(f"/data/f.{n}", moved=1000, seconds=0.5, rank=n % 16) for n in range(2000)]
     assert codes(profile_of(*files)) == ["many-small-files"]
 
 
 def test_files_that_all_ranks_open():
-    file = local(
-        "/data/namelist",
-        moved=16 << 10,
-        read=True,
-        opens=512,
-        metadata_s=5.0,
-        ranks=512,
-        seconds=5000.0,
-    )
+    file = local("/data/namelist", moved=16 << 10, read=True, opens=512, metadata_s=5.0, ranks=512, seconds=5000.0)
     assert "opened-by-all" in codes(profile_of(file, ranks=512))
 
 
@@ -260,75 +140,36 @@ def test_flushing_a_stream_is_no_sync():
 
 
 def test_small_calls_of_fortran_and_of_streams():
-    posix = local(
-        "/data/fort.10",
-        calls=50_000,
-        moved=50_000 * 40,
-        seconds=20.0,
-        sequential=50_000,
-    )
-    assert (
-        "GFORTRAN_UNFORMATTED_BUFFER_SIZE"
-        in only(profile_of(posix), "small-calls").lines[0]
-    )
-    stream = local(
-        "/data/out.txt", calls=50_000, moved=50_000 * 40, seconds=20.0, name="STDIO"
-    )
+    posix = local("/data/fort.10", calls=50_000, moved=50_000 * 40, seconds=20.0, sequential=50_000)
+    assert "GFORTRAN_UNFORMATTED_BUFFER_SIZE" in only(profile_of(posix), "small-calls").lines[0]
+    stream = local("/data/out.txt", calls=50_000, moved=50_000 * 40, seconds=20.0, name="STDIO")
     assert "small-calls" not in codes(profile_of(stream))  # a stream has a buffer
 
 
 def test_a_file_read_over_and_over_is_staged_in():
     file = local(
-        "/data/green functions.bin",
-        calls=5000,
-        moved=64 << 30,
-        read=True,
-        seconds=60.0,
-        ranks=16,
-        end_bytes=1 << 30,
+        "/data/green functions.bin", calls=5000, moved=64 << 30, read=True, seconds=60.0, ranks=16, end_bytes=1 << 30
     )
     found = only(profile_of(file), "read-again")
     assert found.lines[1] == (
-        '#DW stage_in type=file source="/data/green functions.bin" '
-        'destination="$DW_JOB_STRIPED/green functions.bin"'
+        '#DW stage_in type=file source="/data/green functions.bin" destination="$DW_JOB_STRIPED/green functions.bin"'
     )
-    once = local(
-        "/data/in.bin",
-        calls=5000,
-        moved=1 << 30,
-        read=True,
-        seconds=60.0,
-        ranks=16,
-        end_bytes=1 << 30,
-    )
+    once = local("/data/in.bin", calls=5000, moved=1 << 30, read=True, seconds=60.0, ranks=16, end_bytes=1 << 30)
     assert "read-again" not in codes(profile_of(once))
 
 
 def test_independent_calls_that_fall_to_pieces():
-    write = {
-        "calls": 160,
-        "independent": 160,
-        "bytes": 1 << 30,
-        "seconds": 800.0,
-        "slowest_rank_s": 50.0,
-    }
+    write = {"calls": 160, "independent": 160, "bytes": 1 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
     system = {"calls": 1_000_000, "bytes": 1 << 30}
-    assert codes(profile_of(shared(write=write, system=system))) == [
-        "independent-pieces"
-    ]
+    assert codes(profile_of(shared(write=write, system=system))) == ["independent-pieces"]
 
 
 def test_alignment_matters_on_parallel_file_systems_only():
     system = GOOD_SYSTEM | {"calls": 4096}
     file = shared(
-        write=GOOD | {"calls": 4096, "collective": 0, "independent": 4096},
-        system=system,
-        file_system="lustre",
+        write=GOOD | {"calls": 4096, "collective": 0, "independent": 4096}, system=system, file_system="lustre"
     )
-    file.layers["POSIX"].not_aligned, file.layers["POSIX"].alignment_bytes = (
-        4000,
-        1 << 20,
-    )
+    file.layers["POSIX"].not_aligned, file.layers["POSIX"].alignment_bytes = (4000, 1 << 20)
     assert codes(profile_of(file)) == ["not-aligned"]
     file.file_system = "ext4"
     assert codes(profile_of(file)) == []
@@ -343,45 +184,24 @@ def test_one_stripe_of_a_machine_with_many():
         path="/l/my out/a.nc",
     )
     machine = read_machine(PROJECT / "machines" / "lustre-small.toml")
-    assert only(profile_of(file), "one-stripe", machine=machine).lines == (
-        "lfs setstripe -c 8 '/l/my out'",
-    )
+    assert only(profile_of(file), "one-stripe", machine=machine).lines == ("lfs setstripe -c 8 '/l/my out'",)
     assert "one-stripe" not in codes(profile_of(file))
 
 
 def test_files_left_open_and_programs_without_finalize():
-    file = shared(
-        write=GOOD,
-        system=GOOD_SYSTEM,
-        collective=Collective(aggregators_write=4),
-        not_closed=16,
-    )
+    file = shared(write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=4), not_closed=16)
     assert only(profile_of(file), "not-closed").level == "note"
     assert codes(profile_of(finished=False, wall_s=None)) == ["no-finalize"]
-    assert codes(
-        profile_of(finished=False, wall_s=None, aborted_rank=2, aborted_code=9)
-    ) == ["aborted"]
+    assert codes(profile_of(finished=False, wall_s=None, aborted_rank=2, aborted_code=9)) == ["aborted"]
     assert codes(profile_of(finished=False, wall_s=None, job=Job(running=True))) == []
 
 
 def test_alike_findings_about_alike_files_are_told_once():
-    write = {
-        "calls": 320,
-        "collective": 320,
-        "bytes": 320 << 20,
-        "seconds": 80.0,
-        "slowest_rank_s": 5.0,
-    }
+    write = {"calls": 320, "collective": 320, "bytes": 320 << 20, "seconds": 80.0, "slowest_rank_s": 5.0}
     system = {"calls": 300_000, "bytes": 320 << 20}
-    files = [
-        shared(f"/s/wrfout_d01_2007-04-03_{hour:02}_00_00", write=write, system=system)
-        for hour in range(24)
-    ]
+    files = [shared(f"/s/wrfout_d01_2007-04-03_{hour:02}_00_00", write=write, system=system) for hour in range(24)]
     (found,) = findings(profile_of(*files))
-    assert (
-        "23 more files like wrfout*" in found.title
-        and found.seconds == pytest.approx(120.0)
-    )
+    assert "23 more files like wrfout*" in found.title and found.seconds == pytest.approx(120.0)
     assert found.lines == ("export MPICH_MPIIO_HINTS='wrfout*:romio_cb_write=enable'",)
 
 
@@ -425,12 +245,8 @@ def test_the_line_quotes_values_and_puts_longer_patterns_first():
 
 
 def test_ten_thousand_files_without_mpi_io(tmp_path):
-    files = [
-        record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)
-    ]
-    profile = record_reader.read_record(
-        record_data.record(tmp_path, record_data.job_json(), record_data.step(*files))
-    )
+    files = [record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)]
+    profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json(), record_data.step(*files)))
     assert findings(profile) == findings(profile)
     assert paragraph(profile, findings(profile))
 
@@ -453,31 +269,17 @@ def test_the_table_of_rules_has_them_all():
     assert {code for row in rows for code in re.findall(r"`([a-z-]+)`", row)} == told
 
 
-@pytest.mark.parametrize(
-    "mpi, told", [("Open MPI v4.1.4", True), ("MPICH Version: 4.0.2", False)]
-)
+@pytest.mark.parametrize("mpi, told", [("Open MPI v4.1.4", True), ("MPICH Version: 4.0.2", False)])
 def test_what_it_takes_that_a_hint_arrives(mpi, told):
-    file = shared(
-        write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=1)
-    )
+    file = shared(write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=1))
     (found,) = findings(profile_of(file, mpi=mpi))
     assert "make any MPI obey" in found.action
     assert ("does not tell" in found.action) == told
 
 
 def test_names_that_are_not_fit_to_print():
-    write = {
-        "calls": 320,
-        "collective": 320,
-        "bytes": 320 << 20,
-        "seconds": 80.0,
-        "slowest_rank_s": 50.0,
-    }
-    file = shared(
-        "/s/\x1b[31mred\n.nc",
-        write=write,
-        system={"calls": 300_000, "bytes": 320 << 20},
-    )
+    write = {"calls": 320, "collective": 320, "bytes": 320 << 20, "seconds": 80.0, "slowest_rank_s": 50.0}
+    file = shared("/s/\x1b[31mred\n.nc", write=write, system={"calls": 300_000, "bytes": 320 << 20})
     (found,) = findings(profile_of(file))
     assert found.title.isprintable() and all(line.isprintable() for line in found.lines)
     assert found.file == "/s/\x1b[31mred\n.nc"
@@ -497,19 +299,12 @@ def test_one_stripe_of_an_emulated_file_system():
     assert "one-stripe" not in codes(profile_of(file))
 
 
-@pytest.mark.parametrize(
-    ("collective", "mean"), [(0, 181 << 10), (0, 1280), (12960, 305)]
-)
+@pytest.mark.parametrize(("collective", "mean"), [(0, 181 << 10), (0, 1280), (12960, 305)])
 def test_stripe_units_are_for_aggregators_with_calls_near_a_unit(collective, mean):
     """Independent calls are as long as the program makes them, and no unit is near 305 bytes."""
     calls = 12960
     file = shared(
-        write={
-            "calls": calls,
-            "collective": collective,
-            "independent": calls - collective,
-            "bytes": calls * mean,
-        },
+        write={"calls": calls, "collective": collective, "independent": calls - collective, "bytes": calls * mean},
         system={"calls": calls, "bytes": calls * mean, "stripe_sized": 0},
         stripe_bytes=1 << 20,
     )
@@ -518,17 +313,12 @@ def test_stripe_units_are_for_aggregators_with_calls_near_a_unit(collective, mea
 
 def test_a_few_bytes_read_to_write_are_nothing():
     collective = Collective(aggregators_write=2, rmw_calls=9, rmw_bytes=300 << 10)
-    file = shared(
-        write=GOOD | {"bytes": 1 << 20},
-        system={"calls": 20, "bytes": 1 << 20},
-        collective=collective,
-    )
+    file = shared(write=GOOD | {"bytes": 1 << 20}, system={"calls": 20, "bytes": 1 << 20}, collective=collective)
     assert "data-sieving" not in codes(profile_of(file))
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
-    [(1010 << 10, "1010 KiB"), (999, "999 B"), (5 << 20, "5 MiB"), (1536, "1.5 KiB")],
+    ("number", "said"), [(1010 << 10, "1010 KiB"), (999, "999 B"), (5 << 20, "5 MiB"), (1536, "1.5 KiB")]
 )
 def test_sizes_have_no_powers_of_ten(number, said):
     assert size(number) == said

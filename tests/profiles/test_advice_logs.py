@@ -15,12 +15,8 @@ from support.mpi import Mpi
 def test_default_is_told_from_tuned():
     found = only(record_data.log("mpiio_shared_default"), "few-aggregators")
     assert found.level == "chance"
-    assert found.lines == (
-        "export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",
-    )
-    assert {evidence.counter: evidence.value for evidence in found.evidence}[
-        "ranks with POSIX writes"
-    ] == 1
+    assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",)
+    assert {evidence.counter: evidence.value for evidence in found.evidence}["ranks with POSIX writes"] == 1
     assert codes(record_data.log("mpiio_shared_tuned")) == []
 
 
@@ -36,15 +32,8 @@ def test_collective_buffering_that_is_off_is_seen():
 
 def test_small_random_calls():
     found = only(record_data.log("small_random"), "small-independent")
-    assert (
-        "8,000 independent" in found.title
-        and "random" in found.title
-        and "512 B" in found.title
-    )
-    assert (
-        "MPI_File_write_at_all" in found.action
-        and "MPI_File_read_at_all" in found.action
-    )
+    assert "8,000 independent" in found.title and "random" in found.title and "512 B" in found.title
+    assert "MPI_File_write_at_all" in found.action and "MPI_File_read_at_all" in found.action
     assert found.lines == ("#DW jobdw type=scratch access_mode=striped capacity=1GiB",)
     assert "burst buffer" in found.action
 
@@ -62,13 +51,9 @@ def test_nothing_is_said_of_a_good_file_per_process():
     assert "No rule finds anything wrong" in paragraph(profile, [])
 
 
-@pytest.mark.parametrize(
-    "name", ["mpiio_shared_default", "mpiio_shared_tuned", "mpiio_shared_cbdisable"]
-)
+@pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_tuned", "mpiio_shared_cbdisable"])
 def test_collective_buffering_is_no_imbalance(name):
-    assert not any(
-        "uneven" in code or "imbalance" in code for code in codes(record_data.log(name))
-    )
+    assert not any("uneven" in code or "imbalance" in code for code in codes(record_data.log(name)))
 
 
 def wrf(tmp_path, blocks):
@@ -81,25 +66,17 @@ def test_wrf_chem_gets_stripe_units_near_the_mean_call_and_more_aggregators(tmp_
     found = findings(wrf(tmp_path, wrf_chem.FIRST))
     assert [finding.code for finding in found] == ["stripe-unit"] * 3
     by_name = {finding.file.rpartition("/")[2][:6]: finding for finding in found}
-    shares = {
-        name: finding.title.rpartition(", ")[2] for name, finding in by_name.items()
-    }
+    shares = {name: finding.title.rpartition(", ")[2] for name, finding in by_name.items()}
     assert shares["wrfinp"].startswith("14 %") and shares["wrfout"].startswith("14 %")
     assert shares["wrfbdy"].startswith("0 %")
     line = (
         "export MPICH_MPIIO_HINTS='wrfinput*:striping_unit=4194304:cb_nodes=8,"
         "wrfbdy*:striping_unit=262144:cb_nodes=4,wrfout*:striping_unit=4194304:cb_nodes=8'"
     )
-    assert all(
-        finding.lines == (line,) for finding in found
-    )  # one line for all files: a second would replace it
+    assert all(finding.lines == (line,) for finding in found)  # one line for all files: a second would replace it
     values = {item.counter: item.value for item in by_name["wrfinp"].evidence}
     assert values["ave system read size"] == pytest.approx(3845281, abs=1)
-    assert (
-        values["stripe sized reads"],
-        values["system reads"],
-        values["aggregators"],
-    ) == (108, 762, 4)
+    assert (values["stripe sized reads"], values["system reads"], values["aggregators"]) == (108, 762, 4)
 
 
 def test_wrf_chem_second_round_goes_on_with_wrfbdy_alone(tmp_path):
@@ -119,13 +96,7 @@ def btio(build, tmp_path_factory):
     def run(hints):
         path = scratch / "stats.json"
         program = (build / "kernels" / "btio", "--sweeps", "0", scratch / "deck")
-        done = mpi.run(
-            4,
-            *program,
-            FOREBAY_MPI_STATS=path,
-            MPICH_MPIIO_HINTS=hints,
-            OMPI_MCA_io="romio321",
-        )
+        done = mpi.run(4, *program, FOREBAY_MPI_STATS=path, MPICH_MPIIO_HINTS=hints, OMPI_MCA_io="romio321")
         assert done.returncode == 0, done.stderr
         return sources.open_path(path)
 
@@ -135,23 +106,14 @@ def btio(build, tmp_path_factory):
 @pytest.mark.parametrize(
     "hints, code, before, after",
     [
-        (
-            "*:romio_cb_write=disable:romio_ds_write=disable",
-            "collective-buffering-off",
-            23040,
-            5,
-        ),
+        ("*:romio_cb_write=disable:romio_ds_write=disable", "collective-buffering-off", 23040, 5),
         ("*:romio_cb_write=enable", "few-aggregators", 5, 10),
     ],
 )
-def test_a_program_that_takes_the_line_is_told_of_it_no_more(
-    btio, hints, code, before, after
-):
+def test_a_program_that_takes_the_line_is_told_of_it_no_more(btio, hints, code, before, after):
     profile = btio(hints)
     assert profile.programs[0].files[-1].layers["POSIX"].write.calls == before
-    line = re.fullmatch(
-        r"export MPICH_MPIIO_HINTS='(.*)'", only(profile, code).lines[0]
-    )
+    line = re.fullmatch(r"export MPICH_MPIIO_HINTS='(.*)'", only(profile, code).lines[0])
     again = btio(line[1])
     assert again.programs[0].files[-1].layers["POSIX"].write.calls == after
     assert code not in codes(again)

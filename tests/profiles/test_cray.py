@@ -60,22 +60,11 @@ def only_file(found):
 def test_box_to_the_digit(tmp_path):
     file = only_file(profile(tmp_path, BTIO_BOX))
     called, system = file.layers["MPI-IO"].write, file.layers["POSIX"].write
-    assert (file.path, file.stripe_count, file.stripe_bytes) == (
-        "/scratch/btio.full.out",
-        64,
-        1048576,
-    )
+    assert (file.path, file.stripe_count, file.stripe_bytes) == ("/scratch/btio.full.out", 64, 1048576)
     assert (called.collective, called.independent, called.calls) == (40960, 11, 40971)
-    assert (system.calls, system.bytes, system.stripe_sized, system.gaps) == (
-        51211,
-        53687091532,
-        51200,
-        2,
-    )
+    assert (system.calls, system.bytes, system.stripe_sized, system.gaps) == (51211, 53687091532, 51200, 2)
     assert system.gap_bytes == 2 * 524288
-    assert (
-        system.calls == system.bytes // file.stripe_bytes + 11
-    )  # the published arithmetic
+    assert system.calls == system.bytes // file.stripe_bytes + 11  # the published arithmetic
     assert file.collective.aggregators_write == 64
     assert file.collective.active == [0, 0, 0, 40960]
     assert (file.collective.rmw_calls, file.collective.rmw_bytes) == (0, 0)
@@ -85,28 +74,21 @@ def test_box_to_the_digit(tmp_path):
 @pytest.mark.parametrize("prefix", ["", "0: ", "[0] ", "[1,0]<stderr>:"])
 @pytest.mark.parametrize("side", ["| ", "|", ""])
 def test_labels_and_sides_of_the_box_do_not_matter(tmp_path, prefix, side):
-    lines = [
-        line.removeprefix("| ")
-        for line in BTIO_BOX.splitlines()
-        if not line.startswith("+")
-    ]
+    lines = [line.removeprefix("| ") for line in BTIO_BOX.splitlines() if not line.startswith("+")]
     text = "".join(f"{prefix}{side}{line}\n" for line in lines)
     assert only_file(profile(tmp_path, text)) == only_file(profile(tmp_path, BTIO_BOX))
 
 
 def test_other_output_between_the_lines(tmp_path):
     noisy = "".join(
-        f"{line}\nTiming for main: 0.5 = elapsed seconds\n residual = 17\n"
-        for line in BTIO_BOX.splitlines()
+        f"{line}\nTiming for main: 0.5 = elapsed seconds\n residual = 17\n" for line in BTIO_BOX.splitlines()
     )
     assert only_file(profile(tmp_path, noisy)) == only_file(profile(tmp_path, BTIO_BOX))
 
 
 def test_missing_lines_and_na_are_unknown_and_named(tmp_path):
     gone = ("stripe sized", "aggregators active", "number of write gaps")
-    lines = [
-        line for line in BTIO_BOX.splitlines() if not any(name in line for name in gone)
-    ]
+    lines = [line for line in BTIO_BOX.splitlines() if not any(name in line for name in gone)]
     text = "\n".join(lines).replace("= 524288", "= NA")
     found = profile(tmp_path, text)
     system = only_file(found).layers["POSIX"].write
@@ -114,23 +96,12 @@ def test_missing_lines_and_na_are_unknown_and_named(tmp_path):
     assert only_file(found).collective.active is None
     assert system.calls == 51211
     (note,) = [note for note in found.notes if "no line for" in note]
-    assert all(
-        name in note
-        for name in (
-            "stripe sized writes",
-            "aggregators active",
-            "number of write gaps",
-        )
-    )
+    assert all(name in note for name in ("stripe sized writes", "aggregators active", "number of write gaps"))
     assert "ave write gap size" not in note
 
 
 def test_blocks_of_a_file_opened_again_are_added_and_reads_join_writes(tmp_path):
-    read = (
-        BTIO_BOX.replace("write access", "read access")
-        .replace("writes", "reads")
-        .replace("writers", "readers")
-    )
+    read = BTIO_BOX.replace("write access", "read access").replace("writes", "reads").replace("writers", "readers")
     read = read.replace("write size", "read size").replace("write gap", "read gap")
     file = only_file(profile(tmp_path, BTIO_BOX + BTIO_BOX + read))
     assert file.layers["POSIX"].write.calls == 2 * 51211
@@ -149,9 +120,7 @@ def test_times_follow_from_net_bandwidth(tmp_path):
     assert write.slowest_rank_s == pytest.approx(elapsed_s)
     assert write.seconds == pytest.approx(1024 * elapsed_s)
     assert write.data_s == pytest.approx(0.80 * write.seconds)
-    assert write.rest_s == pytest.approx(
-        0.20 * write.seconds
-    )  # 22 %, but no more than 80 % leave
+    assert write.rest_s == pytest.approx(0.20 * write.seconds)  # 22 %, but no more than 80 % leave
 
 
 def test_a_table_of_the_writers_alone_is_not_one_of_all_ranks(tmp_path):

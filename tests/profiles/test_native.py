@@ -20,13 +20,7 @@ def statistics(build, tmp_path_factory):
     (scratch / "out").mkdir()
     (scratch / "deck").write_text(f"w\n0\n5\n48 48 48\n{scratch}/out\n")
     path = scratch / "stats.json"
-    run = mpi.run(
-        4,
-        build / "kernels" / "btio",
-        scratch / "deck",
-        FOREBAY_MPI_STATS=path,
-        MPICH_MPIIO_STATS=1,
-    )
+    run = mpi.run(4, build / "kernels" / "btio", scratch / "deck", FOREBAY_MPI_STATS=path, MPICH_MPIIO_STATS=1)
     assert run.returncode == 0, run.stderr
     (scratch / "output.txt").write_text(run.stderr)
     return path
@@ -41,9 +35,7 @@ def test_statistics_of_the_library(statistics):
     assert (called.collective, called.independent, called.bytes) == (20, 0, 22118400)
     assert system.bytes == 22118400
     assert sum(called.sizes) == 20 and sum(system.sizes) == system.calls
-    assert called.seconds == pytest.approx(
-        called.data_s + called.other_system_s + called.rest_s, abs=1e-4
-    )
+    assert called.seconds == pytest.approx(called.data_s + called.other_system_s + called.rest_s, abs=1e-4)
     assert sum(writer.bytes for writer in file.writers) == 22118400
     assert file.not_closed == 0
 
@@ -55,9 +47,7 @@ def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
     path.write_text(json.dumps(told))
     (file,) = sources.open_path(path).programs[0].files
     system = file.layers["POSIX"].write
-    assert (system.gaps, system.consecutive, system.sequential) == (6, 0, 6), (
-        "the first call of a rank is neither"
-    )
+    assert (system.gaps, system.consecutive, system.sequential) == (6, 0, 6), "the first call of a rank is neither"
     assert (file.layers["MPI-IO"].syncs, file.rank) == (2, None)
     files = sources.open_path(statistics).programs[0].files
     assert [file.rank for file in files if file.path.endswith("deck")] == [0]
@@ -65,49 +55,23 @@ def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
 
 def test_json_and_box_of_one_run_tell_the_same(statistics):
     told = sources.open_path(statistics.parent / "output.txt").programs[0].files[0]
-    known = next(
-        file
-        for file in sources.open_path(statistics).programs[0].files
-        if file.path == told.path
-    )
-    for layer, names in {
-        "MPI-IO": ("collective", "independent"),
-        "POSIX": ("calls", "bytes", "gaps"),
-    }.items():
+    known = next(file for file in sources.open_path(statistics).programs[0].files if file.path == told.path)
+    for layer, names in {"MPI-IO": ("collective", "independent"), "POSIX": ("calls", "bytes", "gaps")}.items():
         for name in names:
-            assert getattr(told.layers[layer].write, name) == getattr(
-                known.layers[layer].write, name
-            )
+            assert getattr(told.layers[layer].write, name) == getattr(known.layers[layer].write, name)
     assert told.collective.aggregators_write == known.collective.aggregators_write
     assert told.collective.active == known.collective.active
 
 
 def test_record_with_several_programs(tmp_path):
-    files = [
-        record_data.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5)
-        for n in (1, 2)
-    ]
-    late = record_data.step(
-        *files, started_unix_s=1700000050.0, program="/opt/wrf/real.exe"
-    )
+    files = [record_data.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5) for n in (1, 2)]
+    late = record_data.step(*files, started_unix_s=1700000050.0, program="/opt/wrf/real.exe")
     directory = record_data.record(tmp_path, record_data.job_json(), late, record_data.step())
     (directory / "process-1700000000003-7.json").write_text(
-        json.dumps(
-            {
-                "forebay_mpi": 2,
-                "mpi": None,
-                "program": "/bin/tar",
-                "files": [files[0]],
-                "wall_s": 1.0,
-            }
-        )
+        json.dumps({"forebay_mpi": 2, "mpi": None, "program": "/bin/tar", "files": [files[0]], "wall_s": 1.0})
     )
     profile = record_reader.read_record(directory)
-    assert [program.name for program in profile.programs] == [
-        "/bin/tar",
-        "/opt/wrf/wrf.exe",
-        "/opt/wrf/real.exe",
-    ]
+    assert [program.name for program in profile.programs] == ["/bin/tar", "/opt/wrf/wrf.exe", "/opt/wrf/real.exe"]
     assert [program.uses_mpi for program in profile.programs] == [False, True, True]
     assert profile.programs[0].ranks == 1
     assert metrics.totals(profile, "POSIX").read.bytes == 400
@@ -128,15 +92,8 @@ def test_layers_of_one_path_are_one_file(tmp_path):
         record_data.record(tmp_path, record_data.job_json(), record_data.step(mpiio, posix))
     )
     (file,) = profile.programs[0].files
-    assert (file.layers["POSIX"].write.calls, file.layers["POSIX"].write.bytes) == (
-        3,
-        25,
-    )
-    assert (file.ranks, file.layers["MPI-IO"].opens, file.layers["POSIX"].opens) == (
-        4,
-        4,
-        1,
-    )
+    assert (file.layers["POSIX"].write.calls, file.layers["POSIX"].write.bytes) == (3, 25)
+    assert (file.ranks, file.layers["MPI-IO"].opens, file.layers["POSIX"].opens) == (4, 4, 1)
 
 
 def test_heat_is_spread_out(tmp_path):
@@ -145,15 +102,10 @@ def test_heat_is_spread_out(tmp_path):
     bad = heat | {"layer": "mpiio", "write": [[2, 0, 1]]}
     vast = heat | {"layer": "stdio", "rows": 10**12}
     profile = record_reader.read_record(
-        record_data.record(
-            tmp_path, record_data.job_json(), record_data.step(heat=[good, bad, vast])
-        )
+        record_data.record(tmp_path, record_data.job_json(), record_data.step(heat=[good, bad, vast]))
     )
     (found,) = profile.programs[0].heat
-    assert found.write == [[0, 7, 0], [0, 0, 9]] and found.read == [
-        [0, 0, 0],
-        [0, 0, 0],
-    ]
+    assert found.write == [[0, 7, 0], [0, 0, 9]] and found.read == [[0, 0, 0], [0, 0, 0]]
     assert sum("heat map" in note for note in profile.notes) == 2
 
 
@@ -171,9 +123,7 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
 
 
 def test_wrong_types_are_damage(tmp_path):
-    directory = record_data.record(
-        tmp_path, record_data.job_json(), record_data.step(ranks="many"), record_data.step()
-    )
+    directory = record_data.record(tmp_path, record_data.job_json(), record_data.step(ranks="many"), record_data.step())
     profile = record_reader.read_record(directory)
     assert len(profile.programs) == 1 and "not as documented" in profile.notes[0]
 
@@ -201,55 +151,34 @@ def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
 
 def test_running_and_killed_jobs_are_told_apart(tmp_path):
     running = record_data.job_json(
-        "1",
-        state="running",
-        ended_unix_s=None,
-        outcome=None,
-        process=record_data.own_process(),
+        "1", state="running", ended_unix_s=None, outcome=None, process=record_data.own_process()
     )
     job = record_reader.read_record(record_data.record(tmp_path, running)).job
     assert job.running and not job.killed
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    for number, change in enumerate(
-        ({"pid": gone.pid}, {"start_ticks": 1}, {"boot_id": "another"})
-    ):
+    for number, change in enumerate(({"pid": gone.pid}, {"start_ticks": 1}, {"boot_id": "another"})):
         dead = running | {"id": f"2{number}", "process": running["process"] | change}
         job = record_reader.read_record(record_data.record(tmp_path, dead)).job
         assert job.killed and not job.running, change
-    far = running | {
-        "id": "3",
-        "process": running["process"] | {"host": "nid00001", "pid": gone.pid},
-    }
+    far = running | {"id": "3", "process": running["process"] | {"host": "nid00001", "pid": gone.pid}}
     assert record_reader.read_record(record_data.record(tmp_path, far)).job.running
 
 
 def test_program_without_finalize_and_job_without_programs(tmp_path):
     unfinished = record_data.step(finished=False, wall_s=None)
-    aborted = record_data.step(
-        finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
-    )
-    profile = record_reader.read_record(
-        record_data.record(tmp_path, record_data.job_json("1"), unfinished, aborted)
-    )
+    aborted = record_data.step(finished=False, wall_s=None, aborted={"rank": 3, "code": 17})
+    profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json("1"), unfinished, aborted))
     assert [program.finished for program in profile.programs] == [False, False]
     assert profile.programs[1].aborted_rank == 3
     assert any("MPI_Abort with code 17" in note for note in profile.notes)
     empty = record_reader.read_record(record_data.record(tmp_path, record_data.job_json("2")))
     assert empty.programs == [] and "No program" in empty.notes[0]
-    assert (
-        metrics.io_share(empty).average is None and metrics.layers_present(empty) == []
-    )
+    assert metrics.io_share(empty).average is None and metrics.layers_present(empty) == []
 
 
 def test_ten_thousand_files_and_odd_names(tmp_path):
-    names = [
-        "/data/with space",
-        "/data/größe",
-        "/data/new\nline",
-        "/data/<b>",
-        *(f"/data/{n}" for n in range(10_000)),
-    ]
+    names = ["/data/with space", "/data/größe", "/data/new\nline", "/data/<b>", *(f"/data/{n}" for n in range(10_000))]
     directory = record_data.record(
         tmp_path,
         record_data.job_json(),
@@ -262,9 +191,7 @@ def test_ten_thousand_files_and_odd_names(tmp_path):
 
 def test_zero_length_run(tmp_path):
     job = record_data.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
-    profile = record_reader.read_record(
-        record_data.record(tmp_path, job, record_data.step(wall_s=0.0))
-    )
+    profile = record_reader.read_record(record_data.record(tmp_path, job, record_data.step(wall_s=0.0)))
     assert metrics.io_share(profile) is None
     assert metrics.time_split(profile.programs[0]) == []
     assert metrics.performance(profile.programs[0], "POSIX") is None
@@ -279,16 +206,8 @@ def test_json_of_others_is_refused(tmp_path):
 
 def test_processes_beyond_the_first_are_counted(tmp_path):
     directory = record_data.record(tmp_path, record_data.job_json())
-    process = {
-        "forebay_mpi": 2,
-        "mpi": None,
-        "program": "/bin/tar",
-        "files": [],
-        "wall_s": 1.0,
-    }
+    process = {"forebay_mpi": 2, "mpi": None, "program": "/bin/tar", "files": [], "wall_s": 1.0}
     (directory / "process-1700000000003-7.json").write_text(json.dumps(process))
     (directory / "processes").write_bytes(b"." * 90)
     notes = record_reader.read_record(directory).notes
-    assert notes == [
-        "90 processes without MPI did I/O worth telling; 1 of them are in the record."
-    ]
+    assert notes == ["90 processes without MPI did I/O worth telling; 1 of them are in the record."]

@@ -30,9 +30,11 @@ def test_the_last_record_is_the_default(tmp_path):
 def test_by_id_scheduler_id_and_beginning(tmp_path):
     record_data.record(tmp_path, record_data.job_json("1795311", scheduler_job="4711"))
     record_data.record(tmp_path, record_data.job_json("1795999", scheduler_job="4712"))
-    assert [
-        profile.job.id for profile in opened(tmp_path, "1795999", "4711", "17953")
-    ] == ["1795999", "1795311", "1795311"]
+    assert [profile.job.id for profile in opened(tmp_path, "1795999", "4711", "17953")] == [
+        "1795999",
+        "1795311",
+        "1795311",
+    ]
     assert "2 recorded jobs begin so" in refused(tmp_path, "1795")
     assert "no recorded job of that id" in refused(tmp_path, "99")
 
@@ -40,10 +42,7 @@ def test_by_id_scheduler_id_and_beginning(tmp_path):
 def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
     for number in (1, 2):
         record_data.record(
-            tmp_path,
-            record_data.job_json(
-                str(number), scheduler_job="4711", started_unix_s=float(number)
-            ),
+            tmp_path, record_data.job_json(str(number), scheduler_job="4711", started_unix_s=float(number))
         )
     assert opened(tmp_path, "4711")[0].job.id == "2"
 
@@ -101,9 +100,7 @@ def test_what_cannot_be_read(tmp_path):
     os.mkfifo(fifo)
     assert "neither a file nor a directory" in refused(tmp_path, fifo)
     (tmp_path / "nothing").mkdir()
-    assert "neither a record nor a Darshan log" in refused(
-        tmp_path, tmp_path / "nothing"
-    )
+    assert "neither a record nor a Darshan log" in refused(tmp_path, tmp_path / "nothing")
     assert "no such file" in refused(tmp_path, tmp_path / "missing" / "x")
     assert "no job has been recorded" in refused(tmp_path)
     assert "empty name" in refused(tmp_path, "")

@@ -16,17 +16,9 @@ def why(build, tmp_path):
     """Runs the command on the records in tmp_path."""
 
     def run(*arguments, status=0):
-        words = [
-            sys.executable,
-            "-c",
-            "from forebay.cli import main; main()",
-            "why",
-            *arguments,
-        ]
+        words = [sys.executable, "-c", "from forebay.cli import main; main()", "why", *arguments]
         environment = os.environ | {"FOREBAY_STATE": str(tmp_path)}
-        done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == status, done.stderr
         return done.stdout if status == 0 else done.stderr
 
@@ -34,11 +26,7 @@ def why(build, tmp_path):
 
 
 def ended(status, exit_code=None, **outcome):
-    return {
-        "job_status": status,
-        "job_s": 30.0,
-        "exit_code": status if exit_code is None else exit_code,
-    } | outcome
+    return {"job_status": status, "job_s": 30.0, "exit_code": status if exit_code is None else exit_code} | outcome
 
 
 def next_step(said):
@@ -48,24 +36,16 @@ def next_step(said):
 
 def test_no_record_yet(why):
     said = why(status=1)
-    assert (
-        said.startswith("error: no job has been recorded yet")
-        and "hint: `forebay run" in said
-    )
+    assert said.startswith("error: no job has been recorded yet") and "hint: `forebay run" in said
 
 
 def test_refused(why, tmp_path):
-    error, hint = (
-        "wrf.sh: line 3: capacity=1XiB is no size",
-        "write for example capacity=10GiB",
-    )
+    error, hint = ("wrf.sh: line 3: capacity=1XiB is no size", "write for example capacity=10GiB")
     record_data.record(tmp_path, record_data.job_json(outcome=None, error=error, hint=hint))
     said = why()
     assert error in said and "was not started" in said and next_step(said) == hint
     # as the errors of directives come: with the hint inside
-    record_data.record(
-        tmp_path, record_data.job_json("2", outcome=None, error=f"{error}\n  hint: {hint}")
-    )
+    record_data.record(tmp_path, record_data.job_json("2", outcome=None, error=f"{error}\n  hint: {hint}"))
     assert next_step(why("2")) == hint
 
 
@@ -87,19 +67,14 @@ def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "status, name",
-    [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")],
+    "status, name", [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")]
 )
 def test_ended_by_a_signal(why, tmp_path, status, name):
     record_data.record(
-        tmp_path,
-        record_data.job_json(outcome=ended(status)),
-        record_data.step(finished=False, wall_s=None),
+        tmp_path, record_data.job_json(outcome=ended(status)), record_data.step(finished=False, wall_s=None)
     )
     said = why()
-    assert (
-        f"was ended by {name}" in said and "wrf.exe ended without MPI_Finalize" in said
-    )
+    assert f"was ended by {name}" in said and "wrf.exe ended without MPI_Finalize" in said
     assert ("memory ran out" in said) == (status - 128 == signal.SIGKILL)
 
 
@@ -111,9 +86,7 @@ def test_a_status_beyond_all_signals_is_none(why, tmp_path):
 def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
     for number, more in enumerate([{}, {"aborted": {"rank": 1, "code": 0}}]):
         record_data.record(
-            tmp_path,
-            record_data.job_json(str(number)),
-            record_data.step(finished=False, wall_s=None, **more),
+            tmp_path, record_data.job_json(str(number)), record_data.step(finished=False, wall_s=None, **more)
         )
         said = why(str(number))
         assert "ended with status 0, but not all of its programs ended well" in said
@@ -130,10 +103,7 @@ def test_a_damaged_record_is_said_to_be_one(why, tmp_path):
 
 def test_of_a_job_within_a_job_the_outer_one_is_the_last(why, tmp_path):
     record_data.record(tmp_path, record_data.job_json("1", outcome=ended(3)))
-    record_data.record(
-        tmp_path,
-        record_data.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0),
-    )
+    record_data.record(tmp_path, record_data.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0))
     assert "Job 1 (wrf.sh) ended with status 3" in why()
 
 
@@ -143,15 +113,10 @@ def test_time_limit(why, tmp_path):
 
 
 def test_failed_and_aborted(why, tmp_path):
-    aborted = record_data.step(
-        finished=False, wall_s=None, aborted={"rank": 3, "code": 17}
-    )
+    aborted = record_data.step(finished=False, wall_s=None, aborted={"rank": 3, "code": 17})
     record_data.record(tmp_path, record_data.job_json(outcome=ended(17)), aborted)
     said = why()
-    assert (
-        "ended with status 17" in said
-        and "Rank 3 of wrf.exe called MPI_Abort with code 17" in said
-    )
+    assert "ended with status 17" in said and "Rank 3 of wrf.exe called MPI_Abort with code 17" in said
 
 
 def test_undelivered_data_are_named(why, tmp_path):
@@ -161,9 +126,7 @@ def test_undelivered_data_are_named(why, tmp_path):
         "seconds": 0.1,
         "failures": [["/bb/a", "No space left on device"], ["/bb/b", "x"]],
     }
-    outcome = ended(
-        0, 123, stage_out=stage_out, kept="/mnt/forebay/1", undelivered=True
-    )
+    outcome = ended(0, 123, stage_out=stage_out, kept="/mnt/forebay/1", undelivered=True)
     record_data.record(tmp_path, record_data.job_json("1700000000001", outcome=outcome))
     assert "or discarded it since" in why() and "Next: " not in why()
     left_behind(tmp_path, "1700000000001")
@@ -180,11 +143,7 @@ def left_behind(state, identity):
 
 def test_killed_running_and_cleaned(why, tmp_path):
     running = record_data.job_json(
-        "1",
-        state="running",
-        ended_unix_s=None,
-        outcome=None,
-        process=record_data.own_process(),
+        "1", state="running", ended_unix_s=None, outcome=None, process=record_data.own_process()
     )
     record_data.record(tmp_path, running, record_data.step(finished=False, wall_s=None))
     record_data.record(tmp_path, running | {"id": "5"}, record_data.step(), record_data.step(finished=False))
@@ -216,44 +175,20 @@ def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
 
 
 def test_ended_well_tells_what_it_waited_for(why, tmp_path):
-    write = {
-        "calls": {"collective": 20},
-        "asked_bytes": 22118400,
-        "system_calls": 23040,
-        "system_bytes": 22118400,
-    }
-    seconds = {
-        "open": 0.0,
-        "close": 0.0,
-        "metadata": 0.0,
-        "sync": 0.0,
-        "write": {"calls": 40.0, "data": 39.0},
-    }
-    file = {
-        "path": "/s/d.dat",
-        "layer": "mpiio",
-        "ranks": 4,
-        "opens": 4,
-        "write": write,
-    }
+    write = {"calls": {"collective": 20}, "asked_bytes": 22118400, "system_calls": 23040, "system_bytes": 22118400}
+    seconds = {"open": 0.0, "close": 0.0, "metadata": 0.0, "sync": 0.0, "write": {"calls": 40.0, "data": 39.0}}
+    file = {"path": "/s/d.dat", "layer": "mpiio", "ranks": 4, "opens": 4, "write": write}
     file |= {"seconds": {"sum": seconds, "slowest": seconds}}
     record_data.record(
-        tmp_path,
-        record_data.job_json(),
-        record_data.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0}),
+        tmp_path, record_data.job_json(), record_data.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0})
     )
     said = why()
-    assert (
-        "ended well. I/O took 40 % of the run time" in said
-        and "23,040 system calls of 960 B" in said
-    )
+    assert "ended well. I/O took 40 % of the run time" in said and "23,040 system calls of 960 B" in said
     assert next_step(said) == "export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'"
 
 
 def test_json_and_other_sources(why, tmp_path):
-    found = json.loads(
-        why("--json", str(record_data.LOGS / "mpiio_shared_cbdisable.darshan"))
-    )
+    found = json.loads(why("--json", str(record_data.LOGS / "mpiio_shared_cbdisable.darshan")))
     assert found["state"] == "ended" and "not buffered" in found["paragraph"]
     assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")
 
@@ -263,9 +198,7 @@ def test_json_of_what_failed_is_that_of_all_commands(job, verb):
     """`tune` fails in the same place; each says on standard error what it always says."""
     done = job.command(verb, "--json", "nosuch")
     told = json.loads(done.stdout)
-    assert list(told) == list(
-        json.loads(job.command("run", "--json", "nosuch.sh").stdout)
-    )
+    assert list(told) == list(json.loads(job.command("run", "--json", "nosuch.sh").stdout))
     assert (told["profile"], told["exit_code"], done.returncode) == (None, 1, 1)
     assert done.stderr == f"error: {told['error']}\nhint: {told['hint']}\n"
     assert job.command(verb, "nosuch").stdout == ""
@@ -291,8 +224,6 @@ def test_help_has_an_example_and_loads_nothing_heavy():
         "except SystemExit: pass\n"
         "assert not {'numpy', 'pandas', 'matplotlib', 'darshan'} & set(sys.modules), 'heavy'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "forebay why 4711" in done.stdout

@@ -59,7 +59,9 @@ def test_btio_with_romio(mpi, tmp_path, hints, ranks, system_calls, system_bytes
 
 def test_btio_with_ompio(openmpi, tmp_path):
     file, run = btio(openmpi, tmp_path)
-    assert picked(file["write"], "system_ranks", "aggregators", "system_calls", "system_bytes", "rmw_calls", "gaps") == {
+    assert picked(
+        file["write"], "system_ranks", "aggregators", "system_calls", "system_bytes", "rmw_calls", "gaps"
+    ) == {
         "system_ranks": 1,
         "aggregators": 1,
         "system_calls": 3,
@@ -105,7 +107,11 @@ def test_reading_at_the_end_of_the_file_counts_once_for_each_write(mpi, tmp_path
     path.touch()
     report, _ = mpi.report(1, mpi.observed(), "sieve_twice", path, MPICH_MPIIO_HINTS="*:romio_ds_write=enable")
     writes = only_file(report)["write"]
-    assert picked(writes, "system_calls", "rmw_calls", "rmw_bytes") == {"system_calls": 2, "rmw_calls": 2, "rmw_bytes": 990}
+    assert picked(writes, "system_calls", "rmw_calls", "rmw_bytes") == {
+        "system_calls": 2,
+        "rmw_calls": 2,
+        "rmw_bytes": 990,
+    }
 
 
 CALLS = ["independent", "nonblocking", "nonblocking_collective", "split_collective"]
@@ -113,7 +119,11 @@ CALLS = ["independent", "nonblocking", "nonblocking_collective", "split_collecti
 
 @pytest.mark.parametrize(
     "case, written, read",
-    [("independent", [8, 0, 0, 0], [2, 0, 0, 0]), ("nonblocking", [0, 8, 2, 0], [0, 0, 0, 0]), ("split", [0, 0, 0, 2], [0, 0, 0, 2])],
+    [
+        ("independent", [8, 0, 0, 0], [2, 0, 0, 0]),
+        ("nonblocking", [0, 8, 2, 0], [0, 0, 0, 0]),
+        ("split", [0, 0, 0, 2], [0, 0, 0, 2]),
+    ],
 )
 def test_kinds_of_calls(mpi, tmp_path, case, written, read):
     report, run = mpi.report(2, mpi.observed(), case, tmp_path / "file")
@@ -130,14 +140,18 @@ def test_large_counts_and_shared_pointers(mpi, tmp_path):
         report, _ = mpi.report(2, mpi.observed(), case, tmp_path / case)
         writes = only_file(report)["write"]
         assert (writes["calls"]["independent"], writes["calls"]["collective"]) == (2, 2)
-        assert writes["asked_bytes"] == writes["system_bytes"] == 4000, "the file of the shared pointer itself is no data"
+        assert writes["asked_bytes"] == writes["system_bytes"] == 4000, (
+            "the file of the shared pointer itself is no data"
+        )
 
 
 def test_seconds_are_parts_of_each_other(mpi, tmp_path):
     report, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "file")
     sums, slowest = (only_file(report)["seconds"][part] for part in ("sum", "slowest"))
     assert sums["write"]["calls"] >= sums["write"]["data"] > 0
-    assert sums["write"]["rest"] == pytest.approx(sums["write"]["calls"] - sums["write"]["data"] - sums["write"]["other_system"], abs=3e-6)
+    assert sums["write"]["rest"] == pytest.approx(
+        sums["write"]["calls"] - sums["write"]["data"] - sums["write"]["other_system"], abs=3e-6
+    )
     assert report["wall_s"] >= slowest["open"] > 0
     assert sums["sync"] > 0 and sums["close"] > 0
 

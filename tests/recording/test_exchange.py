@@ -133,7 +133,14 @@ def test_without_a_sibling_the_program_runs_unrecorded(mpi, lonely, tmp_path):
 
 def test_what_may_not_be_exchanged_is_let_through(mpi, tmp_path):
     """Given to the loader itself, the library is in no variable that could be changed."""
-    words = ["/lib64/ld-linux-x86-64.so.2", "--preload", other_library(mpi), mpi.observed(), "independent", tmp_path / "f"]
+    words = [
+        "/lib64/ld-linux-x86-64.so.2",
+        "--preload",
+        other_library(mpi),
+        mpi.observed(),
+        "independent",
+        tmp_path / "f",
+    ]
     run = mpi.alone(*words, preload="", FOREBAY_MPI_STATS=tmp_path / "report.json")
     assert (run.returncode, run.stdout) == (0, "rank 0 ok\n")
     [line] = said(run)
@@ -154,16 +161,25 @@ def test_programs_without_mpi_do_not_notice(mpi, tmp_path):
     subprocess.run(["cc", "-static", "static.c", "-o", "static"], cwd=tmp_path, check=True)
     script = (
         "set -e; echo one | cat; (exit 3) || echo $?; sed -n 1p static.c; awk 'BEGIN { print 1 + 1 }'; perl -e 'print qq(perl\\n)';"
-        'python3 -c \'import subprocess; print(subprocess.run(["true"]).returncode)\'; tar cf - static.c | tar tf -;'
+        "python3 -c 'import subprocess; print(subprocess.run([\"true\"]).returncode)'; tar cf - static.c | tar tf -;"
         "./static; find . -name static.c | xargs grep -c main; mount --version | cut -c1-5; exec 2>&- 1>&-; true"
     )
 
     def ran(preload, **more):
-        environment = {"LD_PRELOAD": str(preload), "LD_BIND_NOW": "1", "MPICH_MPIIO_STATS": "1", "PATH": "/usr/bin:/bin"} | more
-        run = subprocess.run(["bash", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        environment = {
+            "LD_PRELOAD": str(preload),
+            "LD_BIND_NOW": "1",
+            "MPICH_MPIIO_STATS": "1",
+            "PATH": "/usr/bin:/bin",
+        } | more
+        run = subprocess.run(
+            ["bash", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         return run.stdout, run.stderr
 
-    launched = {"openmpi": {"OMPI_COMM_WORLD_SIZE": "1"}, "mpich": {"HYDI_CONTROL_FD": "9", "PMI_RANK": "0"}}[mpi.family]
+    launched = {"openmpi": {"OMPI_COMM_WORLD_SIZE": "1"}, "mpich": {"HYDI_CONTROL_FD": "9", "PMI_RANK": "0"}}[
+        mpi.family
+    ]
     expected = ran("")
     assert "static" in expected[0] and "mount" in expected[0]
     assert ran(mpi.library) == expected
@@ -180,7 +196,9 @@ def test_setuid_programs_do_not_notice(mpi, tmp_path):
         shutil.copy("/usr/bin/id", program)
         program.chmod(0o4755)
         environment = {"LD_PRELOAD": str(other_library(mpi)), "OMPI_COMM_WORLD_SIZE": "1"}
-        run = subprocess.run([program, "-u"], env=environment, user=65534, group=65534, extra_groups=[], capture_output=True, text=True)
+        run = subprocess.run(
+            [program, "-u"], env=environment, user=65534, group=65534, extra_groups=[], capture_output=True, text=True
+        )
         assert (run.returncode, run.stdout) == (0, "0\n"), run.stderr
         assert "forebay" not in run.stderr
     finally:

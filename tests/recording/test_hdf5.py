@@ -38,17 +38,7 @@ def addresses(path):
 
 def written(mpi, vpic, path, hints, *flags, **environment):
     """The report on a file that vpic has written and found right, and the run."""
-    words = [
-        vpic,
-        "--particles",
-        PARTICLES,
-        "--steps",
-        2,
-        "--verify",
-        *flags,
-        "-o",
-        path,
-    ]
+    words = [vpic, "--particles", PARTICLES, "--steps", 2, "--verify", *flags, "-o", path]
     report, run = mpi.report(2, *words, MPICH_MPIIO_HINTS=hints, **environment)
     assert '"verified":true,"mismatches":0' in run.stdout
     return only_file(report), run
@@ -79,14 +69,7 @@ def test_the_alignment_alone_changes_nothing_of_mpi_io(openmpi, vpic, tmp_path):
     assert said(run) == []
 
 
-@pytest.mark.parametrize(
-    "hints",
-    [
-        "*:cb_nodes=1",
-        f"other:hdf5_alignment={MIB}",
-        f"*:hdf5_alignment_threshold={MIB}",
-    ],
-)
+@pytest.mark.parametrize("hints", ["*:cb_nodes=1", f"other:hdf5_alignment={MIB}", f"*:hdf5_alignment_threshold={MIB}"])
 def test_without_the_key_the_layout_is_as_without_the_library(openmpi, vpic, tmp_path, hints):
     before = unaligned_addresses(vpic, openmpi, tmp_path / "before-vpic.h5")
     written(openmpi, vpic, tmp_path / "after-vpic.h5", hints)
@@ -97,22 +80,14 @@ def test_without_the_key_the_layout_is_as_without_the_library(openmpi, vpic, tmp
 @pytest.mark.parametrize("threshold, is_aligned", [(2 * PARTICLES * 4, True), (2 * PARTICLES * 4 + 1, False)])
 def test_what_is_shorter_than_the_threshold_is_not_aligned(openmpi, vpic, tmp_path, threshold, is_aligned):
     path = tmp_path / "threshold-vpic.h5"
-    written(
-        openmpi,
-        vpic,
-        path,
-        f"*:hdf5_alignment={MIB}:hdf5_alignment_threshold={threshold}",
-    )
+    written(openmpi, vpic, path, f"*:hdf5_alignment={MIB}:hdf5_alignment_threshold={threshold}")
     assert ({address % MIB for address in addresses(path)} == {0}) is is_aligned
 
 
 def test_the_threshold_is_half_of_the_alignment_unless_told(openmpi, vpic, tmp_path):
     path = tmp_path / "half-vpic.h5"
     dataset_bytes = 2 * PARTICLES * 4
-    for alignment, is_aligned in [
-        (2 * dataset_bytes, True),
-        (2 * dataset_bytes + 2, False),
-    ]:
+    for alignment, is_aligned in [(2 * dataset_bytes, True), (2 * dataset_bytes + 2, False)]:
         written(openmpi, vpic, path, f"*:hdf5_alignment={alignment}")
         assert ({address % alignment for address in addresses(path)} == {0}) is is_aligned
 
@@ -179,9 +154,7 @@ def serial(mpi):
 @pytest.mark.parametrize("privately", [False, True])
 def test_hdf5_without_mpi_io_is_aligned_too(serial, tmp_path, privately):
     words = (
-        [serial.alone, tmp_path / "serial.h5", serial.library]
-        if privately
-        else [serial.linked, tmp_path / "serial.h5"]
+        [serial.alone, tmp_path / "serial.h5", serial.library] if privately else [serial.linked, tmp_path / "serial.h5"]
     )
     plain, _ = serial.address(*words, FOREBAY_MPI_STATS=tmp_path / "stats.json")
     aligned, messages = serial.address(*words, MPICH_MPIIO_HINTS="*:hdf5_alignment=4096")
@@ -191,10 +164,7 @@ def test_hdf5_without_mpi_io_is_aligned_too(serial, tmp_path, privately):
 
 def test_hdf5_before_1_10_is_left_alone_and_that_is_said_once(serial, tmp_path):
     words = [serial.linked, tmp_path / "old.h5"]
-    environment = {
-        "MPICH_MPIIO_HINTS": "*:hdf5_alignment=4096",
-        "preload": f"{serial.mpi.library}:{serial.old}",
-    }
+    environment = {"MPICH_MPIIO_HINTS": "*:hdf5_alignment=4096", "preload": f"{serial.mpi.library}:{serial.old}"}
     address, messages = serial.address(*words, **environment)
     assert address % 4096 != 0
     assert messages == ["forebay: hdf5_alignment is left alone: it needs HDF5 1.10 or later"]

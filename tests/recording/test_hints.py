@@ -44,7 +44,11 @@ def test_patterns_that_do_not_match(openmpi, tmp_path, value):
 
 def test_several_hints_and_quoted_values(mpi, tmp_path):
     value = "*:cb_nodes=2:cb_config_list=#*:2,other:1#:romio_cb_write=enable"
-    assert given(mpi, tmp_path / "f", value) == {"cb_nodes": "2", "cb_config_list": "*:2,other:1", "romio_cb_write": "enable"}
+    assert given(mpi, tmp_path / "f", value) == {
+        "cb_nodes": "2",
+        "cb_config_list": "*:2,other:1",
+        "romio_cb_write": "enable",
+    }
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,9 @@ def test_cb_nodes_without_cb_config_list_is_named(mpi, tmp_path):
 def test_cb_nodes_beyond_the_ranks_is_named_as_such(mpich, tmp_path):
     value = "*:cb_nodes=8:cb_config_list=#*:*#:romio_cb_write=enable"
     found, _ = hints(mpich, tmp_path / "f", value, case="info", ranks=2)
-    assert [effect["seen"] for effect in found["without_effect"]] == ["2 rank(s) wrote in collective calls; no more have it open"]
+    assert [effect["seen"] for effect in found["without_effect"]] == [
+        "2 rank(s) wrote in collective calls; no more have it open"
+    ]
 
 
 def test_cb_nodes_with_cb_config_list_has_its_effect(mpi, tmp_path):
@@ -119,7 +125,9 @@ def test_open_mpi_gets_romio_and_says_so_once(openmpi, tmp_path):
 
 def test_the_users_choice_of_component_is_kept(openmpi, tmp_path):
     value = "*:cb_buffer_size=131072"
-    report, run = openmpi.report(2, openmpi.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS=value, OMPI_MCA_io="ompio")
+    report, run = openmpi.report(
+        2, openmpi.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS=value, OMPI_MCA_io="ompio"
+    )
     assert only_file(report)["opened_by"] == "mca_fs_ufs.so"
     assert "ROMIO" not in run.stderr
 
@@ -130,7 +138,14 @@ def test_without_hints_open_mpi_keeps_its_own_choice(openmpi, tmp_path):
 
 
 def test_hints_work_without_a_report(mpich, tmp_path):
-    run = mpich.run(2, mpich.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS="*:cb_buffer_size=131072", MPICH_MPIIO_HINTS_DISPLAY="1")
+    run = mpich.run(
+        2,
+        mpich.observed(),
+        "info",
+        tmp_path / "f",
+        MPICH_MPIIO_HINTS="*:cb_buffer_size=131072",
+        MPICH_MPIIO_HINTS_DISPLAY="1",
+    )
     assert run.stderr.startswith(f"PE 0: MPIIO hints for {tmp_path / 'f'}:\n")
     assert run.stderr.count("cb_buffer_size           = 131072\n") == 1
 
@@ -138,7 +153,9 @@ def test_hints_work_without_a_report(mpich, tmp_path):
 def test_rank_0_decides_for_all(mpi, tmp_path):
     """Only rank 0 has the variables: the others get hints, and Open MPI's component, all the same."""
     script = tmp_path / "rank.sh"
-    script.write_text('[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || unset MPICH_MPIIO_HINTS FOREBAY_MPI_STATS\nexec "$@"\n')
+    script.write_text(
+        '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || unset MPICH_MPIIO_HINTS FOREBAY_MPI_STATS\nexec "$@"\n'
+    )
     value = "*:cb_nodes=2:cb_config_list=#*:*#:romio_cb_write=enable"
     report, run = mpi.report(2, "bash", script, mpi.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS=value)
     file = only_file(report)

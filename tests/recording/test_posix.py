@@ -71,7 +71,9 @@ def test_other_names_of_a_descriptor(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "names", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
-    assert counted(file["write"]) == {"system_calls": 4, "system_bytes": 4000, "consecutive": 3}, "what went to /dev/null is not its"
+    assert counted(file["write"]) == {"system_calls": 4, "system_bytes": 4000, "consecutive": 3}, (
+        "what went to /dev/null is not its"
+    )
     assert picked(file, "opens", "not_closed") == [1, 1]
 
 
@@ -102,14 +104,19 @@ def test_children_are_not_their_parents(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "forked", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
-    assert counted(file["write"]) == {"system_calls": 2, "system_bytes": 2000, "consecutive": 1}, "the child's are not seen"
+    assert counted(file["write"]) == {"system_calls": 2, "system_bytes": 2000, "consecutive": 1}, (
+        "the child's are not seen"
+    )
     assert picked(file, "opens", "not_closed") == [1, 0]
 
 
 def test_who_alone_opened_a_file(mpi, direct, tmp_path):
     """Readers too: rank 0 reads the deck; each rank has a file of its own."""
     report, _ = mpi.report(2, direct, "positions", tmp_path / "f")
-    assert [(file["path"], file["rank"]) for file in report["files"]] == [(f"{tmp_path}/f.0", 0), (f"{tmp_path}/f.1", 1)]
+    assert [(file["path"], file["rank"]) for file in report["files"]] == [
+        (f"{tmp_path}/f.0", 0),
+        (f"{tmp_path}/f.1", 1),
+    ]
     (tmp_path / "deck").write_text(f"w\n0\n1\n12 12 12\n{tmp_path}\n")
     report, _ = mpi.report(4, mpi.btio(), "--sweeps", "0", tmp_path / "deck")
     assert {file["layer"]: file["rank"] for file in report["files"]} == {"stdio": 0, "mpiio": None}
@@ -165,7 +172,14 @@ def test_times_are_parts_of_each_other(mpi, direct, tmp_path):
     for file in report["files"]:
         seconds, moments = file["seconds"], file["write"]["moments"]
         sums = seconds["sum"]
-        total += sums["open"] + sums["close"] + sums["metadata"] + sums["sync"] + sums["write"]["data"] + sums["read"]["data"]
+        total += (
+            sums["open"]
+            + sums["close"]
+            + sums["metadata"]
+            + sums["sync"]
+            + sums["write"]["data"]
+            + sums["read"]["data"]
+        )
         assert file["moments"]["open"] <= moments["first"] <= moments["last"] <= file["moments"]["close"]
         assert seconds["slowest"]["write"]["data"] == sums["write"]["data"] > 0
     assert report["io_s"]["sum"] == pytest.approx(total, abs=2e-5)
@@ -221,7 +235,9 @@ def test_as_many_calls_as_strace_sees(mpi, tmp_path, source):
     program, path, record = tmp_path / "program", tmp_path / "f", tmp_path / "record"
     record.mkdir()
     compiler = "gfortran" if source.endswith("F90") else "g++"
-    subprocess.run([compiler, *(["-cpp"] if compiler == "gfortran" else []), "-O1", PROGRAMS / source, "-o", program], check=True)
+    subprocess.run(
+        [compiler, *(["-cpp"] if compiler == "gfortran" else []), "-O1", PROGRAMS / source, "-o", program], check=True
+    )
     calls, moved = traced(program, path, tmp_path / "traces")
     environment = {"LD_PRELOAD": str(mpi.library), "FOREBAY_PROFILE": str(record)}
     subprocess.run([program, path], env=environment, check=True)
@@ -234,4 +250,3 @@ def test_as_many_calls_as_strace_sees(mpi, tmp_path, source):
     assert file["read"]["system_calls"] == calls["read"] + calls["readv"] > 0
     assert file["read"]["system_bytes"] == moved["read"] + moved["readv"]
     assert file["opens"] == calls["openat"] and file["not_closed"] == 0
-

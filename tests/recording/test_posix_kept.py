@@ -13,7 +13,9 @@ from support.mpi import LAUNCHING, PROGRAMS, only_file
 
 RUN_SECONDS_MAX = 120
 #: Calls that move data or positions, or might; what the library asks when a file is opened is none of them.
-TRACED = "/^(p?(read|write)(v|64|v2)?|.?lseek|_llseek|sendfile(64)?|copy_file_range|ftruncate|f(data)?sync|dup[23]?|close)$"
+TRACED = (
+    "/^(p?(read|write)(v|64|v2)?|.?lseek|_llseek|sendfile(64)?|copy_file_range|ftruncate|f(data)?sync|dup[23]?|close)$"
+)
 NUMBERED = re.compile(r"\b\d+(?=<)|(?<=pipe:\[)\d+")
 
 
@@ -34,7 +36,12 @@ def run(words, directory, variables, traces=None, launcher=()) -> subprocess.Com
     strace = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={TRACED}", "-o", traces, *preload]
     words = [*launcher, *(strace if traces else ["env", *[word[2:] for word in preload]]), *words]
     return subprocess.run(
-        [str(word) for word in words], cwd=directory, env=variables, capture_output=True, text=True, timeout=RUN_SECONDS_MAX
+        [str(word) for word in words],
+        cwd=directory,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
     )
 
 
@@ -91,7 +98,9 @@ def test_system_calls_of_mpi_io(mpi, tmp_path, case):
     """The calls of several threads may change places."""
     name = f"{case}-{os.getpid()}"  # Open MPI shares a semaphore among all files of one name on a machine
     launcher, given = [mpi.command("mpiexec"), "-n", "1"], {name: b"y" * 2000}
-    (_, _, without), (done, _, observed) = both_ways(mpi, [mpi.observed(), case, name], tmp_path, launcher=launcher, **given)
+    (_, _, without), (done, _, observed) = both_ways(
+        mpi, [mpi.observed(), case, name], tmp_path, launcher=launcher, **given
+    )
     assert done.returncode == 0 and "not ok" not in done.stdout, done.stderr
     assert without
     assert collections.Counter(observed) == collections.Counter(without)
@@ -124,7 +133,13 @@ def test_a_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
 def test_what_is_counted_in_hard_cases(mpi, harsh, tmp_path):
     names = ("path", "opens", "not_closed")
     expected = {
-        "closes_all": [("before", 1, 0), ("zero", 1, 0), ("one", 1, 1), ("two", 1, 1), ("zero", 1, 1)],  # the last as a stream
+        "closes_all": [
+            ("before", 1, 0),
+            ("zero", 1, 0),
+            ("one", 1, 1),
+            ("two", 1, 1),
+            ("zero", 1, 1),
+        ],  # the last as a stream
         "renames": [("old", 2, 2)],
         "deletes": [("gone", 2, 2)],
         "vforks": [("inherited", 1, 1)],

@@ -30,7 +30,9 @@ def run(mpi, *command: object, record: object = None, **more: str):
     environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(mpi.library), **more}
     if record is not None:
         environment["FOREBAY_PROFILE"] = str(record)
-    return subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
+    return subprocess.run(
+        [str(word) for word in command], env=environment, capture_output=True, text=True, timeout=RUN_SECONDS_MAX
+    )
 
 
 def told(record) -> list[dict]:
@@ -101,11 +103,12 @@ def test_a_shell_script_is_as_without(mpi, record, tmp_path):
     assert [len(list(path.iterdir())) for path in (with_library, without)] == [5, 5]
     by_name = {os.path.basename(process["program"]): process for process in told(record)}
     assert set(by_name) == {"dd", "cp", "cat"}
-    assert [(file["path"], file["write"]["system_bytes"]) for file in by_name["dd"]["files"]] == [(f"{with_library}/zeros", 20 * 65536)]
-    assert {file["path"]: (file["read"]["system_bytes"], file["write"]["system_bytes"]) for file in by_name["cp"]["files"]} == {
-        f"{with_library}/zeros": (20 * 65536, 0),
-        f"{with_library}/copy": (0, 20 * 65536),
-    }
+    assert [(file["path"], file["write"]["system_bytes"]) for file in by_name["dd"]["files"]] == [
+        (f"{with_library}/zeros", 20 * 65536)
+    ]
+    assert {
+        file["path"]: (file["read"]["system_bytes"], file["write"]["system_bytes"]) for file in by_name["cp"]["files"]
+    } == {f"{with_library}/zeros": (20 * 65536, 0), f"{with_library}/copy": (0, 20 * 65536)}
 
 
 def test_no_more_than_64_in_a_record(mpi, direct, record, tmp_path):
@@ -164,6 +167,10 @@ OF_USERS = [
 def test_what_interpreters_read_for_themselves_is_left_out(tmp_path):
     (tmp_path / "paths.c").write_text(PATHS)
     mpi = PROJECT / "mpi"
-    subprocess.run(["gcc", f"-I{mpi}", tmp_path / "paths.c", mpi / "base" / "path.c", "-ldl", "-o", tmp_path / "paths"], check=True)
-    out = subprocess.run([tmp_path / "paths", *OF_INTERPRETERS, *OF_USERS], capture_output=True, text=True, check=True).stdout
+    subprocess.run(
+        ["gcc", f"-I{mpi}", tmp_path / "paths.c", mpi / "base" / "path.c", "-ldl", "-o", tmp_path / "paths"], check=True
+    )
+    out = subprocess.run(
+        [tmp_path / "paths", *OF_INTERPRETERS, *OF_USERS], capture_output=True, text=True, check=True
+    ).stdout
     assert out == "1" * len(OF_INTERPRETERS) + "0" * len(OF_USERS)

@@ -133,7 +133,9 @@ def test_the_users_own_preload_is_kept_behind_ours_and_traces_are_asked_for(job)
     ], done.stderr
 
 
-@pytest.mark.parametrize(("variable", "value"), [("SLURM_JOB_ID", "77"), ("PBS_JOBID", "5.server"), ("FLUX_URI", "local://x")])
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SLURM_JOB_ID", "77"), ("PBS_JOBID", "5.server"), ("FLUX_URI", "local://x")]
+)
 def test_under_a_real_scheduler_it_is_the_same(job, variable, value):
     job.script(ENVIRONMENT)
     done = job.run(**{variable: value})
@@ -148,7 +150,10 @@ def test_what_a_killed_job_recorded_is_readable_and_clean_completes_it(with_mpi)
     said = job.record()
     assert (said["state"], said["killed"], said["outcome"], said["ended_unix_s"]) == ("running", False, None, None)
     process = said["process"]
-    assert process["host"] == os.uname().nodename and process["boot_id"] == pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert (
+        process["host"] == os.uname().nodename
+        and process["boot_id"] == pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    )
     assert not pathlib.Path(f"/proc/{process['pid']}").exists()
     assert len(steps(job.records()[0])) == 1
     done = job.command("clean", "--kill", "--discard")
@@ -165,7 +170,11 @@ def test_while_a_job_runs_its_record_says_so(job):
     wait_until((job.directory / "running").exists)
     said = job.record()
     stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-    assert (said["state"], said["process"]["pid"], said["process"]["start_ticks"]) == ("running", process.pid, int(stat[19]))
+    assert (said["state"], said["process"]["pid"], said["process"]["start_ticks"]) == (
+        "running",
+        process.pid,
+        int(stat[19]),
+    )
     assert job.command("clean").returncode == 0 and job.record() == said
     (job.directory / "go").touch()
     assert finished(process).returncode == 0 and job.record()["state"] == "ended"
@@ -289,10 +298,16 @@ def test_a_record_does_not_take_the_last_room_of_the_state_directory(small):
 
 def test_a_state_directory_that_fills_while_the_job_runs_is_said_once(small):
     job = small
-    job.script(f"{sys.executable} -c 'f = open(\"{job.state}/fill\", \"wb\", 0)\nwhile f.write(b\"x\" * 4096): pass' 2>/dev/null; exit 3")
+    job.script(
+        f'{sys.executable} -c \'f = open("{job.state}/fill", "wb", 0)\nwhile f.write(b"x" * 4096): pass\' 2>/dev/null; exit 3'
+    )
     done = job.run()
     assert done.returncode == 3
-    assert [line for line in done.stderr.splitlines() if "warning: how the job ended is not recorded" in line and "No space left" in line], done.stderr
+    assert [
+        line
+        for line in done.stderr.splitlines()
+        if "warning: how the job ended is not recorded" in line and "No space left" in line
+    ], done.stderr
     assert done.stderr.count("warning: ") == 1
     (record,) = job.records()
     assert [path.name for path in record.iterdir()] == ["job.json"] and job.record()["state"] == "running"
@@ -325,7 +340,9 @@ def installed(build, job):
 
 def test_a_job_within_a_job_has_a_record_of_its_own(with_mpi):
     job = with_mpi
-    (job.directory / "inner.sh").write_text('#!/bin/bash\nsrun -n 1 ./btio inputbt.data > /dev/null; echo "$LD_PRELOAD"\n')
+    (job.directory / "inner.sh").write_text(
+        '#!/bin/bash\nsrun -n 1 ./btio inputbt.data > /dev/null; echo "$LD_PRELOAD"\n'
+    )
     job.script(f'srun -n 4 ./btio inputbt.data > /dev/null; {job.forebay} run inner.sh; echo "$LD_PRELOAD"')
     done = job.run(PATH=job.path)
     assert done.returncode == 0, done.stderr
@@ -376,7 +393,7 @@ def test_a_program_with_address_sanitizer_runs(job):
     built = subprocess.run(["cc", "-fsanitize=address", source, "-o", job.directory / "checked"], capture_output=True)
     if built.returncode != 0:
         pytest.skip("no AddressSanitizer here")
-    job.script('ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ./checked; echo $ASAN_OPTIONS')
+    job.script("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ./checked; echo $ASAN_OPTIONS")
     assert job.run().stdout == "ran\nverify_asan_link_order=0\n"
     assert job.run(ASAN_OPTIONS="color=never").stdout == "ran\ncolor=never:verify_asan_link_order=0\n"
 
@@ -388,7 +405,9 @@ def test_without_a_library_the_job_runs_and_it_is_said_once(build):
         job.forebay = pathlib.Path(shutil.copy(build / "bin" / "forebay", top))
         job.script(ENVIRONMENT)
         done = job.run()
-        assert (done.returncode, done.stdout) == (0, "") and done.stderr.count("is not recorded: there is no libforebay_mpi.so") == 1
+        assert (done.returncode, done.stdout) == (0, "") and done.stderr.count(
+            "is not recorded: there is no libforebay_mpi.so"
+        ) == 1
         assert job.record()["library"] is None and job.record()["state"] == "ended"
         shutil.copytree(build / "lib" / "forebay", top / "with blank" / "lib" / "forebay")
         (top / "with blank" / "bin").mkdir()
@@ -410,7 +429,13 @@ def ours_alive():
     """How the process of these tests is named in a record."""
     stat = pathlib.Path("/proc/self/stat").read_text().rsplit(") ", 1)[1].split()
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return {"pid": os.getpid(), "start_ticks": int(stat[19]), "boot_id": boot, "host": os.uname().nodename, "pid_namespace": os.readlink("/proc/self/ns/pid")}
+    return {
+        "pid": os.getpid(),
+        "start_ticks": int(stat[19]),
+        "boot_id": boot,
+        "host": os.uname().nodename,
+        "pid_namespace": os.readlink("/proc/self/ns/pid"),
+    }
 
 
 def test_the_newest_two_hundred_records_are_kept_and_those_of_running_jobs(job):
@@ -425,7 +450,12 @@ def test_the_newest_two_hundred_records_are_kept_and_those_of_running_jobs(job):
     job.script("true")
     assert job.run().returncode == 0
     kept = {path.name for path in (job.state / PROFILES).iterdir()}
-    assert {"notes", alive.name, elsewhere.name, "16", "214"} <= kept and not {killed.name, forgotten.name, "10", "15"} & kept
+    assert {"notes", alive.name, elsewhere.name, "16", "214"} <= kept and not {
+        killed.name,
+        forgotten.name,
+        "10",
+        "15",
+    } & kept
     assert len(kept) == 200 + 3
 
 

@@ -31,7 +31,11 @@ def profile(job, *words, **environment):
 
 def test_an_mpi_program_is_recorded(job, mpi):
     started = [f"mpiexec.{mpi.family}", "-n", "2", mpi.observed(), "independent", job.directory / "f"]
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    root = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
     done = profile(job, "--", *started, **root)
     assert done.returncode == 0, done.stderr
     (record,) = job.records()
@@ -49,7 +53,14 @@ def test_an_mpi_program_is_recorded(job, mpi):
 def test_the_exit_code_is_the_commands(job):
     closed = job.directory / "closed"
     closed.write_text("")
-    for words, code in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 9"], 9), (["sh", "-c", "kill -9 $$"], 137), (["no-such-command"], 127), ([closed], 126)):
+    for words, code in (
+        (["true"], 0),
+        (["false"], 1),
+        (["sh", "-c", "exit 9"], 9),
+        (["sh", "-c", "kill -9 $$"], 137),
+        (["no-such-command"], 127),
+        ([closed], 126),
+    ):
         done = profile(job, "--", *words)
         assert done.returncode == code, (words, done.stderr)
         said = json.loads((job.records()[-1] / "job.json").read_text())
@@ -62,7 +73,9 @@ def test_the_exit_code_is_the_commands(job):
 
 
 def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
-    said = subprocess.run([job.forebay, "profile", "--", "cat"], input="x\n", env=job.environment(), capture_output=True, text=True)
+    said = subprocess.run(
+        [job.forebay, "profile", "--", "cat"], input="x\n", env=job.environment(), capture_output=True, text=True
+    )
     assert (said.returncode, said.stdout) == (0, "x\n")
     done = profile(job, "--json", "--", "echo", "said")
     account = json.loads(done.stdout)
@@ -138,11 +151,15 @@ def test_without_a_place_for_the_record_the_command_runs(job):
     job.state.chmod(0o500)
     job.temporary.chmod(0o500)
     done = profile(job, "--", "sh", "-c", 'echo "ran${LD_PRELOAD-}"; exit 4')
-    assert (done.returncode, done.stdout) == (4, "ran\n") and done.stderr.count("warning: the job's I/O is not recorded") == 1
+    assert (done.returncode, done.stdout) == (4, "ran\n") and done.stderr.count(
+        "warning: the job's I/O is not recorded"
+    ) == 1
     job.temporary.chmod(0o700)
 
 
-@pytest.mark.parametrize(("words", "verb"), [(["report"], "report"), (["why"], "why"), (["profile", "export"], "export")])
+@pytest.mark.parametrize(
+    ("words", "verb"), [(["report"], "report"), (["why"], "why"), (["profile", "export"], "export")]
+)
 def test_verbs_in_python_get_their_words_and_the_state_directory(build, words, verb):
     with reachable(build) as job:
         top = job.directory.parent / "prefix"
@@ -156,7 +173,16 @@ def test_verbs_in_python_get_their_words_and_the_state_directory(build, words, v
         (top / "bin" / "forebay-py").chmod(0o755)
         done = job.command(*words, "--help", "a b", "-x", "--", "--json")
         assert (done.returncode, done.stderr) == (3, "")
-        assert done.stdout.splitlines() == [verb, "--help", "a b", "-x", "--", "--json", str(job.state), str(top / "lib" / "forebay")]
+        assert done.stdout.splitlines() == [
+            verb,
+            "--help",
+            "a b",
+            "-x",
+            "--",
+            "--json",
+            str(job.state),
+            str(top / "lib" / "forebay"),
+        ]
 
 
 def test_the_state_directory_is_the_one_that_a_run_would_take(build, job):
@@ -165,9 +191,15 @@ def test_the_state_directory_is_the_one_that_a_run_would_take(build, job):
     kept = {name: value for name, value in job.environment().items() if name not in ("FOREBAY_STATE", "XDG_STATE_HOME")}
     subprocess.run([job.forebay, "profile", "--", "true"], env=kept | {"HOME": str(home)}, check=True)
     assert len(list((home / ".local" / "state" / "forebay" / PROFILES).iterdir())) == 1
-    findings = subprocess.run([job.forebay, "doctor", "--json"], env=kept | {"HOME": str(home)}, capture_output=True, text=True)
+    findings = subprocess.run(
+        [job.forebay, "doctor", "--json"], env=kept | {"HOME": str(home)}, capture_output=True, text=True
+    )
     (recording,) = [finding for finding in json.loads(findings.stdout) if finding["id"] == "recording"]
-    assert recording["state"] == "ok" and "1 record(s)" in recording["found"] and f"{home}/.local/state/forebay/{PROFILES}" in recording["found"]
+    assert (
+        recording["state"] == "ok"
+        and "1 record(s)" in recording["found"]
+        and f"{home}/.local/state/forebay/{PROFILES}" in recording["found"]
+    )
 
 
 def test_the_list_of_verbs_has_those_in_python(job):

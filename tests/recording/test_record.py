@@ -30,7 +30,15 @@ def steps(record) -> list[dict]:
 def test_a_step_is_the_report_with_who_and_when(mpi, tmp_path, record):
     report = tmp_path / "report.json"
     before = time.time()
-    run = mpi.run(2, mpi.observed(), "independent", tmp_path / "a f", FOREBAY_PROFILE=record, FOREBAY_MPI_STATS=report, MPICH_MPIIO_STATS="1")
+    run = mpi.run(
+        2,
+        mpi.observed(),
+        "independent",
+        tmp_path / "a f",
+        FOREBAY_PROFILE=record,
+        FOREBAY_MPI_STATS=report,
+        MPICH_MPIIO_STATS="1",
+    )
     assert run.returncode == 0
     assert run.stderr.count("MPIIO write access patterns") == 1
     [step] = steps(record)
@@ -59,8 +67,17 @@ def test_the_trace_is_named_after_the_step(mpi, tmp_path, record):
 
 def test_a_relative_directory_is_that_of_the_start(mpi, tmp_path, record):
     script = tmp_path / "rank.sh"
-    script.write_text(f"cd {str(tmp_path)!r}\nexec \"$@\"\n")
-    mpi.run(1, "bash", script, mpi.ending(), "changing_directory", tmp_path / "f", FOREBAY_PROFILE="record", FOREBAY_MPI_STATS="report.json")
+    script.write_text(f'cd {str(tmp_path)!r}\nexec "$@"\n')
+    mpi.run(
+        1,
+        "bash",
+        script,
+        mpi.ending(),
+        "changing_directory",
+        tmp_path / "f",
+        FOREBAY_PROFILE="record",
+        FOREBAY_MPI_STATS="report.json",
+    )
     assert steps(record)[0]["finished"]
     assert json.loads((tmp_path / "report.json").read_text())["finished"]
 
@@ -104,7 +121,9 @@ def test_abort_is_noted_by_the_rank_that_calls_it(mpi, tmp_path, record, ranks):
 
 
 def test_steps_at_once_do_not_meet(mpi, tmp_path, record):
-    running = [mpi.start(1, mpi.observed(), "independent", tmp_path / f"f{n}", FOREBAY_PROFILE=record) for n in range(6)]
+    running = [
+        mpi.start(1, mpi.observed(), "independent", tmp_path / f"f{n}", FOREBAY_PROFILE=record) for n in range(6)
+    ]
     for process in running:
         process.communicate(timeout=RUN_SECONDS_MAX)
         assert process.returncode == 0
@@ -115,7 +134,9 @@ def test_steps_at_once_do_not_meet(mpi, tmp_path, record):
 
 def test_spawned_programs_are_steps_of_their_own(openmpi, tmp_path, record):
     report = tmp_path / "report.json"
-    run = openmpi.run(1, openmpi.observed(), "spawning", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_STATS=report)
+    run = openmpi.run(
+        1, openmpi.observed(), "spawning", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_STATS=report
+    )
     assert run.stdout.count(" ok") == 3
     found = steps(record)
     assert sorted(step["ranks"] for step in found) == [1, 1]

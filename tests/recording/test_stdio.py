@@ -44,7 +44,9 @@ def test_characters_by_the_thousand(mpi, direct, tmp_path):
     assert picked(file["read"], *names) == [7000, 7000, 0, 0, 0, 6999]
     assert file["write"]["common_sizes"] == [[1, 10060], [100, 1]]
     assert file["write"]["system_sizes"][0] == 10061 and file["seeks"] == 2
-    aligned = sum(1 for at in [*range(10000), *range(10100, 10150), *range(20000, 20010), *range(7000)] if at % 4096 == 0)
+    aligned = sum(
+        1 for at in [*range(10000), *range(10100, 10150), *range(20000, 20010), *range(7000)] if at % 4096 == 0
+    )
     assert (file["alignment_bytes"], file["not_aligned"]) == (4096, 17061 - aligned)
 
 
@@ -58,10 +60,10 @@ def test_appending_begins_at_the_end(mpi, direct, tmp_path):
 def test_streams_over_descriptors_and_over_other_files(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "turned", tmp_path / "f")
     assert run.stdout == ""
-    assert [(file["path"], file["layer"], file["opens"], file["not_closed"], file["write"]["system_bytes"]) for file in report["files"]] == [
-        (f"{tmp_path}/f.0", "stdio", 1, 0, 100),
-        (f"{tmp_path}/f.0.other", "stdio", 1, 0, 200),
-    ]
+    assert [
+        (file["path"], file["layer"], file["opens"], file["not_closed"], file["write"]["system_bytes"])
+        for file in report["files"]
+    ] == [(f"{tmp_path}/f.0", "stdio", 1, 0, 100), (f"{tmp_path}/f.0.other", "stdio", 1, 0, 200)]
 
 
 def test_a_full_disk_and_a_missing_file_reach_the_program(mpi, direct, tmp_path):

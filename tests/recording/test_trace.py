@@ -8,7 +8,16 @@ import subprocess
 import pytest
 
 from support.mpi import PROGRAMS, only_file, said
-from support.mpi_trace import BY_CHANCE, ORDER_BY_CHANCE, ROMIO, assert_complete, counters, printed, replay_program, replayed
+from support.mpi_trace import (
+    BY_CHANCE,
+    ORDER_BY_CHANCE,
+    ROMIO,
+    assert_complete,
+    counters,
+    printed,
+    replay_program,
+    replayed,
+)
 
 
 def traced(mpi) -> pathlib.Path:
@@ -96,7 +105,9 @@ SIEVING = "*:romio_cb_write=disable:romio_ds_write=enable"
 ALIGNED = "*:cb_nodes=2:cb_config_list=#*:2#:cb_buffer_size=8192"
 
 
-@pytest.mark.parametrize("variant, hints", [("full", None), ("full", ALIGNED), ("full", SIEVING), ("independent", SIEVING), ("simple", None)])
+@pytest.mark.parametrize(
+    "variant, hints", [("full", None), ("full", ALIGNED), ("full", SIEVING), ("independent", SIEVING), ("simple", None)]
+)
 def test_btio(mpi, tmp_path, variant, hints):
     environment = {"MPICH_MPIIO_HINTS": hints} if hints else {}
     trace, elsewhere = tmp_path / "trace", tmp_path / "elsewhere"
@@ -105,7 +116,11 @@ def test_btio(mpi, tmp_path, variant, hints):
     before, _ = mpi.report(4, *btio, FOREBAY_MPI_TRACE=trace, **environment)
     after, summary, _ = replayed(mpi, 4, trace, "--map", f"{tmp_path}={elsewhere}", **environment)
     assert counters(after, elsewhere) == counters(before, tmp_path)
-    assert (summary["bytes"], summary["skipped"], summary["differences"]) == (3 * 12**3 * 40 + text.stat().st_size, 0, 0)
+    assert (summary["bytes"], summary["skipped"], summary["differences"]) == (
+        3 * 12**3 * 40 + text.stat().st_size,
+        0,
+        0,
+    )
 
 
 @pytest.fixture
@@ -117,12 +132,16 @@ def kernel(build):
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
 @pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
 def test_btio_through_pnetcdf(openmpi, kernel, tmp_path, variant, romio):
-    assert_complete(openmpi, tmp_path, 4, kernel("btio"), "--sweeps", "0", "--variant", variant, deck(tmp_path), **romio)
+    assert_complete(
+        openmpi, tmp_path, 4, kernel("btio"), "--sweeps", "0", "--variant", variant, deck(tmp_path), **romio
+    )
 
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
 def test_replib(openmpi, kernel, tmp_path, romio):
-    assert_complete(openmpi, tmp_path, 4, kernel("replib"), "-c", "20", "-t", "0", "-r", "3", "-o", tmp_path / "r", **romio)
+    assert_complete(
+        openmpi, tmp_path, 4, kernel("replib"), "-c", "20", "-t", "0", "-r", "3", "-o", tmp_path / "r", **romio
+    )
 
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
@@ -146,7 +165,9 @@ def test_wrf(openmpi, kernel, tmp_path, romio):
 def test_a_call_is_a_few_bytes(mpi, tmp_path):
     """BTIO simple: each call has one system call below it."""
     trace = tmp_path / "trace"
-    report, _ = mpi.report(4, mpi.btio(), "--sweeps", "0", "--variant", "simple", deck(tmp_path), FOREBAY_MPI_TRACE=trace)
+    report, _ = mpi.report(
+        4, mpi.btio(), "--sweeps", "0", "--variant", "simple", deck(tmp_path), FOREBAY_MPI_TRACE=trace
+    )
     file = only_file(report)
     calls = file["write"]["calls"]["independent"] + file["write"]["system_calls"]
     assert calls == 2 * 864

@@ -5,14 +5,7 @@ import json
 import pytest
 
 from support.mpi import PROGRAMS, files_of, only_file, said
-from support.mpi_trace import (
-    BY_CHANCE,
-    ORDER_BY_CHANCE,
-    assert_complete,
-    printed,
-    replay_program,
-    replayed,
-)
+from support.mpi_trace import BY_CHANCE, ORDER_BY_CHANCE, assert_complete, printed, replay_program, replayed
 
 # A replay issues none: what they guarded is other programs' business.
 LOCKS = BY_CHANCE | {"locks"}
@@ -58,15 +51,7 @@ def test_btio_without_mpiio(openmpi, build, tmp_path, variant):
 
 
 def test_threads_with_descriptors_of_their_own(mpi, tmp_path):
-    before, _ = assert_complete(
-        mpi,
-        tmp_path,
-        1,
-        direct(mpi),
-        "threads",
-        tmp_path / "f",
-        by_chance=ORDER_BY_CHANCE,
-    )
+    before, _ = assert_complete(mpi, tmp_path, 1, direct(mpi), "threads", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
     assert only_file(before, "posix")["write"]["system_calls"] == 8000
 
 
@@ -105,14 +90,7 @@ def test_thinking_takes_the_share_of_the_time_between_calls(mpi, tmp_path):
     def longest(share) -> float:
         again = tmp_path / f"trace-{share}"
         _, summary, _ = replayed(
-            mpi,
-            1,
-            trace,
-            "--directory",
-            tmp_path / f"new-{share}",
-            "--think",
-            share,
-            FOREBAY_MPI_TRACE=again,
+            mpi, 1, trace, "--directory", tmp_path / f"new-{share}", "--think", share, FOREBAY_MPI_TRACE=again
         )
         assert summary["think"] == float(share)
         gaps = gaps_s(mpi, again)

@@ -31,18 +31,11 @@ def steps(job) -> list[tuple[dict, object]]:
 
 def test_a_profiled_command(job, mpi, tmp_path):
     done = job.command(
-        "profile",
-        "--trace",
-        "--",
-        *started(mpi, 2, program(mpi), "types", job.directory / "f"),
-        **LAUNCHING,
+        "profile", "--trace", "--", *started(mpi, 2, program(mpi), "types", job.directory / "f"), **LAUNCHING
     )
     assert done.returncode == 0, done.stderr
     [(step, trace)] = steps(job)
-    assert sorted(path.name for path in trace.iterdir()) == [
-        "rank-000000.trace",
-        "rank-000001.trace",
-    ]
+    assert sorted(path.name for path in trace.iterdir()) == ["rank-000000.trace", "rank-000001.trace"]
     assert [file["path"] for file in step["files"]] == [str(job.directory / "f")], "nothing of the record"
     after, summary, _ = replayed(mpi, 2, trace, "--directory", tmp_path / "new")
     assert counters(after, tmp_path / "new") == counters(step)
@@ -50,7 +43,9 @@ def test_a_profiled_command(job, mpi, tmp_path):
 
 
 def test_a_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
-    first, second = (" ".join(started(mpi, 2, program(mpi), case, f"$DW_JOB_STRIPED/{case}")) for case in ("split", "two_handles"))
+    first, second = (
+        " ".join(started(mpi, 2, program(mpi), case, f"$DW_JOB_STRIPED/{case}")) for case in ("split", "two_handles")
+    )
     job.script(f"{first} && {second}", DW)
     done = job.run("--trace", **LAUNCHING)
     assert done.returncode == 0, done.stderr
@@ -62,12 +57,7 @@ def test_a_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
 
 
 def test_without_the_option_there_is_none(job, mpi):
-    done = job.command(
-        "profile",
-        "--",
-        *started(mpi, 1, program(mpi), "split", job.directory / "f"),
-        **LAUNCHING,
-    )
+    done = job.command("profile", "--", *started(mpi, 1, program(mpi), "split", job.directory / "f"), **LAUNCHING)
     assert done.returncode == 0, done.stderr
     (record,) = job.records()
     assert [json.loads(path.read_text())["trace"] for path in record.glob("step-*")] == [None]
@@ -77,14 +67,7 @@ def test_without_the_option_there_is_none(job, mpi):
 def test_a_trace_elsewhere_is_not_named(mpi, tmp_path):
     record, elsewhere = tmp_path / "record", tmp_path / "elsewhere"
     record.mkdir()
-    run = mpi.run(
-        1,
-        program(mpi),
-        "split",
-        tmp_path / "f",
-        FOREBAY_PROFILE=record,
-        FOREBAY_MPI_TRACE=elsewhere,
-    )
+    run = mpi.run(1, program(mpi), "split", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_TRACE=elsewhere)
     assert run.returncode == 0, run.stderr
     [step] = record.iterdir()
     assert json.loads(step.read_text())["trace"] is None
@@ -95,14 +78,7 @@ def test_spawned_processes_have_a_trace_of_their_own(openmpi, tmp_path):
     """Open MPI only: Debian's MPICH cannot spawn here."""
     record = tmp_path / "record"
     record.mkdir()
-    run = openmpi.run(
-        1,
-        openmpi.observed(),
-        "spawning",
-        tmp_path / "f",
-        FOREBAY_PROFILE=record,
-        FOREBAY_MPI_TRACE="1",
-    )
+    run = openmpi.run(1, openmpi.observed(), "spawning", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_TRACE="1")
     assert run.returncode == 0, run.stderr
     for path in record.glob("step-*.json"):
         ranks = json.loads(path.read_text())["ranks"]

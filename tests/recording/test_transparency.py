@@ -64,7 +64,11 @@ def test_threads_and_children(mpi, tmp_path, case, calls):
     report, run = mpi.report(2, mpi.observed(), case, tmp_path / "f")
     assert run.stdout.count(" ok") == 2
     writes = only_file(report)["write"]
-    assert (writes["calls"]["independent"], writes["system_calls"], writes["system_bytes"]) == (calls, calls, calls * 1000)
+    assert (writes["calls"]["independent"], writes["system_calls"], writes["system_bytes"]) == (
+        calls,
+        calls,
+        calls * 1000,
+    )
 
 
 def test_children_of_threads_do_not_wait_for_threads_that_they_lack(mpi, tmp_path):
@@ -194,10 +198,14 @@ def test_another_tool_sees_its_calls_and_we_see_each_once(mpi, tmp_path, is_firs
 
 
 def test_no_name_of_ours_is_visible(mpi):
-    names = subprocess.run(["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(
+        ["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=True
+    ).stdout
     ours = [line.split()[-1] for line in names.splitlines()]
     assert "MPI_File_open" in ours and "PMPI_File_write_at_all" in ours
-    assert not [name for name in ours if name.startswith(("text_", "call_", "files_", "report_", "library", "settings"))]
+    assert not [
+        name for name in ours if name.startswith(("text_", "call_", "files_", "report_", "library", "settings"))
+    ]
 
 
 def test_the_projects_own_mpi_is_still_open_mpi():

@@ -19,7 +19,9 @@ def btio(mpi, directory, **environment):
 
 
 def system(file, *names):
-    return [file["write"][name] for name in names or ("system_ranks", "system_calls", "system_bytes", "rmw_calls", "gaps")]
+    return [
+        file["write"][name] for name in names or ("system_ranks", "system_calls", "system_bytes", "rmw_calls", "gaps")
+    ]
 
 
 def test_btio_to_the_digit(wheel, tmp_path):

@@ -74,7 +74,9 @@ ENDING = {"memory": ["umount2", "kill"], "directory": ["unlink", "unlinkat", "rm
 
 @pytest.mark.parametrize("store", ENDING)
 def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
-    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT
+    )
     if store == "memory":
         job.in_memory()
     met = 0
@@ -154,7 +156,11 @@ def test_partial_stage_out_is_removed_after_the_memory_is_lost(job, slow):
 def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
     """Its process is there as long as that takes, which is longer than clean takes to look at it."""
     job.in_memory()
-    job.script("mkdir $DW_JOB_STRIPED/out; head -c 100M /dev/zero > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", ROOMY, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; head -c 100M /dev/zero > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60",
+        ROOMY,
+        STAGE_OUT,
+    )
     for _ in range(2):
         (job.directory / "running").unlink(missing_ok=True)
         job.stop_when(job.start(), (job.directory / "running").exists, KILL)
@@ -169,11 +175,15 @@ def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
         job.leaves_nothing()
 
 
-@pytest.mark.parametrize(("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})])
+@pytest.mark.parametrize(
+    ("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})]
+)
 def test_clean_succeeds_when_a_keeper_dies_meanwhile(job, call, looks_at, arrives):
     """Either the memory is lost, or clean is in the view already and stages out."""
     job.in_memory()
-    job.script("mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT)
+    job.script(
+        "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60", DW, STAGE_OUT
+    )
     ended, number = set(), 1
     while True:
         for name in ("running", "results/it"):

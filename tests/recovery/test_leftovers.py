@@ -19,7 +19,9 @@ STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRI
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 ROOMY = DW.replace("64MiB", "256MiB")
 # Writes, says so, and waits to be let go on.
-BODY = "mkdir $DW_JOB_STRIPED/out; echo result > $DW_JOB_STRIPED/out/x; touch wrote; until [ -e go ]; do sleep 0.01; done"
+BODY = (
+    "mkdir $DW_JOB_STRIPED/out; echo result > $DW_JOB_STRIPED/out/x; touch wrote; until [ -e go ]; do sleep 0.01; done"
+)
 
 
 @pytest.fixture(params=["directory", "memory of root", "memory of nobody"])
@@ -114,7 +116,9 @@ def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
     assert done.returncode == 123 and f"forebay clean {id} stages out what is missing" in done.stderr
     assert "with --discard it gives that up" in done.stderr
     done = job.command("clean", id)
-    assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, done.stderr
+    assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, (
+        done.stderr
+    )
     assert job.command("clean", id, "--discard").returncode == 0
     job.leaves_nothing()
 
@@ -218,7 +222,11 @@ def test_several_leftovers_each_in_its_own_view(any_store):
     for number in (1, 2):
         (job.directory / "wrote").unlink(missing_ok=True)
         (job.directory / "go").unlink(missing_ok=True)
-        job.script(BODY.replace("out", f"out{number}"), DW, STAGE_OUT.replace("/out ", f"/out{number} ").replace("results", f"results{number}"))
+        job.script(
+            BODY.replace("out", f"out{number}"),
+            DW,
+            STAGE_OUT.replace("/out ", f"/out{number} ").replace("results", f"results{number}"),
+        )
         process = job.start()
         job.stop_when(process, (job.directory / "wrote").exists, KILL)
     assert len(status(job)) == 2
@@ -477,7 +485,11 @@ def test_processes_of_a_job_within_the_job_count_for_both(any_store):
         f'#!/bin/bash\n{DW}\ntouch "$PWD/wrote"; until [ -e "$PWD/go" ]; do sleep 0.01; done; echo late > $OUTER/out/late\n'
     )
     where = " ".join(map(str, job.where))
-    job.script(f"mkdir $DW_JOB_STRIPED/out; export OUTER=$DW_JOB_STRIPED; {job.forebay} run {where} inner.sh & sleep 300", DW, STAGE_OUT)
+    job.script(
+        f"mkdir $DW_JOB_STRIPED/out; export OUTER=$DW_JOB_STRIPED; {job.forebay} run {where} inner.sh & sleep 300",
+        DW,
+        STAGE_OUT,
+    )
     process = job.start()
     job.stop_when(process, (job.directory / "wrote").exists, KILL)
     outer, inner = status(job)

@@ -85,7 +85,9 @@ def job(build):
 def test_what_lay_on_a_disk_is_told_of_and_drained(job, how):
     body = BODY
     if how == "in its stage-out":
-        body = BODY.replace("exec sleep 60", "").replace("touch running", "head -c 2M /dev/zero > $DW_JOB_STRIPED/out/large")
+        body = BODY.replace("exec sleep 60", "").replace(
+            "touch running", "head -c 2M /dev/zero > $DW_JOB_STRIPED/out/large"
+        )
         body += "touch running"
     job.script(body, DW, STAGE_OUT)
     machine = cut_off(job, "--stage-rate", "1MiB")

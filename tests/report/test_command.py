@@ -48,17 +48,13 @@ def test_narrow_terminal(report):
     assert len(told.stdout.splitlines()) <= 40
     # A line to be copied is left whole: half of it would be another command.
     copied = [line for line in told.stdout.splitlines() if len(line) > 40]
-    assert copied == [
-        "  export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'"
-    ]
+    assert copied == ["  export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'"]
 
 
 def test_narrow_terminal_has_the_lines_to_add_whatever_else_it_lacks():
     one = advised(log("mpiio_shared_default"))
     long = "more than fits on a screen of forty columns, " * 9
-    others = [
-        msgspec.structs.replace(one.findings[0], title=long, lines=()) for _ in "ab"
-    ]
+    others = [msgspec.structs.replace(one.findings[0], title=long, lines=()) for _ in "ab"]
     one.findings += others
     screen = io.StringIO()
     print_summary(Console(file=screen, width=40), one, advice=True)
@@ -81,10 +77,7 @@ def on_a_terminal(**variables: str) -> str:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
     process = subprocess.Popen(
-        [FOREBAY_PY, "report", DEFAULT],
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env=environment,
+        [FOREBAY_PY, "report", DEFAULT], stdout=theirs, stderr=subprocess.DEVNULL, env=environment
     )
     os.close(theirs)
     told = b""
@@ -106,10 +99,7 @@ def test_json_is_one_object(report):
     told = json.loads(report("--json", DEFAULT, TUNED).stdout)
     assert told["forebay_report"] == 1
     profile = log("mpiio_shared_default")
-    assert (
-        told["jobs"][0]["totals"]["POSIX"]["write"]["calls"]
-        == metrics.totals(profile, "POSIX").write.calls
-    )
+    assert told["jobs"][0]["totals"]["POSIX"]["write"]["calls"] == metrics.totals(profile, "POSIX").write.calls
     assert told["jobs"][0]["findings"][0]["lines"]
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
@@ -143,10 +133,7 @@ def test_page_and_pdf(report, tmp_path):
         (["/nowhere/a.darshan"], "error: /nowhere/a.darshan: no such file"),
         ([], "error: no job has been recorded yet"),
         ([DEFAULT] * 7, "error: 7 jobs are too many"),
-        (
-            [DEFAULT, "--html", "/nowhere/page.html"],
-            "error: /nowhere/page.html: No such file",
-        ),
+        ([DEFAULT, "--html", "/nowhere/page.html"], "error: /nowhere/page.html: No such file"),
         ([DEFAULT, "--machine", "/nowhere.toml"], "error: /nowhere.toml: No such file"),
     ],
 )
@@ -164,9 +151,7 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
     delay_s = 0.4
     while not page.exists():
         process = subprocess.Popen(
-            [FOREBAY_PY, "report", DEFAULT, "--html", page],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            [FOREBAY_PY, "report", DEFAULT, "--html", page], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         time.sleep(delay_s)
         delay_s *= 2
@@ -179,9 +164,7 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
 def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
     """A limit of the file size stands for a full disk: the write fails half way."""
     page = tmp_path / "page.html"
-    limited = (
-        f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
-    )
+    limited = f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
     told = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
     assert told.returncode == 1
     assert f"error: {page}: File too large\nhint: " in told.stderr
@@ -189,18 +172,11 @@ def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["-c", "import forebay"],
-        ["-m", "forebay.cli", "--help"],
-        ["-m", "forebay.cli", "report", "--help"],
-    ],
+    "words", [["-c", "import forebay"], ["-m", "forebay.cli", "--help"], ["-m", "forebay.cli", "report", "--help"]]
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(words):
     code = f"import runpy, sys, forebay, atexit; loaded = lambda: print([n for n in {HEAVY} if n in sys.modules], file=sys.stderr)\natexit.register(loaded)\n"
-    code += (
-        "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
-    )
+    code += "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stderr == "[]\n"
 
@@ -214,9 +190,7 @@ def test_last_run_and_its_page_in_the_record(report, tmp_path):
     files = (record_data.posix_file("/scratch/ada/out.dat"),)
     record_data.record(state, record_data.job_json("1700000000001"), record_data.step(*files))
     record_data.record(
-        state,
-        record_data.job_json("1700000000002", started_unix_s=1700000900.0),
-        record_data.step(*files),
+        state, record_data.job_json("1700000000002", started_unix_s=1700000900.0), record_data.step(*files)
     )
     told = report()
     assert told.returncode == 0, told.stderr

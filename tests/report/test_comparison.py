@@ -22,24 +22,17 @@ def difference(name: str, *profiles):
 def test_figures_and_ratios():
     first, second = map(log, PAIR)
     calls = difference("POSIX writes: calls", first, second)
-    assert calls.values == [
-        metrics.totals(one, "POSIX").write.calls for one in (first, second)
-    ]
+    assert calls.values == [metrics.totals(one, "POSIX").write.calls for one in (first, second)]
     assert calls.values[0] == 23_040
     assert calls.ratios == [calls.values[1] / 23_040]
-    assert difference("run time", first, second).values == [
-        first.job.wall_s,
-        second.job.wall_s,
-    ]
+    assert difference("run time", first, second).values == [first.job.wall_s, second.job.wall_s]
 
 
 def test_most_different_counters_come_first():
     tables = compare([log(name) for name in PAIR]).tables
     counters = next(table for table in tables if table.caption.startswith("Counters"))
     names = [row[0].text for row in counters.rows]
-    assert names.index("POSIX writes: calls") < names.index(
-        "MPI-IO writes: seconds, all ranks"
-    )
+    assert names.index("POSIX writes: calls") < names.index("MPI-IO writes: seconds, all ranks")
     assert "MPI-IO writes: calls" not in names
 
 
@@ -55,16 +48,8 @@ def test_settings_that_were_changed():
     second.programs[0].files[0].hints.environment["cb_nodes"] = "16"
     second.programs[0].files[0].stripe_count = 8
     second.job.environment["MPICH_MPIIO_HINTS"] = "*:cb_nodes=16"
-    changed = [
-        one.name
-        for one in compare([first, second]).differences
-        if one.kind == "setting"
-    ]
-    assert changed == [
-        "MPICH_MPIIO_HINTS",
-        "wrfout_d01: cb_nodes",
-        "wrfout_d01: stripes",
-    ]
+    changed = [one.name for one in compare([first, second]).differences if one.kind == "setting"]
+    assert changed == ["MPICH_MPIIO_HINTS", "wrfout_d01: cb_nodes", "wrfout_d01: stripes"]
 
 
 def test_different_programs_are_told_apart_and_shown():
@@ -84,35 +69,26 @@ def test_one_program_in_two_scripts_is_one_program():
 
 
 def test_what_forebay_sets_for_each_job_is_no_difference():
-    first, second = (
-        profile_of(environment={"FOREBAY_PFS_STATE": name}) for name in "ab"
-    )
+    first, second = (profile_of(environment={"FOREBAY_PFS_STATE": name}) for name in "ab")
     assert [one for one in compare([first, second]).differences if one.kind == "setting"] == []
 
 
 def test_axes_are_equal():
     """A bar of the smaller job is as much shorter than that of the larger as its figure is smaller."""
     reports = job_reports(
-        [
-            advised(profile_of(file_of("/a", written=n, calls=n, seconds=1.0)))
-            for n in (100, 400)
-        ],
-        None,
+        [advised(profile_of(file_of("/a", written=n, calls=n, seconds=1.0))) for n in (100, 400)], None
     )
     lengths = [longest_bar_px(chart_named(report, "operations")) for report in reports]
     assert abs(lengths[1] / lengths[0] - 4) < 0.05
 
 
 def chart_named(report, key: str) -> Chart:
-    return next(
-        section.charts[0] for section in report.programs[0][1] if section.key == key
-    )
+    return next(section.charts[0] for section in report.programs[0][1] if section.key == key)
 
 
 def longest_bar_px(chart: Chart) -> float:
     paths = re.findall(
-        r'd="M ([\d.]+) [\d.]+\s+L ([\d.]+) [\d.]+\s+L [\d.]+ [\d.]+\s+L [\d.]+ [\d.]+\s+z',
-        chart.on_paper(),
+        r'd="M ([\d.]+) [\d.]+\s+L ([\d.]+) [\d.]+\s+L [\d.]+ [\d.]+\s+L [\d.]+ [\d.]+\s+z', chart.on_paper()
     )
     return max(abs(float(right) - float(left)) for left, right in paths)
 
@@ -132,19 +108,8 @@ def test_one_document_on_paper_has_both_jobs():
 
 
 def test_tables_are_whole_on_paper():
-    files = [
-        file_of(f"/scratch/file{at:03}", written=at, calls=1, seconds=200.0 - at)
-        for at in range(120)
-    ]
-    made = page.pdf(
-        "one", job_reports([advised(profile_of(*files))], None), None, advice=True
-    )
-    text = " ".join(
-        page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages
-    )
-    missing = [
-        file.path
-        for file in files
-        if file.path.rpartition("/")[2] not in re.sub(r"\s+", "", text)
-    ]
+    files = [file_of(f"/scratch/file{at:03}", written=at, calls=1, seconds=200.0 - at) for at in range(120)]
+    made = page.pdf("one", job_reports([advised(profile_of(*files))], None), None, advice=True)
+    text = " ".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages)
+    missing = [file.path for file in files if file.path.rpartition("/")[2] not in re.sub(r"\s+", "", text)]
     assert missing == []

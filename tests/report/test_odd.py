@@ -18,12 +18,7 @@ def test_run_without_length(wall_s):
 
 
 def test_job_without_programs():
-    nothing = Profile(
-        source="forebay",
-        path="/nowhere",
-        job=Job(error="no such file", hint="make it"),
-        programs=[],
-    )
+    nothing = Profile(source="forebay", path="/nowhere", job=Job(error="no such file", hint="make it"), programs=[])
     text = html(nothing)
     assert "not started: no such file" in text
     assert "no program of it was recorded" in text
@@ -36,18 +31,16 @@ def test_program_that_did_not_end_properly():
 
 
 def test_job_that_failed_says_so_first():
-    assert advised(
-        profile_of(file_of("/a", written=1, calls=1, seconds=9.0), job_status=3)
-    ).verdict.startswith("The job failed with status 3.")
+    assert advised(profile_of(file_of("/a", written=1, calls=1, seconds=9.0), job_status=3)).verdict.startswith(
+        "The job failed with status 3."
+    )
 
 
 def test_job_with_several_errors_tells_each():
     error = "a.sh: line 2: no\n  hint: try b\na.sh: line 3: never\n  hint: try c"
     job = Job(id="1", kind="run", exit_code=125, error=error)
     told = advised(Profile(source="forebay", path="/nowhere", job=job, programs=[]))
-    assert told.verdict.startswith(
-        "The job: not started: a.sh: line 2: no; a.sh: line 3: never. "
-    )
+    assert told.verdict.startswith("The job: not started: a.sh: line 2: no; a.sh: line 3: never. ")
     assert "(1) a.sh: line 2: no (hint: try b). (2)" in told.paragraph
 
 
@@ -59,17 +52,11 @@ def test_job_without_mpiio():
 
 def test_little_io_is_no_bottleneck():
     quick = profile_of(file_of("/a", written=1, calls=1, seconds=0.01))
-    assert (
-        advised(quick).verdict
-        == "I/O took < 1 % of the run time: storage did not hold this job back."
-    )
+    assert advised(quick).verdict == "I/O took < 1 % of the run time: storage did not hold this job back."
 
 
 def test_ten_thousand_files_are_a_page_of_moderate_size():
-    files = [
-        file_of(f"/scratch/{'d' * 60}/{at:05}", written=at, calls=1, seconds=1.0 + at)
-        for at in range(10_000)
-    ]
+    files = [file_of(f"/scratch/{'d' * 60}/{at:05}", written=at, calls=1, seconds=1.0 + at) for at in range(10_000)]
     text = html(profile_of(*files))
     assert len(text) < 2_000_000
     assert text.count('<td class="path">') == FILES_MAX
@@ -85,13 +72,7 @@ def test_a_thousand_ranks_are_a_page_of_moderate_size():
 def test_each_program_has_its_sections():
     programs = [
         Program(
-            files=[
-                File(
-                    path=f"/scratch/f{at}",
-                    ranks=1,
-                    layers={"POSIX": posix(5, 1, float(at))},
-                )
-            ],
+            files=[File(path=f"/scratch/f{at}", ranks=1, layers={"POSIX": posix(5, 1, float(at))})],
             name=f"/bin/p{at}",
             ranks=1,
             wall_s=20.0,

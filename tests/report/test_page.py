@@ -14,7 +14,9 @@ SECTIONS = [
 ]  # fmt: skip
 HEADINGS = "[...document.querySelectorAll('h3')].map(h => h.textContent)"
 #: Charts whose picture has no extent, and elements wider than the window that do not scroll by themselves.
-UNSEEN_CHARTS = "[...document.querySelectorAll('figure:not(.phone) svg')].filter(s => s.getBoundingClientRect().height < 40).length"
+UNSEEN_CHARTS = (
+    "[...document.querySelectorAll('figure:not(.phone) svg')].filter(s => s.getBoundingClientRect().height < 40).length"
+)
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -37,19 +39,11 @@ def test_every_section_is_there(name, browser, tmp_path):
 def test_figures_are_those_derived(name, browser, tmp_path):
     profile = log(name)
     shown(browser, tmp_path, html_of_log(name))
-    tiles = browser.evaluate(
-        "[...document.querySelectorAll('.tiles dd')].map(d => d.firstChild.textContent)"
-    )
+    tiles = browser.evaluate("[...document.querySelectorAll('.tiles dd')].map(d => d.firstChild.textContent)")
     share = metrics.io_share(profile)
-    written = sum(
-        top[1].write.bytes
-        for file in profile.programs[0].files
-        if (top := metrics.top_layer(file))
-    )
+    written = sum(top[1].write.bytes for file in profile.programs[0].files if (top := metrics.top_layer(file)))
     assert tiles[0] == quantities.duration(profile.job.wall_s)
-    assert tiles[1] == quantities.percent(
-        share.average if share.slowest is None else share.slowest
-    )
+    assert tiles[1] == quantities.percent(share.average if share.slowest is None else share.slowest)
     assert tiles[2] == quantities.size(written)
     rows = browser.evaluate(
         "[...document.querySelectorAll('caption')].find(c => c.textContent == 'Bytes and calls of each layer')"
@@ -57,9 +51,7 @@ def test_figures_are_those_derived(name, browser, tmp_path):
     )
     assert rows == len(metrics.layers_present(profile))
     calls = [
-        cell
-        for layer in metrics.layers_present(profile)
-        for cell in (metrics.totals(profile, layer).write.calls,)
+        cell for layer in metrics.layers_present(profile) for cell in (metrics.totals(profile, layer).write.calls,)
     ]
     told = browser.evaluate(
         "[...document.querySelectorAll('[id$=throughput-0] ~ .scroll tbody tr')].map(r => r.cells[5].textContent)"
@@ -68,18 +60,14 @@ def test_figures_are_those_derived(name, browser, tmp_path):
 
 
 def test_what_is_known_is_told(browser, tmp_path, rich_page):
-    text = shown(browser, tmp_path, rich_page).evaluate(
-        "document.body.textContent"
-    )
+    text = shown(browser, tmp_path, rich_page).evaluate("document.body.textContent")
     for told in (
         "1 of 2 hints asked for had no effect", "1 rank wrote", "1 GiB staged out in 2 s", "/nvme/ada",
         "No space left on device", "The loss of rank 5", "2 of 1,024 ranks wrote", "0, 0, 0, 2", "4 of 1 MiB", "*:cb_nodes=2",
     ):  # fmt: skip
         assert told in text
     # Of the slowest rank's 5 s 40 s / 1024 are data, 10 s / 1024 locks; another has 51.2 s / 1024 in metadata.
-    assert (
-        "Exchange between ranks and waiting for them took 38 % of the run time" in text
-    )
+    assert "Exchange between ranks and waiting for them took 38 % of the run time" in text
 
 
 def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path, rich_page):
@@ -95,10 +83,7 @@ def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path, rich
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_contrast_is_sufficient(scheme, browser, tmp_path):
-    browser.ask(
-        "Emulation.setEmulatedMedia",
-        features=[{"name": "prefers-color-scheme", "value": scheme}],
-    )
+    browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     shown(browser, tmp_path, html_of_log("mpiio_shared_default"))
     paper, *inks = browser.evaluate(
         "(() => { const read = (e, p) => getComputedStyle(e)[p].match(/\\d+/g).map(Number);"
@@ -117,10 +102,7 @@ def luminance_ratio(one: list[int], other: list[int]) -> float:
     """Contrast as WCAG 2.1 defines it."""
 
     def luminance(colour: list[int]) -> float:
-        parts = [
-            c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4
-            for c in colour[:3]
-        ]
+        parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
@@ -141,13 +123,7 @@ def wide_pages(rich_page):
 
 @pytest.mark.parametrize("width", [400, 1200])
 def test_page_fits_the_window(width, browser, tmp_path, wide_pages):
-    browser.ask(
-        "Emulation.setDeviceMetricsOverride",
-        width=width,
-        height=900,
-        deviceScaleFactor=1,
-        mobile=width < 500,
-    )
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
     for text in wide_pages:
         shown(browser, tmp_path, text)
         assert browser.evaluate(TOO_WIDE) <= 0
@@ -164,11 +140,7 @@ NAMES = [
     "/scratch/turned\u202ecod.exe",
     os.fsdecode(b"/scratch/caf\xe9"),
 ]
-SEEN = {
-    4: "/scratch/line\\nbreak\\ttab",
-    6: "/scratch/turned\\u202ecod.exe",
-    7: "/scratch/caf\\xe9",
-}
+SEEN = {4: "/scratch/line\\nbreak\\ttab", 6: "/scratch/turned\\u202ecod.exe", 7: "/scratch/caf\\xe9"}
 
 
 def test_names_are_text_and_nothing_else(browser, tmp_path):
@@ -180,50 +152,27 @@ def test_names_are_text_and_nothing_else(browser, tmp_path):
     profile = profile_of(*files, command=NAMES[0], name=NAMES[1])
     profile.notes = list(NAMES)
     shown(browser, tmp_path, html(profile))
-    cells = browser.evaluate(
-        "[...document.querySelectorAll('td.path')].map(c => c.textContent)"
-    )
+    cells = browser.evaluate("[...document.querySelectorAll('td.path')].map(c => c.textContent)")
     assert set(cells) == {SEEN.get(at, name) for at, name in enumerate(NAMES)}
-    assert (
-        browser.evaluate(
-            "document.querySelectorAll('td img, td script, h1 img, h4 script').length"
-        )
-        == 0
-    )
+    assert browser.evaluate("document.querySelectorAll('td img, td script, h1 img, h4 script').length") == 0
     assert browser.evaluate("document.scripts.length") == 1
 
 
 def test_table_of_files_sorts_and_lines_are_copied(browser, tmp_path):
-    files = [
-        file_of(f"/scratch/f{at}", written=at * 100, calls=1, seconds=10.0 - at)
-        for at in range(1, 9)
-    ]
+    files = [file_of(f"/scratch/f{at}", written=at * 100, calls=1, seconds=10.0 - at) for at in range(1, 9)]
     shown(browser, tmp_path, html(profile_of(*files)))
     column = "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(r => r.cells[0].textContent)"
     assert browser.evaluate(column)[0] == "/scratch/f1"
-    browser.evaluate(
-        "document.querySelectorAll('table[data-sortable] th button')[4].click()"
-    )
+    browser.evaluate("document.querySelectorAll('table[data-sortable] th button')[4].click()")
     assert browser.evaluate(column) == [f"/scratch/f{at}" for at in range(8, 0, -1)]
     shown(browser, tmp_path, html_of_log("mpiio_shared_cbdisable"))
-    assert (
-        browser.evaluate("document.querySelectorAll('pre[data-lines] button').length")
-        >= 1
-    )
-    assert "MPICH_MPIIO_HINTS" in browser.evaluate(
-        "document.querySelector('pre[data-lines] code').textContent"
-    )
+    assert browser.evaluate("document.querySelectorAll('pre[data-lines] button').length") >= 1
+    assert "MPICH_MPIIO_HINTS" in browser.evaluate("document.querySelector('pre[data-lines] code').textContent")
 
 
 def test_whole_without_script(browser, tmp_path):
     text = html_of_log("mpiio_shared_cbdisable")
     start, end = text.index("<script>"), text.index("</script>")
-    with_script = shown(browser, tmp_path, text).evaluate(
-        "document.querySelector('main').innerText"
-    )
-    without = shown(browser, tmp_path, text[:start] + text[end:]).evaluate(
-        "document.querySelector('main').innerText"
-    )
-    assert (
-        with_script.replace("Copy\n", "").replace("Copy", "").split() == without.split()
-    )
+    with_script = shown(browser, tmp_path, text).evaluate("document.querySelector('main').innerText")
+    without = shown(browser, tmp_path, text[:start] + text[end:]).evaluate("document.querySelector('main').innerText")
+    assert with_script.replace("Copy\n", "").replace("Copy", "").split() == without.split()

@@ -28,9 +28,7 @@ def recorded_runs(tmp_path_factory):
 
     def made(name: str, job_s: float) -> pathlib.Path:
         state = tmp_path_factory.mktemp(name)
-        job = record_data.job_json(
-            outcome={"job_status": 0, "job_s": job_s, "exit_code": 0}
-        )
+        job = record_data.job_json(outcome={"job_status": 0, "job_s": job_s, "exit_code": 0})
         file = record_data.posix_file("/scratch/out", written_bytes=1 << 20, write_s=1.0)
         return record_data.record(state, job, record_data.step(file))
 
@@ -64,10 +62,7 @@ def begun(directory, **head):
 def test_a_sentence_for_each_place_says_what_is_proven(whole):
     proof = whole.verdicts["file-system"].pairing
     first, second = sentences.verdicts(figures(whole))
-    assert (
-        f"{proof.ratio:.2f} times as fast ({proof.low:.2f} to {proof.high:.2f}, 6 pairs, 95 %)"
-        in first
-    )
+    assert f"{proof.ratio:.2f} times as fast ({proof.low:.2f} to {proof.high:.2f}, 6 pairs, 95 %)" in first
     assert "on the file system the job takes" in first.lower()
     assert second.startswith("With its burst buffer: keep the default. ")
     assert "is not shown to be quicker" in second
@@ -82,12 +77,7 @@ def test_four_rows_and_each_table_is_labelled(whole):
         ["burst buffer", "default"],
         ["burst buffer", "best tried"],
     ]
-    assert [row[5] for row in rows] == [
-        "6",
-        "6",
-        "4",
-        "4",
-    ]  # those of the final rounds alone
+    assert [row[5] for row in rows] == ["6", "6", "4", "4"]  # those of the final rounds alone
     captions = [
         table.caption
         for place in told.places
@@ -157,9 +147,7 @@ def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
     for job_s, phase, configuration in (
         (100.0, "default", {}), (80.0, "final", study_data.BEST), (100.0, "final", {}), (80.0, "final", study_data.BEST), (100.0, "final", {}),
     ):  # fmt: skip
-        writer.run(
-            "file-system", phase, configuration, job_s=job_s, seconds=job_s, io_s=1.0
-        )
+        writer.run("file-system", phase, configuration, job_s=job_s, seconds=job_s, io_s=1.0)
     writer.run(
         "file-system", "search", study_data.BEST, status="failed", seconds=None, job_s=260.0, reason="hangs"
     )  # fmt: skip
@@ -180,17 +168,12 @@ def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
     told = figures(study)
     (place,) = told.places
     default_s, tuned_s = (
-        sorted(run.job_s for run in place.runs[-4:] if bool(run.configuration) == tuned)
-        for tuned in (False, True)
+        sorted(run.job_s for run in place.runs[-4:] if bool(run.configuration) == tuned) for tuned in (False, True)
     )
     gain_s = sum(default_s) / 2 - sum(tuned_s) / 2
     assert place.gain_s == pytest.approx(gain_s)
     runs = told.paid_after_runs(place)
-    assert (
-        (runs - 1) * gain_s
-        < sum(run.job_s for run in study.runs)
-        <= runs * gain_s * 1.000001
-    )
+    assert (runs - 1) * gain_s < sum(run.job_s for run in study.runs) <= runs * gain_s * 1.000001
 
 
 def test_a_place_where_the_job_is_slower_says_so(tmp_path):
@@ -200,25 +183,18 @@ def test_a_place_where_the_job_is_slower_says_so(tmp_path):
     for io_s, job_s, configuration in (
         (0.5, 1.0, {}), (0.3, 1.2, study_data.BEST), (0.5, 1.01, {}), (0.3, 1.21, study_data.BEST), (0.5, 1.0, {}), (0.3, 1.2, study_data.BEST),
     ):  # fmt: skip
-        writer.run(
-            "burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s
-        )
+        writer.run("burst-buffer", "final", configuration, job_s=job_s, seconds=io_s, io_s=io_s)
     proof = Pairing(
         pairs=3, ratio=1.67, low=1.5, high=1.8, confidence=0.95, default_s=0.5, tuned_s=0.3
     )  # fmt: skip
-    study.append_verdict(
-        "burst-buffer",
-        Verdict(recommended=study_data.BEST, reason="faster I/O", pairing=proof),
-    )
+    study.append_verdict("burst-buffer", Verdict(recommended=study_data.BEST, reason="faster I/O", pairing=proof))
     told = figures(study)
     (sentence,) = sentences.verdicts(told)
     assert "takes 1.2 s in place of 1 s: 0.83 times as fast" in sentence
     assert "its I/O is 1.67 times as fast (1.50 to 1.80, 3 pairs, 95 %)" in sentence
     assert "What the whole job gains is not told from noise." in sentence
     assert told.paid_after_runs(told.places[0]) is None
-    assert "never: it gains nothing" in [
-        cell.text for row in tables.cost(told).rows for cell in row
-    ]
+    assert "never: it gains nothing" in [cell.text for row in tables.cost(told).rows for cell in row]
 
 
 def test_a_gain_that_is_lost_in_the_jobs_noise_pays_nothing_back(tmp_path):
@@ -258,10 +234,7 @@ def test_rejected_settings_and_runs_are_told_with_their_reasons(whole):
     ]  # fmt: skip
     states = [row[2].text for row in tables.not_counted(told).rows]
     assert states == ["failed", "disturbed", "without effect", "failed"]
-    assert [cell.text for cell in tables.idle(told).rows[0]][::3] == [
-        study_data.CB_NODES.name,
-        "1",
-    ]
+    assert [cell.text for cell in tables.idle(told).rows[0]][::3] == [study_data.CB_NODES.name, "1"]
     best_first = [row[2].number for row in tables.runs(told, told.places[0]).rows[:-3]]
     assert best_first == sorted(best_first)
     last = tables.runs(told, told.places[0]).rows[-1]
@@ -273,17 +246,13 @@ def test_the_search_is_drawn_with_every_run(whole):
     told = figures(whole)
     place = told.places[0]
     (broad,), (narrow,) = pictures.search(told, place)
-    marks = sum(ratio is not None for ratio in place.drawn_ratios) + sum(
-        run.status == "failed" for run in place.runs
-    )
+    marks = sum(ratio is not None for ratio in place.drawn_ratios) + sum(run.status == "failed" for run in place.runs)
     in_legend = 6
     for chart in (broad, narrow):
         assert chart.on_page().count("<use ") - in_legend >= marks
     assert "32 runs, 1 failed" in broad.about and "6 pairs" in broad.about
     strips, left_out = pictures.values(told, place)
-    assert {chart.title for chart in strips} == {
-        one.name for one in study_data.PARAMETERS
-    } and left_out == 0
+    assert {chart.title for chart in strips} == {one.name for one in study_data.PARAMETERS} and left_out == 0
 
 
 def test_lines_added_are_those_of_the_scripts_that_ran(whole):
@@ -328,9 +297,7 @@ def test_without_a_recommendation_the_one_furthest_in_the_final_round_is_told(tm
     for seconds, configuration in (
         (2.0, {}), (1.9, {"a": "1"}), (1.0, {"b": "1"}), (2.0, {}), (1.9, {"a": "1"}),
     ):  # fmt: skip
-        writer.run(
-            "file-system", "final", configuration, seconds=seconds, job_s=seconds
-        )
+        writer.run("file-system", "final", configuration, seconds=seconds, job_s=seconds)
     (place,) = figures(study).places
     assert place.best == {"a": "1"}
 
@@ -342,10 +309,7 @@ def test_default_and_tuned_are_compared_by_their_records(whole, page):
     text = page.read_text()
     assert 'href="comparison-file-system.html"' in text
     assert not (whole.directory / "comparison-burst-buffer.html").exists()
-    assert (
-        re.search(r"forebay report \S+/runs/00\d\d \S+/runs/00\d\d", text)
-        and "A is run 31" in text
-    )
+    assert re.search(r"forebay report \S+/runs/00\d\d \S+/runs/00\d\d", text) and "A is run 31" in text
     assert "comparison-" not in tuning.html(whole)
 
 
@@ -362,10 +326,7 @@ def test_the_page_in_a_browser(width, browser, page):
     seen = "[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 40).length"
     assert browser.evaluate(seen) == 2 + 2 * len(study_data.PARAMETERS)
     assert browser.evaluate("document.querySelectorAll('details').length") >= 2
-    assert (
-        browser.evaluate("document.querySelector('.added').textContent")[:7]
-        == "+export"
-    )
+    assert browser.evaluate("document.querySelector('.added').textContent")[:7] == "+export"
     browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
@@ -390,9 +351,7 @@ def trials_fail(study, writer):
     writer.run("file-system", "default")
     study.append_plan("file-system", study_data.plan())
     for _ in range(4):
-        writer.run(
-            "file-system", "search", study_data.BEST, status="failed", reason="hangs"
-        )
+        writer.run("file-system", "search", study_data.BEST, status="failed", reason="hangs")
     return "none of the 4 runs with other settings counts. Nothing is recommended."
 
 
@@ -408,9 +367,7 @@ def extended(study, writer):
     writer.run("file-system", "default")
     study.append_plan("file-system", study_data.plan())
     writer.run("file-system", "search", study_data.BEST)
-    study.append_verdict(
-        "file-system", Verdict(recommended=study_data.BEST, reason="it was better")
-    )
+    study.append_verdict("file-system", Verdict(recommended=study_data.BEST, reason="it was better"))
     study.append_plan("file-system", study_data.plan(runs_max=40))
     return "there is no verdict after 2 runs"
 
@@ -423,24 +380,11 @@ def long_names(study, writer):
     writer.run("file-system", "default")
     study.append_plan("file-system", study_data.plan((long,)))
     for at in range(6):
-        writer.run(
-            "file-system",
-            "search",
-            {long.name: long.values[at % 2]},
-            reason="<script>" + "x" * 200,
-        )
+        writer.run("file-system", "search", {long.name: long.values[at % 2]}, reason="<script>" + "x" * 200)
     return "there is no verdict after 7 runs"
 
 
-ODD = [
-    only_default,
-    nothing,
-    default_fails,
-    trials_fail,
-    interrupted,
-    extended,
-    long_names,
-]
+ODD = [only_default, nothing, default_fails, trials_fail, interrupted, extended, long_names]
 
 
 @pytest.mark.parametrize("make", ODD)
@@ -476,16 +420,12 @@ def test_two_hundred_runs(tmp_path, browser):
 
 def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path):
     in_directory, of_file = (
-        json.loads(report(one, "--json").stdout)
-        for one in (whole.directory, whole.directory / "study.jsonl")
+        json.loads(report(one, "--json").stdout) for one in (whole.directory, whole.directory / "study.jsonl")
     )
     assert in_directory == of_file
     assert in_directory["forebay_tuning_report"] == 1
     first, second = in_directory["places"]
-    assert (
-        first["verdict"]["recommended"] == study_data.BEST
-        and second["verdict"]["recommended"] == {}
-    )
+    assert first["verdict"]["recommended"] == study_data.BEST and second["verdict"]["recommended"] == {}
     assert len(first["runs"]) == 32 and first["runs"][0]["ratio"] is not None
 
 

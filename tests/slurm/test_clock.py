@@ -11,7 +11,9 @@ from support.slurm_batch import DW, STAGE_OUT
 pytestmark = pytest.mark.alone
 
 # Forebay begins when the test has said when the job ends.
-BEGIN = '[ -n "${DW_JOB_STRIPED-}" ] || { touch ready; until [ -e go ]; do sleep 0.05; done; exec forebay run %s "$0"; }'
+BEGIN = (
+    '[ -n "${DW_JOB_STRIPED-}" ] || { touch ready; until [ -e go ]; do sleep 0.05; done; exec forebay run %s "$0"; }'
+)
 # All at once, so that Forebay never sees a part of it.
 WRITE = """new=${DW_JOB_STRIPED}new; mkdir $new; for i in %s; do head -c %s /dev/urandom >$new/$i; done
 mv $new ${DW_JOB_STRIPED}out; touch wrote"""
@@ -62,9 +64,7 @@ def test_an_end_that_was_put_off_ends_no_job(users):
 def test_the_application_can_write_its_last_checkpoint(users):
     """A process that does not catch the signal is not hurt by it."""
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\nsleep 300 &\n"
-    job = begins(
-        users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22
-    )
+    job = begins(users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22)
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "7:0", users.complained()
     # The shell, and what it has just forked and is no `sleep` yet.

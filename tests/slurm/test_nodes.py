@@ -129,9 +129,7 @@ def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):
     for path in (torn.parent, torn):
         os.chown(path, users.user, users.user)
     job = users.submit(name="restart.sh")
-    users.cluster.wait(
-        lambda: (users.directory / "said").exists() and "step 2 is done" in users.said(), "no step"
-    )
+    users.cluster.wait(lambda: (users.directory / "said").exists() and "step 2 is done" in users.said(), "no step")
     users.run("scontrol", "requeue", job)
     users.cluster.wait(lambda: users.said().count("begins behind") == 2, "it did not begin again")
     assert users.wait(job) == "COMPLETED", users.complained()

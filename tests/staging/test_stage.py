@@ -38,9 +38,7 @@ def test_killed_at_any_step_it_ends_in_the_same_state(job, tree, call):
         goes_on(job, tree)
         forget(job)
         met += 1
-    assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), (
-        f"{call} is never called"
-    )
+    assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
 
 
 def test_killed_at_random_moments_it_ends_in_the_same_state(job, tree):
@@ -134,8 +132,7 @@ def test_in_and_lists_and_single_files(job, tree):
 
 
 @pytest.mark.parametrize(
-    ("source", "reason"),
-    [("nothing", "does not exist"), ("loop", "symbolic links"), ("fifo", "is not a file")],
+    ("source", "reason"), [("nothing", "does not exist"), ("loop", "symbolic links"), ("fifo", "is not a file")]
 )
 def test_a_source_that_cannot_be_staged_is_refused_and_nothing_stays(job, tree, source, reason):
     (job.directory / "loop").symlink_to("loop")

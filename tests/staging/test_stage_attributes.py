@@ -107,5 +107,7 @@ def test_a_hard_link_that_the_target_does_not_make_becomes_a_file_and_is_noted(j
     assert text.startswith("a hard link became a file of its own: ") and count == 1
     assert first in (str(tree / "large"), str(tree / "deep" / "the same"))
     arrived = files_seen(job.directory / "out")
-    assert {name: what[:3] for name, what in arrived.items()} == {name: what[:3] for name, what in files_seen(tree).items()}
+    assert {name: what[:3] for name, what in arrived.items()} == {
+        name: what[:3] for name, what in files_seen(tree).items()
+    }
     assert (job.directory / "out" / "large").stat().st_nlink == 1

@@ -167,7 +167,9 @@ def test_links_that_lead_in_a_circle_arrive_as_they_are_and_are_no_target(job, t
 def test_one_place_in_two_spellings_is_given_to_one_source_only(job, tree, spelling):
     (job.directory / "sub").mkdir()
     (job.directory / "linked").symlink_to(".")
-    (job.directory / "list").write_text(f"in/large x\n'in/deep/small 0' '{spelling.replace('//', str(job.directory) + '//')}'\n")
+    (job.directory / "list").write_text(
+        f"in/large x\n'in/deep/small 0' '{spelling.replace('//', str(job.directory) + '//')}'\n"
+    )
     done = stage(job, "out", "--list", "list")
     assert done.returncode == 123
     refused(done, "goes already", "hint: give one of them another destination")

@@ -86,7 +86,9 @@ TEN_YEARS_S = 10 * 365 * 24 * 3600
     [(TEN_YEARS_S, "0:24", 4, 0), (-TEN_YEARS_S, "0:12", 60, 124)],
     ids=["ahead", "back"],
 )
-def test_the_end_of_a_job_comes_neither_early_nor_late_under_a_clock_that_jumps(job, jumping, by_s, deadline, goes_on_s, code):
+def test_the_end_of_a_job_comes_neither_early_nor_late_under_a_clock_that_jumps(
+    job, jumping, by_s, deadline, goes_on_s, code
+):
     """Looks are taken every 3.3 s at most."""
     job.script(
         f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; touch jumped; exec sleep {goes_on_s}",

@@ -83,7 +83,9 @@ def test_a_jobs_stage_out_can_be_waited_for(job):
 def test_waiting_for_a_job_whose_script_never_began_is_no_success(job, how, profile):
     process, id = staging_in(job, *profile)
     waits = job.forebay_starts("stage", "wait", id)
-    wait_until(lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep")  # it has seen the job
+    wait_until(
+        lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep"
+    )  # it has seen the job
     if how == "fails":
         process.terminate()
         assert finished(process).returncode == 125

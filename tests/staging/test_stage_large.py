@@ -48,7 +48,7 @@ def moved(calls, call):
     ranges = collections.defaultdict(list)
     for made, name, rest in calls:
         if made == call:
-            length, at = re.search(r"(\d+), (\d+)\)?", rest[rest.rindex("\"") :]).groups()
+            length, at = re.search(r"(\d+), (\d+)\)?", rest[rest.rindex('"') :]).groups()
             ranges[name].append((int(at), int(length)))
     return ranges
 
@@ -100,6 +100,8 @@ def test_a_block_that_the_device_lost_is_found_when_it_is_verified(job, source, 
     part = job.directory / "out" / f".forebay-{one['id']}-1.part"
     lost = ["-P", part, "-e", f"inject=pwrite64:retval={BLOCK}:when={lost_block + 1}"]  # said to be written, and is not
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"], strace=lost)
-    assert len([line for line in lines if "(INJECTED)" in line and f"{BLOCK}, {lost_block * BLOCK})" in line]) == 1, lines
+    assert len([line for line in lines if "(INJECTED)" in line and f"{BLOCK}, {lost_block * BLOCK})" in line]) == 1, (
+        lines
+    )
     assert done.returncode == 123 and "what was written reads back differently" in done.stderr, done.stderr
     assert list((job.directory / "out").iterdir()) == []

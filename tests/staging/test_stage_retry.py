@@ -95,7 +95,9 @@ def test_retry_goes_on_below_a_directory_that_may_not_be_written(user):
     done = stage(user, "retry", one["id"])
     assert done.returncode == 0, done.stderr
     found, wanted = seen(out), seen(source)
-    assert {name: found[name] for name in found if name != "."} == {name: wanted[name] for name in wanted if name != "."}
+    assert {name: found[name] for name in found if name != "."} == {
+        name: wanted[name] for name in wanted if name != "."
+    }
 
 
 @ONLY_ROOT

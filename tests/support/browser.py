@@ -5,18 +5,8 @@ import os
 import pathlib
 import subprocess
 
-CHROMIUM = [
-    "chromium",
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--remote-debugging-pipe",
-    "--no-first-run",
-]
-NO_NETWORK = [
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--disable-background-networking",
-]
+CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
+NO_NETWORK = ["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
 
 
 class Browser:
@@ -35,30 +25,14 @@ class Browser:
             os.dup2(low, 3)
             os.dup2(high, 4)
 
-        command = [
-            *CHROMIUM,
-            *NO_NETWORK,
-            f"--user-data-dir={profile}",
-            *flags,
-            "about:blank",
-        ]
+        command = [*CHROMIUM, *NO_NETWORK, f"--user-data-dir={profile}", *flags, "about:blank"]
         self._process = subprocess.Popen(
-            command,
-            preexec_fn=as_three_and_four,
-            close_fds=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            command, preexec_fn=as_three_and_four, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        (tab,) = [
-            one
-            for one in self._ask("Target.getTargets")["targetInfos"]
-            if one["type"] == "page"
-        ][:1]
-        attached = self._ask(
-            "Target.attachToTarget", targetId=tab["targetId"], flatten=True
-        )
+        (tab,) = [one for one in self._ask("Target.getTargets")["targetInfos"] if one["type"] == "page"][:1]
+        attached = self._ask("Target.attachToTarget", targetId=tab["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Network", "Runtime", "Log", "Page"):
             self.ask(f"{domain}.enable")
@@ -85,23 +59,15 @@ class Browser:
     def evaluate(self, script: str):
         """The value of an expression in the page."""
         answer = self.ask(
-            "Runtime.evaluate",
-            expression=script,
-            awaitPromise=True,
-            returnByValue=True,
-            userGesture=True,
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True
         )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def _ask(
-        self, method: str, session: str | None = None, **parameters: object
-    ) -> dict:
+    def _ask(self, method: str, session: str | None = None, **parameters: object) -> dict:
         self._serial += 1
         number = self._serial
-        message = {"id": number, "method": method, "params": parameters} | (
-            {"sessionId": session} if session else {}
-        )
+        message = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._receive()
@@ -118,10 +84,6 @@ class Browser:
         told = json.loads(message)
         if told.get("method") == "Network.requestWillBeSent":
             self.requests.append(told["params"]["request"]["url"])
-        if told.get("method") in (
-            "Runtime.exceptionThrown",
-            "Log.entryAdded",
-            "Runtime.consoleAPICalled",
-        ):
+        if told.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
             self.complaints.append(json.dumps(told["params"]))
         return told

@@ -34,8 +34,17 @@ class Job:
         (self.directory / "job.sh").write_text("\n".join(lines))
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "LSB_", "PBS_", "FLUX_", "FOREBAY", "DW_"))}
-        return kept | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"} | self.settings | more
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM", "LSB_", "PBS_", "FLUX_", "FOREBAY", "DW_"))
+        }
+        return (
+            kept
+            | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"}
+            | self.settings
+            | more
+        )
 
     def start(self, *options: str, **environment: str) -> subprocess.Popen:
         return self.forebay_starts("run", *self.where, *options, "job.sh", **environment)

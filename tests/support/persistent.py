@@ -33,9 +33,7 @@ def root(job: Job, name: str = "proj1"):
 
 def only_jobs_are_gone(job: Job, *names: str):
     """Nothing of a job is left; of the store these allocations are."""
-    assert sorted(path.name for path in job.store.iterdir()) == [
-        f"forebay-persistent-{name}" for name in sorted(names)
-    ]
+    assert sorted(path.name for path in job.store.iterdir()) == [f"forebay-persistent-{name}" for name in sorted(names)]
     assert list(job.temporary.iterdir()) == []
     assert [path.name for path in job.state.iterdir() if path.suffix == ".json"] == []
     for name in names:

@@ -25,21 +25,13 @@ def log(name: str) -> Profile:
 
 
 def advised(profile: Profile) -> Advised:
-    return Advised(
-        profile, verdict(profile), reason(profile).paragraph, findings(profile)
-    )
+    return Advised(profile, verdict(profile), reason(profile).paragraph, findings(profile))
 
 
 def html(*profiles: Profile, machine=None, paper: bool = False) -> str:
     reports = job_reports([advised(profile) for profile in profiles], machine)
     title = " and ".join(report.name for report in reports)
-    return page.html(
-        title,
-        reports,
-        compare(list(profiles)) if len(profiles) > 1 else None,
-        advice=True,
-        paper=paper,
-    )
+    return page.html(title, reports, compare(list(profiles)) if len(profiles) > 1 else None, advice=True, paper=paper)
 
 
 @functools.cache
@@ -49,27 +41,13 @@ def html_of_log(name: str) -> str:
 
 def posix(written: int = 0, calls: int = 0, seconds: float = 0.0) -> Layer:
     return Layer(
-        read=Traffic(calls=0, bytes=0, seconds=0.0),
-        write=Traffic(calls=calls, bytes=written, seconds=seconds),
+        read=Traffic(calls=0, bytes=0, seconds=0.0), write=Traffic(calls=calls, bytes=written, seconds=seconds)
     )
 
 
-def profile_of(
-    *files: File, wall_s: float | None = 10.0, ranks: int = 4, **job
-) -> Profile:
-    program = Program(
-        files=list(files),
-        name="/home/ada/app",
-        ranks=ranks,
-        wall_s=wall_s,
-        uses_mpi=True,
-    )
-    return Profile(
-        source="forebay",
-        path="/nowhere",
-        job=Job(id="7", wall_s=wall_s, **job),
-        programs=[program],
-    )
+def profile_of(*files: File, wall_s: float | None = 10.0, ranks: int = 4, **job) -> Profile:
+    program = Program(files=list(files), name="/home/ada/app", ranks=ranks, wall_s=wall_s, uses_mpi=True)
+    return Profile(source="forebay", path="/nowhere", job=Job(id="7", wall_s=wall_s, **job), programs=[program])
 
 
 def file_of(path: str, **layer) -> File:

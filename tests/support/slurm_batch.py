@@ -81,9 +81,7 @@ class Batch:
     def left(self):
         """What this user's jobs still have in the stores of the hosts and in their /tmp."""
         stores = [self.cluster.top / "hosts" / name for name in NODES]
-        found = [
-            path for store in stores for part in ("nvme", "tmp") for path in (store / part).glob("forebay-*")
-        ]
+        found = [path for store in stores for part in ("nvme", "tmp") for path in (store / part).glob("forebay-*")]
         owner = self.user or 0
         # Where all hosts see the cluster's own directory again, it has a name that begins so too.
         found = [path for path in found if path.stat().st_uid == owner and path.name != self.cluster.top.name]

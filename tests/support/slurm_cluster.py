@@ -153,11 +153,7 @@ class Cluster:
             "HOME": str(self.shared),
         }
         done = subprocess.run(
-            [*inside, *become, *map(str, words)],
-            env=site | environment,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S,
+            [*inside, *become, *map(str, words)], env=site | environment, capture_output=True, text=True, timeout=WAIT_S
         )
         assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
         return done

@@ -54,7 +54,9 @@ def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int
     return process.pid if process.wait(timeout=60) == -signal.SIGKILL else None
 
 
-def traced(job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null", path=None) -> subprocess.Popen:
+def traced(
+    job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null", path=None
+) -> subprocess.Popen:
     """Starts forebay, to which this happens at its calls of that name (strace --inject), or only at those on a path;
     `told` tells of them."""
     command = ["strace", "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]

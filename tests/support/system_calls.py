@@ -17,7 +17,11 @@ echo "data in $DW_JOB_STRIPED"
 RANK = """#!/bin/bash
 exec strace -ff -y -s 0 -e trace=%file,%desc -o "$TRACES/$OMPI_COMM_WORLD_RANK" "$BTIO" --sync --sweeps 0 "$1"
 """
-WITHOUT_FOREBAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+WITHOUT_FOREBAY = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
 
 
 class Traced:
@@ -42,7 +46,11 @@ class Traced:
         directory.mkdir()
         self.job.script(SCRIPT)
         environment = self.job.environment(**self.more, **WITHOUT_FOREBAY, DW_JOB_STRIPED=f"{directory}/")
-        return self._calls(subprocess.run(["bash", "-e", "job.sh"], cwd=self.job.directory, env=environment, capture_output=True, text=True))
+        return self._calls(
+            subprocess.run(
+                ["bash", "-e", "job.sh"], cwd=self.job.directory, env=environment, capture_output=True, text=True
+            )
+        )
 
     def _calls(self, done: subprocess.CompletedProcess) -> dict[int, list[str]]:
         assert done.returncode == 0, done.stderr

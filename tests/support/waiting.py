@@ -7,7 +7,9 @@ from collections.abc import Callable
 INTERVAL_S = 0.01
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60, what: str = "", process: subprocess.Popen | None = None) -> None:
+def wait_until(
+    condition: Callable[[], object], seconds: float = 60, what: str = "", process: subprocess.Popen | None = None
+) -> None:
     """Returns as soon as `condition()` is true; AssertionError, which names `what`, after so many seconds, or when the
     process that brings it about has ended."""
     deadline = time.monotonic() + seconds

@@ -2,19 +2,7 @@
 
 #: name, way, aggregators, stripe unit, collective calls, system calls, stripe sized, bytes, mean, gaps, active
 FIRST = (
-    (
-        "wrfinput_d01",
-        "read",
-        4,
-        8388608,
-        527360,
-        762,
-        108,
-        2930104643,
-        3845281,
-        2,
-        None,
-    ),
+    ("wrfinput_d01", "read", 4, 8388608, 527360, 762, 108, 2930104643, 3845281, 2, None),
     (
         "wrfout_d01_2007-04-03_00_00_00",
         "write",
@@ -31,19 +19,7 @@ FIRST = (
     ("wrfbdy_d01", "read", 2, 8388608, 2338560, 1876, 0, 371398962, 197973, 6, None),
 )
 SECOND = (
-    (
-        "wrfinput_d01",
-        "read",
-        4,
-        2097152,
-        527360,
-        1810,
-        1141,
-        2930104643,
-        1618842,
-        2,
-        None,
-    ),
+    ("wrfinput_d01", "read", 4, 2097152, 527360, 1810, 1141, 2930104643, 1618842, 2, None),
     (
         "wrfout_d01_2007-04-03_00_00_00",
         "write",
@@ -61,9 +37,7 @@ SECOND = (
 )
 
 
-def box(
-    name, way, aggregators, unit, collective, calls, sized, moved, mean, gaps, active
-):
+def box(name, way, aggregators, unit, collective, calls, sized, moved, mean, gaps, active):
     lines = {
         f"independent {way}s": 0,
         f"collective {way}s": collective,
@@ -76,11 +50,7 @@ def box(
         **({"aggregators active": f"{active} (1, <= 2, > 2, 4)"} if active else {}),
         f"total bytes for {way}s": f"{moved} = {moved >> 20} MiB = {moved >> 30} GiB",
         f"ave system {way} size": mean,
-        **(
-            {"read-modify-write count": 0, "read-modify-write bytes": 0}
-            if way == "write"
-            else {}
-        ),
+        **({"read-modify-write count": 0, "read-modify-write bytes": 0} if way == "write" else {}),
         f"number of {way} gaps": gaps,
         f"ave {way} gap size": 524288,
     }
@@ -89,6 +59,4 @@ def box(
 
 
 def text(blocks):
-    return "Timing for main: time 2007-04-03_00:00:00\n".join(
-        box(*block) for block in blocks
-    )
+    return "Timing for main: time 2007-04-03_00:00:00\n".join(box(*block) for block in blocks)

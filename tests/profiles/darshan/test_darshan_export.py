@@ -16,16 +16,7 @@ from darshan.backend import cffi_backend
 from forebay.profiles import darshan_hints, darshan_log, darshan_write, record_reader
 from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.model import (
-    File,
-    Heat,
-    Hints,
-    Job,
-    Layer,
-    Program,
-    Traffic,
-    WithoutEffect,
-)
+from forebay.profiles.model import File, Heat, Hints, Job, Layer, Program, Traffic, WithoutEffect
 from support.waiting import wait_until
 
 FOREBAY_PY = [sys.executable, "-c", "from forebay.cli import main; main()"]
@@ -93,33 +84,18 @@ def test_what_was_written_is_read_back(tmp_path):
     (back,) = profile.programs
     assert (profile.job.id, profile.job.user, profile.notes) == ("1763", "1000", [])
     assert (back.name, back.ranks, back.mpi) == ("/bin/a.out", 4, program.mpi)
-    assert (back.started_unix_s, back.wall_s) == (
-        program.started_unix_s,
-        program.wall_s,
-    )
+    assert (back.started_unix_s, back.wall_s) == (program.started_unix_s, program.wall_s)
     (file,) = back.files
-    assert (file.path, file.ranks, file.mount, file.file_system) == (
-        "/scratch/a.nc",
-        4,
-        "/scratch",
-        "lustre",
-    )
+    assert (file.path, file.ranks, file.mount, file.file_system) == ("/scratch/a.nc", 4, "/scratch", "lustre")
     for name, layer in program.files[0].layers.items():
         for way in ("read", "write"):
             sent, got = getattr(layer, way), getattr(file.layers[name], way)
             for member in Traffic.__struct_fields__:
                 if member not in ("slowest_rank_s", "ranks"):
-                    assert getattr(got, member) == getattr(sent, member), (
-                        name,
-                        way,
-                        member,
-                    )
+                    assert getattr(got, member) == getattr(sent, member), (name, way, member)
         for member in Layer.__struct_fields__:
             if member not in ("read", "write"):
-                assert getattr(file.layers[name], member) == getattr(layer, member), (
-                    name,
-                    member,
-                )
+                assert getattr(file.layers[name], member) == getattr(layer, member), (name, member)
 
 
 def test_darshans_package_reads_the_same(tmp_path):
@@ -127,35 +103,16 @@ def test_darshans_package_reads_the_same(tmp_path):
     written(a_program(), log)
     report = DarshanReport(str(log), read_all=True)
     job = report.metadata["job"]
-    assert (job["uid"], job["jobid"], job["nprocs"], job["run_time"]) == (
-        1000,
-        4711,
-        4,
-        5.25,
-    )
+    assert (job["uid"], job["jobid"], job["nprocs"], job["run_time"]) == (1000, 4711, 4, 5.25)
     assert report.metadata["exe"] == "/bin/a.out -x two words"
     assert report.mounts == [("/scratch", "lustre"), ("/", "ext4")]
     assert report.name_records == {record_id("/scratch/a.nc"): "/scratch/a.nc"}
     counter = counters_of(log, "POSIX")
-    assert (
-        counter["rank"],
-        counter["POSIX_WRITES"],
-        counter["POSIX_SIZE_WRITE_100K_1M"],
-    ) == (-1, 26, 26)
-    assert (counter["POSIX_ACCESS1_ACCESS"], counter["POSIX_ACCESS1_COUNT"]) == (
-        200_000,
-        20,
-    )
-    assert (
-        counter["POSIX_MAX_BYTE_WRITTEN"],
-        counter["POSIX_F_SLOWEST_RANK_TIME"],
-    ) == (900, 2.25)
+    assert (counter["rank"], counter["POSIX_WRITES"], counter["POSIX_SIZE_WRITE_100K_1M"]) == (-1, 26, 26)
+    assert (counter["POSIX_ACCESS1_ACCESS"], counter["POSIX_ACCESS1_COUNT"]) == (200_000, 20)
+    assert (counter["POSIX_MAX_BYTE_WRITTEN"], counter["POSIX_F_SLOWEST_RANK_TIME"]) == (900, 2.25)
     # not told by the profile
-    assert (
-        counter["POSIX_MMAPS"],
-        counter["POSIX_RW_SWITCHES"],
-        counter["POSIX_SLOWEST_RANK"],
-    ) == (-1, -1, -1)
+    assert (counter["POSIX_MMAPS"], counter["POSIX_RW_SWITCHES"], counter["POSIX_SLOWEST_RANK"]) == (-1, -1, -1)
     assert counter["POSIX_F_MAX_WRITE_TIME"] == 0.0
 
 
@@ -163,20 +120,9 @@ def test_the_modules_have_the_versions_that_this_release_of_darshan_reads(tmp_pa
     """A new release of the package shows here first: then look at what its counters mean now."""
     program = a_program()
     program.files.append(
-        File(
-            path="/scratch/log",
-            layers={"STDIO": Layer(read=moved(0, 0), write=moved(1, 0, bytes=9))},
-        )
+        File(path="/scratch/log", layers={"STDIO": Layer(read=moved(0, 0), write=moved(1, 0, bytes=9))})
     )
-    program.heat = [
-        Heat(
-            layer="POSIX",
-            bin_s=0.5,
-            ranks_per_row=1,
-            read=[[0, 1]] * 4,
-            write=[[2, 3]] * 4,
-        )
-    ]
+    program.heat = [Heat(layer="POSIX", bin_s=0.5, ranks_per_row=1, read=[[0, 1]] * 4, write=[[2, 3]] * 4)]
     log = tmp_path / "a.darshan"
     written(program, log)
     modules = DarshanReport(str(log), read_all=False).modules
@@ -189,29 +135,14 @@ def test_the_modules_have_the_versions_that_this_release_of_darshan_reads(tmp_pa
     numbers = {name: (len(cffi_backend.counter_names(name)), len(cffi_backend.fcounter_names(name)))
                for name in ("POSIX", "MPI-IO", "STDIO")}  # fmt: skip
     assert numbers == {"POSIX": (69, 17), "MPI-IO": (51, 17), "STDIO": (14, 15)}
-    for name, kind in (
-        ("POSIX", "posix_file"),
-        ("MPI-IO", "mpiio_file"),
-        ("STDIO", "stdio_file"),
-    ):
+    for name, kind in (("POSIX", "posix_file"), ("MPI-IO", "mpiio_file"), ("STDIO", "stdio_file")):
         bytes_of_record = 8 * (2 + sum(numbers[name]))
         assert cffi_backend.ffi.sizeof(f"struct darshan_{kind}") == bytes_of_record
 
 
 def test_heat_is_read_back(tmp_path):
-    heat = Heat(
-        layer="MPI-IO",
-        bin_s=0.5,
-        ranks_per_row=1,
-        read=[[0, 1, 5], [9, 0, 0]],
-        write=[[2, 3, 0], [0, 0, 7]],
-    )
-    program = a_program(
-        heat=[
-            heat,
-            Heat(layer="POSIX", bin_s=1.0, ranks_per_row=2, read=[[1]], write=[[1]]),
-        ]
-    )
+    heat = Heat(layer="MPI-IO", bin_s=0.5, ranks_per_row=1, read=[[0, 1, 5], [9, 0, 0]], write=[[2, 3, 0], [0, 0, 7]])
+    program = a_program(heat=[heat, Heat(layer="POSIX", bin_s=1.0, ranks_per_row=2, read=[[1]], write=[[1]])])
     program.ranks = 2
     (back,) = written(program, tmp_path / "a.darshan").programs
     assert back.heat == [heat]  # Darshan's is of single ranks
@@ -283,15 +214,7 @@ def test_ids_are_darshans(logs):
         assert record_id(name) == file_id
 
 
-NAMES = [
-    "/a b/c",
-    "/\u00e4\u00f6/\u65e5\u672c",
-    "/x\ny",
-    "/<b>&amp;",
-    "/" + "n" * 4000,
-    "/a%20;=b",
-    "relative",
-]
+NAMES = ["/a b/c", "/\u00e4\u00f6/\u65e5\u672c", "/x\ny", "/<b>&amp;", "/" + "n" * 4000, "/a%20;=b", "relative"]
 
 
 def test_names_of_every_kind(tmp_path):
@@ -344,49 +267,23 @@ def test_a_directory_one_cannot_write_to_is_named(tmp_path):
 
 def record_of(path, files=1):
     """A file as FOREBAY_MPI_STATS makes it, of one program."""
-    zero = {
-        "calls": 0.0,
-        "data": 0.0,
-        "other_system": 0.0,
-        "rest": 0.0,
-        "data_outside": 0.0,
-    }
-    seconds = {
-        "open": 0.1,
-        "close": 0.0,
-        "metadata": 0.0,
-        "sync": 0.0,
-        "write": zero,
-        "read": zero,
-    }
+    zero = {"calls": 0.0, "data": 0.0, "other_system": 0.0, "rest": 0.0, "data_outside": 0.0}
+    seconds = {"open": 0.1, "close": 0.0, "metadata": 0.0, "sync": 0.0, "write": zero, "read": zero}
     way = {
         "calls": {"independent": 2, "collective": 0, "nonblocking": 0, "nonblocking_collective": 0, "split_collective": 0},
         "independent_ranks": 1, "asked_bytes": 20, "asked_sizes": [2, *[0] * 9], "system_calls": 2, "system_bytes": 20,
         "system_sizes": [2, *[0] * 9], "system_failures": 0, "system_ranks": 1, "aggregators": 0, "stripe_sized": None,
         "gaps": 0, "gap_bytes": 0, "steps_back": 0,
     }  # fmt: skip
-    more = {
-        "rmw_calls": 0,
-        "rmw_bytes": 0,
-        "aggregators_active": [0, 0, 0, 0],
-        "writers": [],
-    }
+    more = {"rmw_calls": 0, "rmw_bytes": 0, "aggregators_active": [0, 0, 0, 0], "writers": []}
     hints = {"environment": {}, "program": {}, "in_force": None, "without_effect": []}
     file = {
         "ranks": 1, "opens": 1, "open_failures": 0, "not_closed": 0, "opened_by": None, "stripe_count": None,
         "stripe_bytes": None, "hints": hints, "write": way | more, "read": way, "locks": 0, "truncations": 0, "syncs": 0,
         "seconds": {"sum": seconds, "slowest": seconds},
     }  # fmt: skip
-    step = {
-        "forebay_mpi": 1,
-        "mpi": "an MPI",
-        "ranks": 1,
-        "wall_s": 1.0,
-        "files_dropped": 0,
-    }
-    path.write_text(
-        json.dumps(step | {"files": [file | {"path": f"/d/{number}"} for number in range(files)]})
-    )
+    step = {"forebay_mpi": 1, "mpi": "an MPI", "ranks": 1, "wall_s": 1.0, "files_dropped": 0}
+    path.write_text(json.dumps(step | {"files": [file | {"path": f"/d/{number}"} for number in range(files)]}))
     return path
 
 
@@ -396,13 +293,7 @@ def test_a_full_disk_leaves_no_log(tmp_path):
     def no_more_than_two_kilobytes():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
 
-    run = export(
-        record,
-        "--output",
-        "a.darshan",
-        directory=tmp_path,
-        preexec_fn=no_more_than_two_kilobytes,
-    )
+    run = export(record, "--output", "a.darshan", directory=tmp_path, preexec_fn=no_more_than_two_kilobytes)
     assert run.returncode == 1
     assert "error: a.darshan: " in run.stderr and "hint: " in run.stderr and run.stdout == ""
     assert os.listdir(tmp_path) == ["step.json"]
@@ -422,14 +313,8 @@ def test_an_interrupted_export_leaves_no_half_log(tmp_path, number):
 
 def test_only_what_forebay_recorded_is_exported(tmp_path, logs):
     run = export(logs / "small_random.darshan", directory=tmp_path)
-    assert (
-        run.returncode == 1 and "only what Forebay itself recorded" in run.stderr and "hint: " in run.stderr
-    )
-    run = export(
-        "no-such-job",
-        directory=tmp_path,
-        env=os.environ | {"FOREBAY_STATE": str(tmp_path)},
-    )
+    assert run.returncode == 1 and "only what Forebay itself recorded" in run.stderr and "hint: " in run.stderr
+    run = export("no-such-job", directory=tmp_path, env=os.environ | {"FOREBAY_STATE": str(tmp_path)})
     assert run.returncode == 1 and "no-such-job" in run.stderr and os.listdir(tmp_path) == []
 
 
@@ -463,21 +348,10 @@ def run_btio(openmpi, tmp_path):
 
     def run(hints):
         (tmp_path / "out").mkdir()
-        deck, stats, log = (
-            tmp_path / "deck",
-            tmp_path / "step.json",
-            tmp_path / "btio.darshan",
-        )
+        deck, stats, log = (tmp_path / "deck", tmp_path / "step.json", tmp_path / "btio.darshan")
         deck.write_text(DECK.format(out=tmp_path / "out"))
         given = {"MPICH_MPIIO_HINTS": f"*:{hints}"} if hints else {}
-        done = openmpi.run(
-            4,
-            openmpi.btio(),
-            deck,
-            FOREBAY_MPI_STATS=stats,
-            OMPI_MCA_io="romio321",
-            **given,
-        )
+        done = openmpi.run(4, openmpi.btio(), deck, FOREBAY_MPI_STATS=stats, OMPI_MCA_io="romio321", **given)
         assert done.returncode == 0, done.stderr
         exported = export(stats, "--output", log, directory=tmp_path)
         assert (exported.returncode, exported.stdout) == (0, f"{log}\n"), exported.stderr
@@ -524,16 +398,8 @@ def test_darshans_command_line_reads_the_log_of_a_real_run(run_btio, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "I/O performance estimate" in page and "MPI-IO" in page
     (row,) = csv.DictReader(io.StringIO(darshan("job_stats", "--csv", "--module", "MPI-IO", log)))
-    assert (row["total_bytes"], row["total_files"], row["nprocs"]) == (
-        "22118400",
-        "1",
-        "4",
-    )
+    assert (row["total_bytes"], row["total_files"], row["nprocs"]) == ("22118400", "1", "4")
     assert float(row["perf_by_slowest"]) > 0
     rows = csv.DictReader(io.StringIO(darshan("file_stats", "--csv", log)))
     (row,) = (row for row in rows if row["file"].endswith("btio.full.out"))
-    assert (row["bytes_written"], row["writes"], row["reads"]) == (
-        "22118400",
-        "26",
-        "0",
-    )
+    assert (row["bytes_written"], row["writes"], row["reads"]) == ("22118400", "26", "0")

@@ -45,34 +45,17 @@ def refusal(path: Path) -> ProfileError:
 # What the logs' makers know: BTIO's pattern, 5 dumps of 4 ranks, 22,118,400 bytes.
 @pytest.mark.parametrize(
     "name, system_writes, aggregators",
-    [
-        ("mpiio_shared_default", 5, 1),
-        ("mpiio_shared_tuned", 26, 2),
-        ("mpiio_shared_cbdisable", 23_040, 4),
-    ],
+    [("mpiio_shared_default", 5, 1), ("mpiio_shared_tuned", 26, 2), ("mpiio_shared_cbdisable", 23_040, 4)],
 )
 def test_collective_writes_and_who_made_the_system_calls(logs, name, system_writes, aggregators):
     file = file_of(logs / f"{name}.darshan", "d.dat")
     asked, made = file.layers["MPI-IO"].write, file.layers["POSIX"].write
-    assert (asked.calls, asked.collective, asked.independent, asked.bytes) == (
-        20,
-        20,
-        0,
-        22_118_400,
-    )
-    assert (made.calls, made.bytes, sum(made.sizes)) == (
-        system_writes,
-        22_118_400,
-        system_writes,
-    )
+    assert (asked.calls, asked.collective, asked.independent, asked.bytes) == (20, 20, 0, 22_118_400)
+    assert (made.calls, made.bytes, sum(made.sizes)) == (system_writes, 22_118_400, system_writes)
     assert [writer.rank for writer in file.writers] == list(range(aggregators))
     assert all(writer.aggregator for writer in file.writers)
     assert sum(writer.calls for writer in file.writers) == system_writes
-    assert (made.ranks, file.collective.aggregators_write, file.ranks) == (
-        aggregators,
-        aggregators,
-        4,
-    )
+    assert (made.ranks, file.collective.aggregators_write, file.ranks) == (aggregators, aggregators, 4)
     assert file.collective.rmw_calls == 0
     assert (file.mount, file.file_system) == ("/", "ext4")
     assert 0 < asked.first_s <= made.first_s < made.last_s <= asked.last_s < file.layers["MPI-IO"].closed_s
@@ -84,12 +67,7 @@ def test_file_per_process(logs):
     assert sorted(file.rank for file in program.files) == [0, 1, 2, 3]
     for file in program.files:
         layer = file.layers["POSIX"]
-        assert (file.ranks, layer.write.calls, layer.read.calls, layer.syncs) == (
-            1,
-            32,
-            33,
-            1,
-        )
+        assert (file.ranks, layer.write.calls, layer.read.calls, layer.syncs) == (1, 32, 33, 1)
         assert layer.write.common_sizes == [] and layer.read.common_sizes == []  # both moved 1 MiB
         assert (layer.write.end_bytes, layer.write.consecutive) == (33_554_432, 31)
         assert file.fastest is None
@@ -100,16 +78,10 @@ def test_every_counter_of_a_small_random_log_is_darshans(logs):
     path = logs / "small_random.darshan"
     file = file_of(path, "d.dat")
     report = DarshanReport(str(path), read_all=True)
-    for module, prefix, layer in (
-        ("POSIX", "POSIX", "POSIX"),
-        ("MPI-IO", "MPIIO", "MPI-IO"),
-    ):
+    for module, prefix, layer in (("POSIX", "POSIX", "POSIX"), ("MPI-IO", "MPIIO", "MPI-IO")):
         tables = report.records[module].to_df()
         row = tables["counters"]["id"] == record_id(file.path)
-        counter = {
-            **tables["counters"][row].iloc[0],
-            **tables["fcounters"][row].iloc[0],
-        }
+        counter = {**tables["counters"][row].iloc[0], **tables["fcounters"][row].iloc[0]}
         for traffic, verb, past in (
             (file.layers[layer].read, "READ", "READ"),
             (file.layers[layer].write, "WRITE", "WRITTEN"),
@@ -138,9 +110,7 @@ def test_heat_of_a_log_without_heat_maps_comes_from_its_trace(log):
     path = log("mpiio_shared_tuned")
     give_version(path, HEATMAP, 9)
     heats = {heat.layer: heat for heat in program_of(path).heat}
-    assert [sum(row) for row in heats["POSIX"].write] == [11_337_728, 10_780_672, 0, 0][
-        : len(heats["POSIX"].write)
-    ]
+    assert [sum(row) for row in heats["POSIX"].write] == [11_337_728, 10_780_672, 0, 0][: len(heats["POSIX"].write)]
     assert sum(map(sum, heats["MPI-IO"].write)) == 22_118_400
     assert len(heats["POSIX"].write[0]) == 128
 
@@ -149,16 +119,12 @@ def test_writers_of_a_log_without_traces_come_from_its_heat_map(log):
     path = log("mpiio_shared_tuned")
     give_version(path, DXT_POSIX, 2)
     file = file_of(path, "d.dat")
-    assert (file.layers["POSIX"].write.ranks, file.collective.aggregators_write) == (
-        2,
-        2,
-    )
+    assert (file.layers["POSIX"].write.ranks, file.collective.aggregators_write) == (2, 2)
     assert file.writers == []  # how many calls each made is not known
 
 
 @pytest.mark.parametrize(
-    "module, name, version",
-    [(DXT_POSIX, "DXT_POSIX", 2), (DXT_MPIIO, "DXT_MPIIO", 3), (STDIO, "STDIO", 3)],
+    "module, name, version", [(DXT_POSIX, "DXT_POSIX", 2), (DXT_MPIIO, "DXT_MPIIO", 3), (STDIO, "STDIO", 3)]
 )
 def test_a_module_of_a_newer_version_is_named_and_the_others_are_read(log, module, name, version):
     path = log("mpiio_shared_tuned")
@@ -166,10 +132,7 @@ def test_a_module_of_a_newer_version_is_named_and_the_others_are_read(log, modul
     profile = darshan_log.read(path)
     assert any(f"{name} has version {version}" in note for note in profile.notes)
     (file,) = (file for file in profile.programs[0].files if file.path.endswith("d.dat"))
-    assert (file.layers["POSIX"].write.calls, file.layers["MPI-IO"].write.calls) == (
-        26,
-        20,
-    )
+    assert (file.layers["POSIX"].write.calls, file.layers["MPI-IO"].write.calls) == (26, 20)
 
 
 def test_a_module_nobody_has_heard_of_is_named(log):
@@ -245,12 +208,7 @@ def test_a_log_one_may_not_read_is_refused(log):
 
 
 @pytest.mark.parametrize(
-    "name, ranks, files",
-    [
-        ("sample-goodost.darshan", 48, 50),
-        ("sample.darshan", 2048, 3),
-        ("noposix.darshan", 512, 2),
-    ],
+    "name, ranks, files", [("sample-goodost.darshan", 48, 50), ("sample.darshan", 2048, 3), ("noposix.darshan", 512, 2)]
 )
 def test_logs_of_older_releases_of_darshan(name, ranks, files):
     program = program_of(Path(get_log_path(name)))
