@@ -2,7 +2,7 @@
 BUILD ?= ../build
 CFLAGS ?= -O2
 
-# mpicc is Open MPI's or MPICH's, whichever the system prefers; a suffix tells which one is meant.
+# mpicc is Open MPI's or MPICH's, whichever the system prefers; a suffix names the one that is meant.
 family_of = $(shell $(1) -show 2>/dev/null | grep -qi mpich && echo mpich || \
   { $(1) --showme:version 2>/dev/null | grep -qi 'open mpi' && echo openmpi; })
 MPICC_OPENMPI ?= $(firstword $(foreach c,mpicc.openmpi mpicc,$(if $(filter openmpi,$(call family_of,$(c))),$(c))))

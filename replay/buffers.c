@@ -5,7 +5,7 @@
 
 /* A type of absolute addresses may span from the heap to the stack. Such memory is taken but not
  * filled: pages that nobody writes cost nothing. */
-enum { WRITING = 1, FILLED_BYTES_MAX = 1 << 30, BYTES_MIN = 1 << 20 };
+enum { FILLED_BYTES_MAX = 1 << 30, BYTES_MIN = 1 << 20 };
 
 void content_fill(char *bytes, size_t length) {
   for (size_t i = 0; i < length; i++)

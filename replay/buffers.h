@@ -1,5 +1,5 @@
-/* Memory for what is read and written. What is written never changes, so every call may use it at
- * once; what was read is looked at by nobody. */
+/* Memory for what is read and written. What is written never changes, so all calls may use it at
+ * once; nobody looks at what was read. */
 #ifndef FOREBAY_REPLAY_BUFFERS_H
 #define FOREBAY_REPLAY_BUFFERS_H
 
@@ -14,7 +14,7 @@ struct buffers {
   struct arena arenas[2]; /* by direction: reading, writing */
 };
 
-/* The address to hand to MPI for count elements of the type; NULL if there is no such memory. */
+/* The address that MPI gets for count elements of the type; NULL if there is no such memory. */
 void *buffers_for(struct buffers *buffers, int direction, const struct built *type, int64_t count);
 
 /* So many plain bytes. */

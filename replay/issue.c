@@ -1,11 +1,9 @@
 #define _GNU_SOURCE
 #include "issue.h"
 
+#include "memory.h"
 #include "replay_thread.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* A call may begin when all calls have ended that had ended when it began in the trace: the order
@@ -30,7 +28,7 @@ static void mark_done(struct rank *rank, const struct traced_call *call) {
   pthread_mutex_unlock(&rank->lock);
 }
 
-static void think(struct replay_thread *self, double share, int64_t ticks) {
+static void wait_think_time(struct replay_thread *self, double share, int64_t ticks) {
   double wait_s = share * (double)ticks * (double)self->reader.header.tick_ns * 1e-9;
   if (wait_s <= 0)
     return;
@@ -56,7 +54,7 @@ static void issue_one(struct replay_thread *self, const struct traced_call *call
   int code =
       is_system_call(call->tag) ? issue_system_call(self, call) : issue_file_call(self, call);
   self->outcome.io_s += MPI_Wtime() - start_s;
-  bool is_issued = code != NOT_ISSUED && code != LEFT_OUT;
+  bool is_issued = code != NOT_ISSUED && code != SKIPPED;
   self->outcome.calls += is_issued;
   self->outcome.skipped += code == NOT_ISSUED;
   if (is_issued && (code == MPI_SUCCESS) != (call->code == TRACE_SUCCESS))
@@ -72,7 +70,7 @@ static void *issue_thread(void *argument) {
   while (reader_next(&self->reader, &call)) {
     if (call.thread != self->thread || trace_is_of_mpi(call.tag))
       continue;
-    think(self, rank->options->think_share, last_end > 0 ? call.start - last_end : 0);
+    wait_think_time(self, rank->options->think_share, last_end > 0 ? call.start - last_end : 0);
     last_end = call.end;
     await_turn(rank, &call);
     issue_one(self, &call);
@@ -92,23 +90,16 @@ static void add(struct outcome *sum, const struct outcome *part) {
   sum->think_s += part->think_s;
 }
 
-static void *zeroed(size_t count, size_t size) {
-  void *items = calloc(count + 1, size);
-  if (items == NULL)
-    abort();
-  return items;
-}
-
 static struct rank rank_for(const struct plan *plan, const struct reader *reader,
                             const struct options *options) {
   struct rank rank = {
       .plan = plan,
       .options = options,
-      .handles = zeroed(plan->opening_count, sizeof *rank.handles),
-      .requests = zeroed((size_t)plan->request_count, sizeof *rank.requests),
+      .handles = memory_zeroed(plan->opening_count, sizeof *rank.handles),
+      .requests = memory_zeroed((size_t)plan->request_count, sizeof *rank.requests),
       .path_count = reader->definitions[TRACE_TEXT].count,
-      .by_path = zeroed(reader->definitions[TRACE_TEXT].count, sizeof *rank.by_path),
-      .is_done = zeroed((size_t)plan->call_count, sizeof *rank.is_done),
+      .by_path = memory_zeroed(reader->definitions[TRACE_TEXT].count, sizeof *rank.by_path),
+      .is_done = memory_zeroed((size_t)plan->call_count, sizeof *rank.is_done),
       .lock = PTHREAD_MUTEX_INITIALIZER,
       .changed = PTHREAD_COND_INITIALIZER,
   };
@@ -143,31 +134,31 @@ bool issue_all(const struct plan *plan, const struct reader *reader, const struc
                struct outcome *outcome) {
   int64_t count = plan->thread_count;
   struct rank rank = rank_for(plan, reader, options);
-  struct replay_thread *issuers = zeroed((size_t)count, sizeof *issuers);
-  pthread_t *threads = zeroed((size_t)count, sizeof *threads);
+  struct replay_thread *members = memory_zeroed((size_t)count, sizeof *members);
+  pthread_t *threads = memory_zeroed((size_t)count, sizeof *threads);
   bool is_good = true;
   *outcome = (struct outcome){0};
   for (int64_t i = 0; i < count && is_good; i++)
-    is_good = start_thread(&issuers[i], &rank, i, options->trace, (int)reader->header.rank);
+    is_good = start_thread(&members[i], &rank, i, options->trace, (int)reader->header.rank);
   for (int64_t i = 1; i < count && is_good; i++)
-    if (pthread_create(&threads[i], NULL, issue_thread, &issuers[i]) != 0) {
+    if (pthread_create(&threads[i], NULL, issue_thread, &members[i]) != 0) {
       fprintf(stderr, "forebay-replay: thread %lld of the trace cannot be started\n", (long long)i);
       MPI_Abort(MPI_COMM_WORLD, 1); /* those that run would wait for it for ever */
     }
   if (is_good && count > 0)
-    issue_thread(&issuers[0]);
+    issue_thread(&members[0]);
   for (int64_t i = 0; i < count && is_good; i++) {
     if (i > 0)
       pthread_join(threads[i], NULL);
-    add(outcome, &issuers[i].outcome);
+    add(outcome, &members[i].outcome);
   }
   complete_rest(&rank);
   for (int64_t i = 0; i < count && is_good; i++) {
-    types_free(&issuers[i].types);
-    reader_close(&issuers[i].reader);
+    types_free(&members[i].types);
+    reader_close(&members[i].reader);
   }
   free_rank(&rank);
-  free(issuers);
+  free(members);
   free(threads);
   return is_good;
 }

@@ -5,8 +5,9 @@
 #include "plan.h"
 
 struct outcome {
-  int64_t calls, bytes;  /* issued; asked for by those that move data */
-  int64_t skipped;       /* not issued: another rank's trace lacks its part, or no type is told */
+  int64_t calls, bytes; /* issued; asked for by those that move data */
+  int64_t
+      skipped; /* not issued: another rank's trace lacks its part, or a type is not in the trace */
   int64_t differences;   /* succeeded here and failed in the trace, or the other way round */
   double io_s, think_s;  /* inside of calls, and waited between them */
   char difference[1024]; /* the first one */

@@ -3,9 +3,6 @@
 
 #include <limits.h>
 
-enum { READING, WRITING };
-enum { INDEPENDENT, COLLECTIVE, NONBLOCKING, NONBLOCKING_COLLECTIVE, SPLIT_COLLECTIVE, SPLIT_END };
-
 struct arguments {
   MPI_File file;
   MPI_Offset offset;

@@ -31,8 +31,8 @@ static void free_info(MPI_Info *info) {
     MPI_Info_free(info);
 }
 
-/* A communicator with the members of the program's one. Made anew for each opening: two threads may
- * open files at once, which only communicators of their own allow. */
+/* A communicator with the members of the program's one. Each opening gets a new one: two threads
+ * may open files at once, which only communicators of their own allow. */
 static int comm_of(struct replay_thread *self, const struct traced_call *call, MPI_Comm *comm) {
   int *ranks, size, code = MPI_SUCCESS, own;
   int count = reader_group(&self->reader, call->group, &ranks);
@@ -79,11 +79,10 @@ static char *target_of(const struct replay_thread *self, int64_t prefix, int64_t
 /* An exclusive open that succeeded found no file: the program had removed it by other means. */
 static void clear_way(const struct replay_thread *self, const struct traced_call *call,
                       MPI_Comm comm) {
-  enum { ABSENT = -1 };
   int rank;
   MPI_Comm_rank(comm, &rank);
   if (rank != 0 || (call->mode & MPI_MODE_EXCL) == 0 || call->code != TRACE_SUCCESS ||
-      call->bytes_before != ABSENT)
+      call->bytes_before != TRACE_ABSENT)
     return;
   char *target = target_of(self, -1, call->path);
   unlink(target);
@@ -136,7 +135,7 @@ static int issue_set_info(struct replay_thread *self, const struct traced_call *
  * after another rank has made the file, and would take it away. */
 static int issue_delete(const struct replay_thread *self, const struct traced_call *call) {
   if (call->code != TRACE_SUCCESS)
-    return LEFT_OUT;
+    return SKIPPED;
   char *target = target_of(self, -1, call->path);
   MPI_Info info = info_of(&self->reader, call->info);
   int code = MPI_File_delete(target, info);

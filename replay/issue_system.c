@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READING, WRITING, EITHER };
+enum { EITHER = DIRECTIONS };
 
 static bool may(const struct opened *opened, int direction) {
   int mode = opened->flags & O_ACCMODE;
   return direction == EITHER || mode == O_RDWR || (mode == O_WRONLY) == (direction == WRITING);
 }
 
-/* The trace does not tell which of several descriptors or streams of one file it was. The last one
- * of that kind that may do it is taken, else the last one that may, else the last. */
+/* The trace does not say which of several descriptors or streams of one file it was. Takes the last
+ * one of that kind that may do it, else the last one that may, else the last. */
 static struct opened *pick(struct openings *all, bool is_stream, int direction) {
   struct opened *found = &all->open[all->count - 1];
   int best = 0;
@@ -84,7 +84,7 @@ static int issue_duplicate(struct openings *all, const struct opened *opened) {
   return MPI_SUCCESS;
 }
 
-/* Moves the stream only where it stands elsewhere than the program's, since that counts as a seek.
+/* Moves the stream only if its position differs from the program's, since that counts as a seek.
  * -1: it failed. */
 static ssize_t stream_transfer(struct opened *opened, const struct traced_call *call, void *bytes) {
   FILE *stream = stream_of(opened);
@@ -122,7 +122,7 @@ static int issue_mapping(const struct opened *opened, size_t length) {
   void *place = mmap(NULL, length, access, MAP_SHARED, opened->descriptor, 0);
   if (place != MAP_FAILED)
     munmap(place, length);
-  return MPI_SUCCESS; /* the trace does not tell whether it succeeded there */
+  return MPI_SUCCESS; /* the trace does not say whether it succeeded */
 }
 
 static int issue_allocation(const struct opened *opened, int64_t end_bytes) {
@@ -139,7 +139,7 @@ static int issue_on_path(const struct traced_call *call, const char *target) {
     return truncate(target, call->number) == 0 ? MPI_SUCCESS : MPI_ERR_IO;
   if (what != TRACE_SYSTEM_STAT)
     return NOT_ISSUED;   /* its opening is not in the trace */
-  stat(target, &status); /* the trace does not tell what it found */
+  stat(target, &status); /* the trace does not say what it found */
   return MPI_SUCCESS;
 }
 
@@ -191,10 +191,10 @@ static int issue_at(struct replay_thread *self, const struct traced_call *call,
   return issue_other(call, all, is_stream);
 }
 
-/* Locks are left out: what they guarded is other programs' business. */
+/* Skips locks: they guarded against other programs. */
 int issue_system_call(struct replay_thread *self, const struct traced_call *call) {
   if ((call->tag & 0x0f) == TRACE_SYSTEM_LOCK)
-    return LEFT_OUT;
+    return SKIPPED;
   char *path = reader_text(&self->reader, call->path);
   char *target = options_target(self->rank->options, path);
   int code = target != NULL ? issue_at(self, call, target) : NOT_ISSUED;

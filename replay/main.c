@@ -1,4 +1,4 @@
-/* forebay-replay: the I/O of a traced program once more, without the program (docs/trace.md). */
+/* forebay-replay: issues the I/O of a traced program again, without the program (docs/trace.md). */
 #include "issue.h"
 #include "options.h"
 #include "plan.h"
@@ -15,7 +15,7 @@ struct summary {
   double io_s, total_s;
 };
 
-static struct summary joined(const struct outcome *outcome, double total_s) {
+static struct summary sum_over_ranks(const struct outcome *outcome, double total_s) {
   int64_t counts[4] = {outcome->calls, outcome->bytes, outcome->skipped, outcome->differences};
   double seconds[2] = {outcome->io_s, total_s};
   int64_t sums[4];
@@ -44,7 +44,7 @@ static int replay(const struct options *options, int rank, int ranks) {
     MPI_Barrier(MPI_COMM_WORLD);
     double start_s = MPI_Wtime();
     issue_all(&plan, &reader, options, &outcome);
-    struct summary summary = joined(&outcome, MPI_Wtime() - start_s);
+    struct summary summary = sum_over_ranks(&outcome, MPI_Wtime() - start_s);
     if (outcome.differences > 0)
       fprintf(stderr, "forebay-replay: not as in the trace: %s\n", outcome.difference);
     if (rank == 0)

@@ -82,7 +82,7 @@ bool options_parse(int count, char **words, bool speaks, struct options *options
          complain(speaks, "where shall the files be? --directory, --map or --in-place", "");
 }
 
-static char *joined(const char *first, const char *second) {
+static char *concatenate(const char *first, const char *second) {
   char *text = NULL;
   if (asprintf(&text, "%s%s", first, second) < 0)
     abort();
@@ -96,9 +96,9 @@ char *options_target(const struct options *options, const char *path) {
       length--;
     if (strncmp(path, options->old[i], length) == 0 &&
         (path[length] == '/' || path[length] == '\0'))
-      return joined(options->replacement[i], path + length);
+      return concatenate(options->replacement[i], path + length);
   }
   if (options->directory != NULL)
-    return joined(options->directory, path);
-  return options->in_place ? joined(path, "") : NULL;
+    return concatenate(options->directory, path);
+  return options->in_place ? concatenate(path, "") : NULL;
 }

@@ -1,39 +1,26 @@
 #define _GNU_SOURCE
 #include "plan.h"
 
+#include "memory.h"
 #include "targets.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <mpi.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 bool is_collective(const struct traced_call *call) {
-  enum { INDEPENDENT = 0, NONBLOCKING = 2 };
   if (is_data(call->tag))
     return call->kind != INDEPENDENT && call->kind != NONBLOCKING;
   return call->tag >= TRACE_CLOSE && call->tag <= TRACE_SYNC && call->tag != TRACE_GET_SIZE &&
          call->tag != TRACE_SEEK;
 }
 
-static void *more(void *items, size_t count, size_t *room, size_t size) {
-  if (count < *room)
-    return items;
-  *room = 2 * *room + 16;
-  items = realloc(items, *room * size);
-  if (items == NULL)
-    abort();
-  return items;
-}
-
 static struct planned_path *path_of(struct plan *plan, int64_t text) {
-  for (size_t i = plan->path_count; i-- > 0;) /* the last ones are asked for most */
+  for (size_t i = plan->path_count; i-- > 0;) /* the last ones are used most */
     if (plan->paths[i].text == text)
       return &plan->paths[i];
-  plan->paths = more(plan->paths, plan->path_count, &plan->path_room, sizeof *plan->paths);
+  plan->paths =
+      memory_grown(plan->paths, &plan->path_room, plan->path_count + 1, sizeof *plan->paths);
   struct planned_path *path = &plan->paths[plan->path_count++];
   *path = (struct planned_path){.text = text, .first_unix_ns = INT64_MAX, .bytes_before = -1};
   return path;
@@ -41,10 +28,9 @@ static struct planned_path *path_of(struct plan *plan, int64_t text) {
 
 static void note_look(struct plan *plan, const struct reader *reader,
                       const struct traced_call *call, int64_t bytes_before, bool writes) {
-  enum { NOT_LOOKED = -2 };
   struct planned_path *path = path_of(plan, call->path);
   path->is_written |= writes;
-  if (bytes_before == NOT_LOOKED || path->first_unix_ns != INT64_MAX)
+  if (bytes_before == TRACE_NOT_LOOKED || path->first_unix_ns != INT64_MAX)
     return;
   path->first_unix_ns = reader->header.begun_unix_ns + call->start * reader->header.tick_ns;
   path->bytes_before = bytes_before;
@@ -56,8 +42,8 @@ static void note_open(struct plan *plan, const struct reader *reader,
   int *ranks;
   reader_definition(reader, TRACE_TEXT, call->path, &path);
   reader_definition(reader, TRACE_GROUP, call->group, &group);
-  plan->openings =
-      more(plan->openings, plan->opening_count, &plan->opening_room, sizeof *plan->openings);
+  plan->openings = memory_grown(plan->openings, &plan->opening_room, plan->opening_count + 1,
+                                sizeof *plan->openings);
   struct planned_opening *opening = &plan->openings[plan->opening_count++];
   *opening = (struct planned_opening){
       .key = trace_hash(trace_hash(TRACE_HASH_SEED, path.bytes, path.length), group.bytes,
@@ -106,8 +92,8 @@ static void scan(struct plan *plan, struct reader *reader) {
   plan->call_count = reader->index;
 }
 
-/* One rank speaks, the first that has something to say; all learn whether there was one. */
-static bool all_are_well(const char *problem, const char *hint) {
+/* The first rank with a problem prints it; all learn whether there was one. */
+static bool all_agree(const char *problem, const char *hint) {
   int rank, first, own;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   own = problem[0] != '\0' ? rank : INT_MAX;
@@ -126,16 +112,16 @@ static bool ranks_fit(const struct reader *reader) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Allreduce(own, most, 3, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
   if (most[0] == 0)
-    return all_are_well(reader->problem, "the directory must be one that "
-                                         "FOREBAY_MPI_TRACE has named");
+    return all_agree(reader->problem, "the directory must be one that "
+                                      "FOREBAY_MPI_TRACE has named");
   if (most[0] != size)
     snprintf(problem, sizeof problem, "the trace was made by %lld ranks, these are %d",
              (long long)most[0], size);
   else if (own[0] != 0 && (own[1] != most[1] || own[2] != most[2]))
     snprintf(problem, sizeof problem, "%s: the trace is of another run than that of other ranks",
              strrchr(reader->path, '/') + 1);
-  return all_are_well(problem, most[0] != size ? "mpiexec -n with as many ranks as made the trace"
-                                               : "let each run have a directory of its own");
+  return all_agree(problem, most[0] != size ? "mpiexec -n with as many ranks as made the trace"
+                                            : "let each run have a directory of its own");
 }
 
 static void describe_gap(const struct reader *reader, char *problem, size_t room) {
@@ -155,7 +141,7 @@ static void describe_gap(const struct reader *reader, char *problem, size_t room
 static bool is_complete(const struct reader *reader) {
   char problem[8192] = "";
   describe_gap(reader, problem, sizeof problem);
-  return all_are_well(problem, "--partial issues what there is");
+  return all_agree(problem, "--partial issues what there is");
 }
 
 /* An opening on its way to rank 0 and back. */
@@ -208,7 +194,7 @@ static bool match(struct entry *entries, size_t count) {
 }
 
 /* Bytes of all ranks, one rank's after the other's, on rank 0; allocated. */
-static char *gathered(const void *own, int bytes, int *counts, int *places, int *whole) {
+static char *gather(const void *own, int bytes, int *counts, int *places, int *whole) {
   int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Gather(&bytes, 1, MPI_INT, counts, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -217,35 +203,33 @@ static char *gathered(const void *own, int bytes, int *counts, int *places, int 
     places[i] = *whole;
     *whole += counts[i];
   }
-  char *all = counts != NULL ? malloc((size_t)*whole + 1) : NULL;
-  if (counts != NULL && all == NULL)
-    abort();
+  char *all = counts != NULL ? memory_zeroed((size_t)*whole, 1) : NULL;
   MPI_Gatherv(own, bytes, MPI_BYTE, all, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
   return all;
 }
 
 /* Where each rank's part begins and how long it is; on rank 0. */
-static int *places_for_all(void) {
+static int *allocate_places(void) {
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return rank == 0 ? calloc(2 * (size_t)size, sizeof(int)) : NULL;
+  return rank == 0 ? memory_zeroed(2 * (size_t)size, sizeof(int)) : NULL;
 }
 
 static bool match_openings(struct plan *plan, bool is_partial) {
   int size, whole, rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  int *counts = places_for_all(), *places = counts != NULL ? counts + size : NULL;
+  int *counts = allocate_places(), *places = counts != NULL ? counts + size : NULL;
   int bytes = (int)(plan->opening_count * sizeof(struct entry));
-  struct entry *own = calloc(plan->opening_count + 1, sizeof *own);
+  struct entry *own = memory_zeroed(plan->opening_count, sizeof *own);
   for (size_t i = 0; i < plan->opening_count; i++)
     own[i] = (struct entry){.key = plan->openings[i].key,
                             .rank = rank,
                             .sequence = (int64_t)i,
                             .members = plan->openings[i].members,
                             .collectives = plan->openings[i].collectives};
-  char *all = gathered(own, bytes, counts, places, &whole);
+  char *all = gather(own, bytes, counts, places, &whole);
   bool fits = all == NULL || match((struct entry *)all, (size_t)whole / sizeof *own);
   MPI_Scatterv(all, counts, places, MPI_BYTE, own, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
   for (size_t i = 0; i < plan->opening_count; i++) {
@@ -256,14 +240,14 @@ static bool match_openings(struct plan *plan, bool is_partial) {
   free(own);
   free(counts);
   return is_partial ||
-         all_are_well(fits ? ""
-                           : "the traces of the ranks do not fit together: collective calls "
-                             "of some are missing",
-                      "--partial issues what all ranks have");
+         all_agree(fits ? ""
+                        : "the traces of the ranks do not fit together: collective calls "
+                          "of some are missing",
+                   "--partial issues what all ranks have");
 }
 
 /* Every path of this rank: three numbers and the string with its zero. */
-static char *packed_paths(const struct plan *plan, const struct reader *reader, int *bytes) {
+static char *pack_paths(const struct plan *plan, const struct reader *reader, int *bytes) {
   char *all = NULL;
   size_t length = 0;
   FILE *out = open_memstream(&all, &length);
@@ -287,15 +271,15 @@ static bool prepare_files(const struct plan *plan, const struct reader *reader,
   int size, whole, bytes;
   char problem[TARGETS_PROBLEM_BYTES] = "";
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  int *counts = places_for_all(), *places = counts != NULL ? counts + size : NULL;
-  char *own = packed_paths(plan, reader, &bytes);
-  char *all = gathered(own, bytes, counts, places, &whole);
+  int *counts = allocate_places(), *places = counts != NULL ? counts + size : NULL;
+  char *own = pack_paths(plan, reader, &bytes);
+  char *all = gather(own, bytes, counts, places, &whole);
   if (all != NULL)
     targets_prepare(all, (size_t)whole, options, problem);
   free(all);
   free(own);
   free(counts);
-  return all_are_well(problem, "forebay-replay --help lists what says where the files are");
+  return all_agree(problem, "forebay-replay --help lists what says where the files are");
 }
 
 bool plan_make(struct plan *plan, struct reader *reader, const struct options *options) {

@@ -19,14 +19,13 @@ static const char *const combiners[TRACE_COMBINERS] = {
 
 /* "iwrite_at_all", as MPI calls it after "MPI_File_". */
 static void print_data_name(const struct traced_call *call) {
-  enum { COLLECTIVE = 1, NONBLOCKING, NONBLOCKING_COLLECTIVE, SPLIT_COLLECTIVE, SPLIT_END };
   bool is_nonblocking = call->kind == NONBLOCKING || call->kind == NONBLOCKING_COLLECTIVE;
-  bool is_collective = call->kind != 0 && call->kind != NONBLOCKING;
+  bool is_collective = call->kind != INDEPENDENT && call->kind != NONBLOCKING;
   const char *place = call->place == TRACE_AT ? "_at" : "";
   if (call->place == TRACE_SHARED)
     place = is_collective ? "_ordered" : "_shared";
-  printf("%s%s%s%s%s", is_nonblocking ? "i" : "", call->direction == 1 ? "write" : "read", place,
-         is_collective && call->place != TRACE_SHARED ? "_all" : "",
+  printf("%s%s%s%s%s", is_nonblocking ? "i" : "", call->direction == WRITING ? "write" : "read",
+         place, is_collective && call->place != TRACE_SHARED ? "_all" : "",
          call->kind == SPLIT_COLLECTIVE ? "_begin"
          : call->kind == SPLIT_END      ? "_end"
                                         : "");
@@ -102,7 +101,6 @@ static void print_optional(const char *name, int64_t number) {
 }
 
 static void print_data(const struct traced_call *call) {
-  enum { SPLIT_END = 5 };
   printf(" file=%lld", (long long)call->opening);
   if (call->kind == SPLIT_END)
     return;

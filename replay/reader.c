@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
 #include "reader.h"
 
+#include "memory.h"
 #include "raw_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -159,28 +159,12 @@ void reader_rewind(struct reader *reader) {
     reader->at = reader->block_end;
 }
 
-/* Without memory for what the trace holds there is nothing to go on with. */
-static void *grown(void *items, size_t *room, size_t needed, size_t size) {
-  size_t before = *room;
-  if (needed <= before)
-    return items;
-  while (*room < needed)
-    *room = *room > 0 ? 2 * *room : 64;
-  items = realloc(items, *room * size);
-  if (items == NULL) {
-    perror("forebay-replay: no memory for the trace");
-    exit(1);
-  }
-  memset((char *)items + before * size, 0, (*room - before) * size);
-  return items;
-}
-
 static bool take_definition(struct reader *reader, struct fields *fields, int kind) {
   struct definitions *all = &reader->definitions[kind];
   size_t length = fields_take(fields);
   if (length > (size_t)(fields->end - fields->at))
     return false;
-  all->items = grown(all->items, &all->room, all->count + 1, sizeof *all->items);
+  all->items = memory_grown(all->items, &all->room, all->count + 1, sizeof *all->items);
   all->items[all->count++] = (struct piece){fields->at, length};
   fields->at += length;
   return true;
@@ -221,12 +205,12 @@ static void take_open(struct reader *reader, struct fields *fields, struct trace
   call->mode = (int64_t)fields_take(fields);
   call->bytes_before = fields_take_signed(fields);
   call->opening = (int64_t)reader->opening_count++;
-  reader->openings = grown(reader->openings, &reader->opening_room, reader->opening_count,
-                           sizeof *reader->openings);
+  reader->openings = memory_grown(reader->openings, &reader->opening_room, reader->opening_count,
+                                  sizeof *reader->openings);
   reader->openings[call->opening] = (struct predictions){0};
 }
 
-static void take_access(struct fields *fields, struct prediction *expected, int flags,
+static void take_access(struct fields *fields, struct trace_expected *expected, int flags,
                         bool has_offset, struct traced_call *call) {
   if (flags & TRACE_OTHER_COUNT)
     expected->count = fields_take_signed(fields);
@@ -246,7 +230,6 @@ static void take_access(struct fields *fields, struct prediction *expected, int 
 
 static void take_data(struct reader *reader, struct fields *fields, int flags,
                       struct traced_call *call) {
-  enum { SPLIT_END = 5, NONBLOCKING = 2, NONBLOCKING_COLLECTIVE = 3 };
   int code = call->tag - TRACE_DATA;
   call->kind = code % TRACE_KINDS;
   call->place = code / TRACE_KINDS % TRACE_PLACES;
@@ -269,8 +252,8 @@ static void take_system(struct reader *reader, struct fields *fields, int flags,
     fields->is_bad = true;
     return;
   }
-  reader->files =
-      grown(reader->files, &reader->file_room, (size_t)call->path + 1, sizeof *reader->files);
+  reader->files = memory_grown(reader->files, &reader->file_room, (size_t)call->path + 1,
+                               sizeof *reader->files);
   if (what == TRACE_SYSTEM_READ || what == TRACE_SYSTEM_WRITE) {
     call->direction = what == TRACE_SYSTEM_WRITE;
     take_access(fields, &reader->files[call->path].data[call->direction], flags, true, call);
@@ -412,7 +395,7 @@ int reader_group(const struct reader *reader, int64_t number, int **ranks) {
     int64_t first = end + fields_take_signed(&fields), length = (int64_t)fields_take(&fields);
     if (length > GROUP_RANKS_MAX - count)
       return -1;
-    *ranks = grown(*ranks, &room, (size_t)(count + length), sizeof **ranks);
+    *ranks = memory_grown(*ranks, &room, (size_t)(count + length), sizeof **ranks);
     for (int64_t i = 0; i < length; i++)
       (*ranks)[count++] = (int)(first + i);
     end = first + length;

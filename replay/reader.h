@@ -19,13 +19,8 @@ struct definitions {
   size_t count, room;
 };
 
-/* What the next call is expected to look like, see trace_calls.c. */
-struct prediction {
-  int64_t count, type, offset, step;
-};
-
 struct predictions {
-  struct prediction data[2];
+  struct trace_expected data[DIRECTIONS];
 };
 
 struct header {

@@ -49,8 +49,8 @@ struct replay_thread {
   struct outcome outcome;
 };
 
-/* MPI_SUCCESS, an error of MPI, or one of these: it cannot be issued, it shall not be. */
-enum { NOT_ISSUED = -1, LEFT_OUT = -2 };
+/* MPI_SUCCESS, an error of MPI, or one of these: the call cannot be issued, it is skipped. */
+enum { NOT_ISSUED = -1, SKIPPED = -2 };
 
 int issue_data(struct replay_thread *self, const struct traced_call *call);
 int issue_file_call(struct replay_thread *self, const struct traced_call *call);

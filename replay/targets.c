@@ -2,15 +2,12 @@
 #include "targets.h"
 
 #include "buffers.h"
+#include "memory.h"
 #include "raw_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +28,7 @@ static int by_path(const void *left, const void *right) {
   return one->first_unix_ns < other->first_unix_ns ? -1 : one->first_unix_ns > other->first_unix_ns;
 }
 
-static struct wanted *unpacked(const char *at, size_t length, size_t *count) {
+static struct wanted *unpack(const char *at, size_t length, size_t *count) {
   struct wanted *all = NULL;
   size_t room = 0;
   *count = 0;
@@ -39,12 +36,7 @@ static struct wanted *unpacked(const char *at, size_t length, size_t *count) {
     int64_t numbers[3];
     memcpy(numbers, at, sizeof numbers);
     at += sizeof numbers;
-    if (*count == room) {
-      room = 2 * room + 16;
-      all = realloc(all, room * sizeof *all);
-      if (all == NULL)
-        abort();
-    }
+    all = memory_grown(all, &room, *count + 1, sizeof *all);
     all[(*count)++] = (struct wanted){.path = at,
                                       .first_unix_ns = numbers[0],
                                       .bytes = numbers[1],
@@ -54,7 +46,7 @@ static struct wanted *unpacked(const char *at, size_t length, size_t *count) {
 }
 
 /* One for each path: what the first look of any rank found, written if any rank does. */
-static size_t joined(struct wanted *all, size_t count) {
+static size_t merge(struct wanted *all, size_t count) {
   size_t kept = 0;
   qsort(all, count, sizeof *all, by_path);
   for (size_t i = 0; i < count; i++)
@@ -123,7 +115,7 @@ static void make(const struct wanted *file, char *content, char *problem) {
   struct stat now;
   bool is_there = stat(file->target, &now) == 0;
   make_parents(file->target);
-  if (file->first_unix_ns == INT64_MAX) /* no trace tells how it was */
+  if (file->first_unix_ns == INT64_MAX) /* no trace says how it was */
     return;
   if (file->bytes < 0) {
     if (is_there && unlink(file->target) != 0)
@@ -146,13 +138,11 @@ static void make(const struct wanted *file, char *content, char *problem) {
 void targets_prepare(const char *paths, size_t length, const struct options *options,
                      char *problem) {
   size_t count;
-  struct wanted *all = unpacked(paths, length, &count);
-  char *content = malloc(PIECE_BYTES);
-  if (content == NULL)
-    abort();
+  struct wanted *all = unpack(paths, length, &count);
+  char *content = memory_zeroed(PIECE_BYTES, 1);
   content_fill(content, PIECE_BYTES);
   if (all != NULL)
-    count = joined(all, count);
+    count = merge(all, count);
   for (size_t i = 0; i < count; i++)
     check(&all[i], options, problem);
   for (size_t i = 0; i < count && problem[0] == '\0'; i++)

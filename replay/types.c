@@ -1,7 +1,6 @@
 #include "types.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "memory.h"
 
 /* Predefined types by the names that the MPI standard gives them. */
 static MPI_Datatype of_name(const char *name, size_t length) {
@@ -93,13 +92,6 @@ struct contents {
   MPI_Datatype *types;
 };
 
-static void *items(size_t count, size_t size) {
-  void *found = calloc(count + 1, size);
-  if (found == NULL)
-    abort();
-  return found;
-}
-
 static bool take_count(struct fields *fields, int *count) {
   uint64_t value = fields_take(fields);
   *count = (int)value;
@@ -111,12 +103,12 @@ static bool take_contents(struct types *types, struct fields *fields, struct con
   int64_t before = 0;
   if (!take_count(fields, &contents->int_count))
     return false;
-  contents->ints = items((size_t)contents->int_count, sizeof *contents->ints);
+  contents->ints = memory_zeroed((size_t)contents->int_count, sizeof *contents->ints);
   for (int i = 0; i < contents->int_count; i++)
     contents->ints[i] = (int)(before += fields_take_signed(fields));
   if (!take_count(fields, &contents->address_count))
     return false;
-  contents->addresses = items((size_t)contents->address_count, sizeof *contents->addresses);
+  contents->addresses = memory_zeroed((size_t)contents->address_count, sizeof *contents->addresses);
   before = 0;
   for (int i = 0; i < contents->address_count; i++) {
     before = (int64_t)((uint64_t)before + (uint64_t)fields_take_signed(fields));
@@ -124,7 +116,7 @@ static bool take_contents(struct types *types, struct fields *fields, struct con
   }
   if (!take_count(fields, &contents->type_count))
     return false;
-  contents->types = items((size_t)contents->type_count, sizeof *contents->types);
+  contents->types = memory_zeroed((size_t)contents->type_count, sizeof *contents->types);
   before = 0;
   for (int i = 0; i < contents->type_count; i++) {
     before += fields_take_signed(fields);
@@ -209,21 +201,10 @@ static bool build(struct types *types, int64_t number, struct built *built) {
   return is_good;
 }
 
-static void make_room(struct types *types, size_t needed) {
-  if (needed <= types->room)
-    return;
-  size_t room = needed + needed / 2 + 16;
-  types->items = realloc(types->items, room * sizeof *types->items);
-  if (types->items == NULL)
-    abort();
-  memset(types->items + types->room, 0, (room - types->room) * sizeof *types->items);
-  types->room = room;
-}
-
 const struct built *types_get(struct types *types, int64_t number) {
   if (number < 0)
     return NULL;
-  make_room(types, (size_t)number + 1);
+  types->items = memory_grown(types->items, &types->room, (size_t)number + 1, sizeof *types->items);
   if (types->items[number].is_built)
     return &types->items[number];
   struct built built = {0};

@@ -95,7 +95,7 @@ static void report_mismatches(struct benchmark *benchmark, const struct mismatch
            (long long)(first + 1), mine->found, (long long)count);
 }
 
-/* Reads the dump in a place into a poisoned array, and compares it if asked to. */
+/* Reads the dump in a place into a poisoned array, and compares it with --verify. */
 static bool read_dump(struct benchmark *benchmark, struct dump_file *file, int place, int dump,
                       struct mismatches *wrong) {
   field_poison(&benchmark->partition, benchmark->values);

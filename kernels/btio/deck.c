@@ -11,7 +11,7 @@
 
 enum { LINE_BYTES_MAX = 2 * DIRECTORY_BYTES_MAX };
 
-/* Values are numbered from 1 over the whole file; beyond 2^53 a double cannot tell them apart. */
+/* Values are numbered from 1 over the whole file; beyond 2^53 doubles do not differ. */
 static const int64_t values_max = INT64_C(1) << 53;
 
 /* Reads one positive whole number and moves *text behind it. */

@@ -22,7 +22,7 @@ contains
   end function name_of
 
   ! message ends with a null character; room holds at least one.
-  subroutine tell(text, room, message)
+  subroutine set_message(text, room, message)
     character(len=*), intent(in) :: text
     integer(c_int), intent(in) :: room
     character(kind=c_char), intent(out) :: message(room)
@@ -32,7 +32,7 @@ contains
       message(i) = text(i:i)
     end do
     message(length + 1) = c_null_char
-  end subroutine tell
+  end subroutine set_message
 
   ! Each function returns iostat, 0 if it went well, and else the library's own message.
   ! Opens a file for reading and writing, which makes it if it is not there, or an existing one for
@@ -55,7 +55,7 @@ contains
       open (newunit=unit, file=name_of(path, length), form='unformatted', access='direct', &
             recl=record_length, status='old', action='read', iostat=status, iomsg=text)
     end if
-    call tell(text, room, message)
+    call set_message(text, room, message)
   end function btio_direct_open
 
   ! Writes a row of points, one record each; first_record counts from 1.
@@ -72,7 +72,7 @@ contains
       write (unit, rec=first_record + point - 1, iostat=status, iomsg=text) values(:, point)
       if (status /= 0) exit
     end do
-    call tell(text, room, message)
+    call set_message(text, room, message)
   end function btio_direct_write
 
   function btio_direct_read(unit, first_record, points, values, room, message) result(status) bind(c)
@@ -88,10 +88,10 @@ contains
       read (unit, rec=first_record + point - 1, iostat=status, iomsg=text) values(:, point)
       if (status /= 0) exit
     end do
-    call tell(text, room, message)
+    call set_message(text, room, message)
   end function btio_direct_read
 
-  ! What stands in the library's buffer goes to the file system.
+  ! Flushes the library's buffer to the file system.
   function btio_direct_flush(unit, room, message) result(status) bind(c)
     integer(c_int), value :: unit, room
     character(kind=c_char), intent(out) :: message(room)
@@ -99,7 +99,7 @@ contains
     character(len=512) :: text
     text = ''
     flush (unit, iostat=status, iomsg=text)
-    call tell(text, room, message)
+    call set_message(text, room, message)
   end function btio_direct_flush
 
   function btio_direct_close(unit, room, message) result(status) bind(c)
@@ -109,7 +109,7 @@ contains
     character(len=512) :: text
     text = ''
     close (unit, iostat=status, iomsg=text)
-    call tell(text, room, message)
+    call set_message(text, room, message)
   end function btio_direct_close
 
 end module btio_direct

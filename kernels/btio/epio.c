@@ -28,10 +28,6 @@ static bool agreed(const struct dump_file *file, const struct attempt *attempt, 
   return attempt_agreed(file->comm, file->epio.path, attempt, fault);
 }
 
-static int64_t cell_points(const struct cell *cell) {
-  return (int64_t)cell->size[0] * cell->size[1] * cell->size[2];
-}
-
 static int64_t file_bytes(const struct dump_file *file) {
   const struct partition *partition = file->partition;
   return file->dumps * (partition->points * POINT_BYTES + partition->side * 2 * MARK_BYTES);
@@ -132,6 +128,23 @@ static const char *cut_behind(struct dump_file *file) {
   return end >= 0 && ftruncate(file->epio.descriptor, end) == 0 ? NULL : strerror(errno);
 }
 
+/* Writes or reads the record with its marks. NULL, or the fault. */
+static const char *move_record(struct dump_file *file, bool writes, int32_t length) {
+  int descriptor = file->epio.descriptor;
+  unsigned char *next = file->epio.record, *end = next + length + 2 * MARK_BYTES;
+  while (next < end) {
+    size_t left = (size_t)(end - next);
+    ssize_t moved = writes ? write(descriptor, next, left) : read(descriptor, next, left);
+    if (moved < 0 && errno != EINTR)
+      return strerror(errno);
+    if (moved == 0 && !writes)
+      return "the file ends inside a record";
+    next += moved > 0 ? moved : 0;
+  }
+  file->calls++;
+  return NULL;
+}
+
 static const char *write_record(struct dump_file *file, int index, const double *values) {
   unsigned char *record = file->epio.record;
   int32_t length = record_length(file, index);
@@ -139,35 +152,19 @@ static const char *write_record(struct dump_file *file, int index, const double 
   memcpy(record, &length, MARK_BYTES);
   partition_each_row_of(file->partition, index, pack_row, &packing);
   memcpy(packing.next, &length, MARK_BYTES);
-  const unsigned char *next = record, *end = packing.next + MARK_BYTES;
-  while (next < end) {
-    ssize_t moved = write(file->epio.descriptor, next, (size_t)(end - next));
-    if (moved < 0 && errno == EINTR)
-      continue;
-    if (moved < 0)
-      return strerror(errno);
-    next += moved;
-  }
-  file->calls++;
-  return cut_behind(file);
+  const char *fault = move_record(file, true, length);
+  return fault != NULL ? fault : cut_behind(file);
 }
 
 static const char *read_record(struct dump_file *file, int index, double *values) {
   unsigned char *record = file->epio.record;
   int32_t length = record_length(file, index), first, last;
   struct packing packing = {.target = values, .next = record + MARK_BYTES};
-  unsigned char *next = record, *end = record + length + 2 * MARK_BYTES;
-  while (next < end) {
-    ssize_t moved = read(file->epio.descriptor, next, (size_t)(end - next));
-    if (moved < 0 && errno == EINTR)
-      continue;
-    if (moved <= 0)
-      return moved < 0 ? strerror(errno) : "the file ends inside a record";
-    next += moved;
-  }
-  file->calls++;
+  const char *fault = move_record(file, false, length);
+  if (fault != NULL)
+    return fault;
   memcpy(&first, record, MARK_BYTES);
-  memcpy(&last, end - MARK_BYTES, MARK_BYTES);
+  memcpy(&last, record + MARK_BYTES + length, MARK_BYTES);
   if (first != length || last != length)
     return "a record mark is wrong";
   partition_each_row_of(file->partition, index, unpack_row, &packing);

@@ -120,7 +120,7 @@ static bool read_points(struct dump_file *file, int dump, double *values) {
   return attempt_agreed(file->comm, file->path, &reading, transfer.failed ? transfer.fault : NULL);
 }
 
-/* A file has one state on the disk, whichever descriptor asks for it. */
+/* A file has one state on the disk, whichever descriptor syncs it. */
 static const char *store(const char *path) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   const char *fault = descriptor >= 0 && fsync(descriptor) == 0 ? NULL : strerror(errno);
@@ -139,7 +139,7 @@ static bool sync_file(struct dump_file *file) {
 }
 
 /* gfortran's library (12) reports no full disk, neither when it writes nor when it closes; what is
- * missing in the file tells. */
+ * missing in the file shows it. */
 static bool close_file(struct dump_file *file) {
   char message[FAULT_BYTES_MAX];
   double start = MPI_Wtime();

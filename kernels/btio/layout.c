@@ -30,7 +30,7 @@ static MPI_Datatype cell_in_memory(const struct partition *partition, int index,
   return type;
 }
 
-/* Every cell type already says where it lies in the whole array, hence all displacements are 0. */
+/* Every cell type already has its place in the whole array, hence all displacements are 0. */
 static MPI_Datatype all_cells(const struct partition *partition, MPI_Datatype point,
                               MPI_Datatype (*cell_type)(const struct partition *, int,
                                                         MPI_Datatype)) {

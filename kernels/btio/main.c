@@ -62,7 +62,7 @@ static bool choose_variant(struct benchmark *benchmark, int rank) {
   return there;
 }
 
-/* Of NAS, only the variant full hands hints on. */
+/* Of NAS, only the variant full gives hints. */
 static bool hints_are_taken(const struct benchmark *benchmark, int rank) {
   bool taken = benchmark->options.collbuf_nodes == 0 || benchmark->variant == &variant_full;
   if (!taken)

@@ -1,6 +1,7 @@
 #include "partition.h"
 
 #include "harness/message.h"
+#include "harness/share.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -14,23 +15,16 @@ static int square_root(int ranks) {
   return side * side == ranks ? side : 0;
 }
 
-/* The first `points mod side` slabs get one point more than the others. */
-static void cut(int points, int side, int slab, int *low, int *size) {
-  int base = points / side, excess = points % side;
-  *size = base + (slab < excess);
-  *low = slab * base + (slab < excess ? slab : excess);
-}
-
-/* Cell number `index` of a rank lies in z slab `index`; from one z slab to the next the rank moves
+/* Cell number `index` of a rank is in z slab `index`; from one z slab to the next the rank moves
  * one slab up in x and one slab down in y, around the ends. */
 static void place_cell(const struct partition *partition, int rank, int index, struct cell *cell) {
   int side = partition->side;
   int slab[AXES] = {(rank % side + index) % side, (rank / side - index + side) % side, index};
   for (int axis = 0; axis < AXES; axis++)
-    cut(partition->grid[axis], side, slab[axis], &cell->low[axis], &cell->size[axis]);
+    share_of(partition->grid[axis], side, slab[axis], &cell->low[axis], &cell->size[axis]);
 }
 
-static int64_t cell_points(const struct cell *cell) {
+int64_t cell_points(const struct cell *cell) {
   return (int64_t)cell->size[0] * cell->size[1] * cell->size[2];
 }
 
@@ -99,7 +93,7 @@ void partition_free(struct partition *partition) {
   partition->cells = NULL;
 }
 
-/* Where point (x, y, z) of a cell lies in a padded array of all cells, in points. */
+/* Where point (x, y, z) of a cell is in a padded array of all cells, in points. */
 static size_t buffer_point(const struct partition *partition, int cell, int z, int y, int x) {
   size_t plane = (size_t)cell * partition->padded[2] + (size_t)(z + GHOST);
   size_t line = plane * partition->padded[1] + (size_t)(y + GHOST);

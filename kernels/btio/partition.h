@@ -20,6 +20,8 @@ struct cell {
   int size[AXES]; /* points along x, y, z */
 };
 
+int64_t cell_points(const struct cell *cell);
+
 struct partition {
   int side;           /* q: cells of a rank, and slabs along an axis */
   int grid[AXES];     /* points along x, y, z */

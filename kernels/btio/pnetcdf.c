@@ -39,7 +39,7 @@ static bool agreed(const struct dump_file *file, const struct attempt *attempt, 
 }
 
 /* The two hints of the published benchmark: the header is not padded, and values are swapped to
- * big-endian where they lie, if they lie in one piece. */
+ * big-endian in place, if they are in one piece. */
 static MPI_Info hints(void) {
   MPI_Info info;
   MPI_Info_create(&info);
@@ -155,32 +155,18 @@ static struct region region_of(const struct dump_file *file, int dump, int index
 static int first_fault(int before, int now) { return before != NC_NOERR ? before : now; }
 
 /* Every rank makes all q calls, whatever one of them says: they are collective. */
-static bool put_cells(struct dump_file *file, int dump, const double *values) {
-  int code = NC_NOERR;
-  double start = MPI_Wtime();
+static int move_cells(struct dump_file *file, int dump, const double *source, double *target) {
+  int code = NC_NOERR, id = file->netcdf.id, variable = file->netcdf.variable;
   for (int index = 0; index < file->partition->side; index++) {
     struct region region = region_of(file, dump, index);
-    code =
-        first_fault(code, ncmpi_put_vara_all(file->netcdf.id, file->netcdf.variable, region.start,
-                                             region.count, values, 1, file->layout->cells[index]));
+    MPI_Datatype type = file->layout->cells[index];
+    int now = source != NULL
+                  ? ncmpi_put_vara_all(id, variable, region.start, region.count, source, 1, type)
+                  : ncmpi_get_vara_all(id, variable, region.start, region.count, target, 1, type);
+    code = first_fault(code, now);
     file->calls++;
   }
-  file->times->write_s += MPI_Wtime() - start;
-  return agreed(file, &putting, code);
-}
-
-static bool get_cells(struct dump_file *file, int dump, double *values) {
-  int code = NC_NOERR;
-  double start = MPI_Wtime();
-  for (int index = 0; index < file->partition->side; index++) {
-    struct region region = region_of(file, dump, index);
-    code =
-        first_fault(code, ncmpi_get_vara_all(file->netcdf.id, file->netcdf.variable, region.start,
-                                             region.count, values, 1, file->layout->cells[index]));
-    file->calls++;
-  }
-  file->times->read_s += MPI_Wtime() - start;
-  return agreed(file, &getting, code);
+  return code;
 }
 
 /* Posts one request per cell, then one collective call moves them all. */
@@ -210,18 +196,38 @@ static int post_and_wait(struct dump_file *file, int dump, const double *source,
   return code;
 }
 
-static bool iput_cells(struct dump_file *file, int dump, const double *values) {
+typedef int cell_mover(struct dump_file *file, int dump, const double *source, double *target);
+
+static bool write_by(cell_mover *move, const struct attempt *attempt, struct dump_file *file,
+                     int dump, const double *values) {
   double start = MPI_Wtime();
-  int code = post_and_wait(file, dump, values, NULL);
+  int code = move(file, dump, values, NULL);
   file->times->write_s += MPI_Wtime() - start;
-  return agreed(file, &posting_put, code);
+  return agreed(file, attempt, code);
+}
+
+static bool read_by(cell_mover *move, const struct attempt *attempt, struct dump_file *file,
+                    int dump, double *values) {
+  double start = MPI_Wtime();
+  int code = move(file, dump, NULL, values);
+  file->times->read_s += MPI_Wtime() - start;
+  return agreed(file, attempt, code);
+}
+
+static bool put_cells(struct dump_file *file, int dump, const double *values) {
+  return write_by(move_cells, &putting, file, dump, values);
+}
+
+static bool get_cells(struct dump_file *file, int dump, double *values) {
+  return read_by(move_cells, &getting, file, dump, values);
+}
+
+static bool iput_cells(struct dump_file *file, int dump, const double *values) {
+  return write_by(post_and_wait, &posting_put, file, dump, values);
 }
 
 static bool iget_cells(struct dump_file *file, int dump, double *values) {
-  double start = MPI_Wtime();
-  int code = post_and_wait(file, dump, NULL, values);
-  file->times->read_s += MPI_Wtime() - start;
-  return agreed(file, &posting_get, code);
+  return read_by(post_and_wait, &posting_get, file, dump, values);
 }
 
 static bool sync_file(struct dump_file *file) {

@@ -4,7 +4,7 @@
 
 #include "dump_file.h"
 
-/* The first ones stand in the order of the deck's method numbers. */
+/* The first ones are in the order of the deck's method numbers. */
 enum variant_index {
   FULL,
   INDEPENDENT,

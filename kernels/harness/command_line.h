@@ -30,8 +30,8 @@ struct command_line {
 
 enum options_outcome { OPTIONS_RUN, OPTIONS_HELP_SHOWN, OPTIONS_WRONG };
 
-/* Every rank parses the same arguments; rank 0 prints help (stdout) or the fault (stderr). What is
- * not given keeps the value that stands in its target. */
+/* Every rank parses the same arguments; rank 0 prints help (stdout) or the fault (stderr). An
+ * option that is not given leaves its target as it is. */
 enum options_outcome command_line_parse(const struct command_line *line, int argc, char **argv,
                                         int rank);
 

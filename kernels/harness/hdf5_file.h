@@ -28,7 +28,8 @@ bool hdf5_agreed(struct hdf5_file *file, const struct attempt *attempt);
 
 /* For what changes the file, on one rank: a failure ends the program by MPI_Abort, after a message.
  * A rank that got an error has left HDF5 at another place than the others, who wait for it inside
- * the library (after a collective write, in H5Dwrite itself), for ever; so it cannot ask them. */
+ * the library (after a collective write, in H5Dwrite itself), for ever; so it cannot agree with
+ * them. */
 void hdf5_must(struct hdf5_file *file, const struct attempt *attempt, int64_t answer);
 
 /* A new file in place of an old one. */
@@ -53,7 +54,7 @@ void hdf5_wrote(struct hdf5_file *file, haddr_t begin, int64_t bytes);
 /* For one rank: whether a dataset has so many values; if not, that is the fault. */
 bool hdf5_has_length(struct hdf5_file *file, hid_t dataset, int64_t length);
 
-/* Not timed: whether nothing is missing at the end of the file. To be asked before sync and close,
+/* Not timed: whether nothing is missing at the end of the file. Call it before sync and close,
  * which would make a file too short as long as it should be. */
 bool hdf5_file_is_whole(struct hdf5_file *file);
 
@@ -61,7 +62,7 @@ bool hdf5_file_is_whole(struct hdf5_file *file);
 void hdf5_file_sync(struct hdf5_file *file);
 bool hdf5_file_close(struct hdf5_file *file);
 
-/* After a failure, of which a message tells: ends the program, with STATUS_FAILED, by MPI_Abort if
+/* After a failure and its message: ends the program, with STATUS_FAILED, by MPI_Abort if
  * the file was to be written. HDF5 would write what it still has of a file that takes no more, when
  * it is closed and again when MPI ends, and ranks would wait for each other there for ever. */
 void hdf5_file_give_up(struct hdf5_file *file);

@@ -8,7 +8,7 @@ enum exit_status {
   STATUS_USAGE = 2,  /* the command line, an input text or the number of ranks cannot be used */
 };
 
-/* Every kernel says its own name; it stands before each message and in the JSON line. */
+/* The name of the kernel, which begins each message and is in the JSON line. */
 extern const char kernel_name[];
 
 /* Prints "NAME: error: ..." on stderr. A hint goes into the same text as "\nhint: ...". */

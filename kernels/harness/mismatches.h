@@ -9,7 +9,7 @@
 struct mismatches {
   int64_t count;
   int64_t first; /* index, from 0, of the first wrong value; INT64_MAX if there is none */
-  double found;  /* what stands there */
+  double found;  /* the value found there */
 };
 
 static const struct mismatches no_mismatches = {.first = INT64_MAX};

@@ -29,8 +29,8 @@ bool mpi_file_open(struct mpi_file *file);
 bool mpi_file_set_view(struct mpi_file *file, MPI_Datatype element, MPI_Datatype type,
                        MPI_Info info);
 
-/* Whether a call that returned `code` moved `count` items of `type`: a library may move less than
- * it was asked to and still report success. items: their name in the message. */
+/* Whether a call that returned `code` moved `count` items of `type`: a library may move less and
+ * still report success. items: their name in the message. */
 bool mpi_file_moved(const struct mpi_file *file, const struct attempt *attempt, int code,
                     const MPI_Status *status, MPI_Datatype type, int count, const char *items);
 

@@ -11,7 +11,7 @@
 bool stored_file_has_size(MPI_Comm comm, const char *path, int64_t bytes);
 
 /* The same, and whether all of it was written: a piece that met a full disk leaves a hole, if
- * another one lies behind it. File systems that do not tell of holes are taken to have none. */
+ * another one follows it. File systems that do not report holes are taken to have none. */
 bool stored_file_is_whole(MPI_Comm comm, const char *path, int64_t bytes);
 
 #endif

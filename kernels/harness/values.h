@@ -1,4 +1,4 @@
-/* What stands in the files of the kernels: a value follows from its index, counted from 0 over all
+/* The content of the files of the kernels: a value follows from its index, counted from 0 over all
  * that a kernel writes. None is 0, so that a hole is seen. */
 #ifndef HARNESS_VALUES_H
 #define HARNESS_VALUES_H

@@ -115,7 +115,7 @@ static int by_offset(const void *left, const void *right) {
   return (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-/* A step is as long as all chunks together, so a gap in it means that something lies elsewhere
+/* A step is as long as all chunks together, so a gap in it means that something is elsewhere
  * twice, or in the next step. */
 static bool fill_a_step(const char *path, int ranks, const struct chunks_of_rank *blocks) {
   size_t count = 0, next = 0;

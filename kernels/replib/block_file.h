@@ -7,7 +7,7 @@
 
 struct chunk {
   int64_t bytes;
-  int64_t offset_bytes; /* from the beginning of a step; 0 where it was not asked for */
+  int64_t offset_bytes; /* from the beginning of a step; 0 without `placed` */
 };
 
 struct chunks_of_rank {

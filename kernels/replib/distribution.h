@@ -1,4 +1,4 @@
-/* Which values each rank writes in a reporting step, and where they lie in it. */
+/* Which values each rank writes in a reporting step, and where in it. */
 #ifndef REPLIB_DISTRIBUTION_H
 #define REPLIB_DISTRIBUTION_H
 
@@ -7,7 +7,7 @@
 #include <mpi.h>
 #include <stdint.h>
 
-/* Values (floats) that lie side by side. */
+/* Values (floats) side by side. */
 struct run {
   int64_t first; /* counted from the beginning of a step */
   int64_t count; /* never 0 */

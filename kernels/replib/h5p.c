@@ -280,7 +280,7 @@ static bool read_step(struct report_file *file, int step, float *values) {
   return hdf5_agreed(&report->file, &reading);
 }
 
-/* A chunk has no place in the dataset's own order: each is asked where it lies. */
+/* A chunk has no place in the dataset's own order: HDF5 knows where each of them is. */
 static void note_chunks(struct report_file *file) {
   struct hdf5_report *report = file->hdf5;
   hsize_t chunk[DIMENSIONS], at[DIMENSIONS], bytes;

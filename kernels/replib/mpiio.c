@@ -55,7 +55,7 @@ static bool open_existing(struct report_file *file) {
   return false;
 }
 
-/* The view says where a step lies: each call goes on where the last one ended. */
+/* The view has the places of the steps: each call continues where the last one ended. */
 static bool write_step(struct report_file *file, int step, const float *values) {
   (void)step;
   MPI_Status status;

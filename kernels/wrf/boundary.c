@@ -55,7 +55,7 @@ static int define(const struct boundary *boundary, struct dataset *file) {
   return code;
 }
 
-/* The part of a variable from (row, level) on that lies along this rank's patch. */
+/* The part of a variable from (row, level) on along this rank's patch. */
 static void region_of(const struct boundary *boundary, int record, int variable, int row, int level,
                       MPI_Offset start[RANK_MAX]) {
   MPI_Offset low = boundary->domain->low[direction_of(variable)];

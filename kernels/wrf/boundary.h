@@ -17,7 +17,7 @@ struct boundary {
  * levels and side are those of the largest variable. */
 bool boundary_write(const struct boundary *boundary, struct dataset *file);
 
-/* Reads the pieces of one record that lie along this rank's patch, by one collective call for each
+/* Reads the pieces of one record along this rank's patch, by one collective call for each
  * variable, row and level, from a file that dataset_open has opened. */
 bool boundary_read(const struct boundary *boundary, struct dataset *file, int record,
                    struct mismatches *wrong);

@@ -26,7 +26,7 @@ bool dataset_define_end(struct dataset *file);
 /* An existing file, for reading; one of another grid, or whose end is missing, is refused. */
 bool dataset_open(struct dataset *file, const struct domain *domain);
 
-/* A collective call for floats. Its answer is kept: dataset_wrote and dataset_read_all ask for it.
+/* A collective call for floats. Its answer is kept: dataset_wrote and dataset_read_all return it.
  * All ranks must make all calls in between. A `count` of 0 takes part and moves nothing. */
 void dataset_put(struct dataset *file, int variable, const MPI_Offset *start,
                  const MPI_Offset *count, const float *values);

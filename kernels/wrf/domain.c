@@ -1,15 +1,9 @@
 #include "domain.h"
 
 #include "harness/message.h"
+#include "harness/share.h"
 
 #include <limits.h>
-
-/* Part `index` of `parts`: the first ones are a point longer if it does not come out even. */
-static void cut(int points, int parts, int index, int *low, int *count) {
-  int base = points / parts, excess = points % parts;
-  *count = base + (index < excess);
-  *low = index * base + (index < excess ? index : excess);
-}
 
 /* A whole 3-D variable below 2 GiB is what one call and CDF-2, with its sizes of 32 bits, are sure
  * to take. The plane comes first, because the product of three ints may not fit 64 bits. */
@@ -38,7 +32,7 @@ bool domain_make(const struct options *options, MPI_Comm comm, struct domain *do
     return false;
   }
   domain->count[LEVELS] = options->nz;
-  cut(options->ny, parts[0], rank / parts[1], &domain->low[NORTH], &domain->count[NORTH]);
-  cut(options->nx, parts[1], rank % parts[1], &domain->low[EAST], &domain->count[EAST]);
+  share_of(options->ny, parts[0], rank / parts[1], &domain->low[NORTH], &domain->count[NORTH]);
+  share_of(options->nx, parts[1], rank % parts[1], &domain->low[EAST], &domain->count[EAST]);
   return variable_fits(rank, domain);
 }

@@ -10,4 +10,11 @@ static inline double clock_s(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Microseconds since 1970. */
+static inline long long unix_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 #endif

@@ -19,18 +19,15 @@ void add_integer(struct text *out, const char *name, int64_t value) {
 }
 
 void add_known(struct text *out, const char *name, bool is_known, int64_t value) {
-  if (is_known) {
+  if (is_known)
     add_integer(out, name, value);
-    return;
-  }
-  add_name(out, name);
-  text_add(out, "null");
+  else
+    add_string(out, name, NULL);
 }
 
 void add_seconds(struct text *out, const char *name, double value) {
   if (isnan(value)) {
-    add_name(out, name);
-    text_add(out, "null");
+    add_string(out, name, NULL);
     return;
   }
   long long micros = (long long)(value * 1e6 + (value < 0 ? -0.5 : 0.5));
@@ -51,5 +48,8 @@ void open_object(struct text *out, const char *name) {
 
 void add_string(struct text *out, const char *name, const char *value) {
   add_name(out, name);
-  text_add_json_string(out, value);
+  if (value != NULL)
+    text_add_json_string(out, value);
+  else
+    text_add(out, "null");
 }

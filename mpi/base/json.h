@@ -22,6 +22,7 @@ void add_seconds(struct text *out, const char *name, double value);
 /* Without a name, as a member of an array. */
 void open_object(struct text *out, const char *name);
 
+/* NULL is null. */
 void add_string(struct text *out, const char *name, const char *value);
 
 #endif

@@ -27,9 +27,9 @@ static void squeeze(char *text) {
 
 static void read_version(void) {
   int length = 0;
-  __typeof__(&PMPI_Get_library_version) ask =
+  __typeof__(&PMPI_Get_library_version) get_version =
       (__typeof__(&PMPI_Get_library_version))real_find("PMPI_Get_library_version");
-  if (ask == NULL || ask(version, &length) != MPI_SUCCESS)
+  if (get_version == NULL || get_version(version, &length) != MPI_SUCCESS)
     version[0] = '\0';
   version[strcspn(version, ",\n")] = '\0';
   squeeze(version);

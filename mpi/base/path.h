@@ -1,4 +1,4 @@
-/* Names of files: what they are called from the root on, and which of them are told of. */
+/* Names of files: their absolute paths, and which of them are recorded. */
 #ifndef FOREBAY_MPI_PATH_H
 #define FOREBAY_MPI_PATH_H
 
@@ -25,7 +25,7 @@ bool path_is_foreign(const char *path);
 /* Paths below it are foreign from now on: what Forebay itself keeps there. Not copied. */
 void path_keep_out(const char *directory);
 
-/* The address lies in an MPI, in what an MPI stands on, or in this library. */
+/* True for an address in an MPI, in a library that an MPI uses, or in this library. */
 bool path_is_of_mpi(const void *address);
 
 #endif

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/text.h"
 
+#include "include/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,28 +62,10 @@ void text_add(struct text *text, const char *format, ...) {
   text->length += (size_t)length;
 }
 
-/* Bytes of the UTF-8 sequence that begins here, 0 if none does. */
-static size_t sequence_length(const unsigned char *at) {
-  size_t length = at[0] < 0x80             ? 1
-                  : (at[0] & 0xe0) == 0xc0 ? 2
-                  : (at[0] & 0xf0) == 0xe0 ? 3
-                  : (at[0] & 0xf8) == 0xf0 ? 4
-                                           : 0;
-  for (size_t i = 1; i < length; i++)
-    if ((at[i] & 0xc0) != 0x80)
-      return 0;
-  bool is_overlong = (length == 2 && at[0] < 0xc2) ||
-                     (length == 3 && at[0] == 0xe0 && at[1] < 0xa0) ||
-                     (length == 4 && at[0] == 0xf0 && at[1] < 0x90);
-  bool is_surrogate = length == 3 && at[0] == 0xed && at[1] >= 0xa0;
-  bool is_too_large = length == 4 && (at[0] > 0xf4 || (at[0] == 0xf4 && at[1] >= 0x90));
-  return is_overlong || is_surrogate || is_too_large ? 0 : length;
-}
-
 void text_add_json_string(struct text *text, const char *value) {
   text_add_bytes(text, "\"", 1);
   for (const unsigned char *at = (const unsigned char *)value; *at != '\0';) {
-    size_t length = sequence_length(at);
+    size_t length = utf8_length(at);
     if (length == 0)
       text_add(text, "\\ufffd");
     else if (*at == '"' || *at == '\\')

@@ -85,7 +85,7 @@ static hid_t aligned(const struct hdf5 *hdf5, hid_t access, struct hint_alignmen
   return -1;
 }
 
-static struct hint_alignment asked_for(const char *name) {
+static struct hint_alignment requested_alignment(const char *name) {
   static const struct hint_alignment none;
   char path[PATH_BYTES_MAX];
   if (name == NULL || !settings.is_active || settings.hints.count == 0)
@@ -98,7 +98,7 @@ static struct hint_alignment asked_for(const char *name) {
 hid_t H5Fcreate(const char *name, unsigned flags, hid_t creation, hid_t access) {
   const void *caller = __builtin_return_address(0);
   create_function *next = (create_function *)real_find_for(caller, "H5Fcreate");
-  struct hint_alignment alignment = asked_for(name);
+  struct hint_alignment alignment = requested_alignment(name);
   struct hdf5 hdf5;
   hid_t copy = -1;
   if (next == NULL) {

@@ -1,7 +1,7 @@
 /* What the program calls: for each hook NAME, listed by the Makefile in hooks.list, a jump through
  * its slot, first to own_NAME. All registers and the stack are left as they are.
  *
- * LARGE(NAME, SMALL) and LARGE_AT, with a file offset in front of the buffer: the same, and beside it
+ * LARGE(NAME, SMALL) and LARGE_AT, with a file offset in front of the buffer: the same, and also
  * less_NAME, which jumps to SMALL if the count fits into an int, and else returns MPI_ERR_COUNT. */
 #define MPI_ERR_COUNT_OF_BOTH_FAMILIES 2
 

@@ -38,8 +38,8 @@ static bool was_given(const struct file *file, const char *key) {
          info_value(text_of(&file->hints_of_program), key, ignored, sizeof ignored);
 }
 
-/* Open MPI 4 hands back what it was given, whether its component knows it or not. An MPI that tells
- * which hints it uses tells more than that: the values of those that nobody gave. */
+/* Open MPI 4 returns the hints that it was given, known to its component or not. An MPI that
+ * returns the hints in force also has values of hints that nobody gave. */
 static bool is_echo(const struct file *file, const char *lines) {
   char key[MPI_MAX_INFO_KEY + 1];
   struct info_line line;
@@ -52,7 +52,7 @@ static bool is_echo(const struct file *file, const char *lines) {
 }
 
 /* Asks the MPI which hints it uses. All ranks need the stripe unit; one of them keeps the rest. */
-static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) {
+static void note_hints_in_force(struct file *file, MPI_File handle, bool keeps_hints) {
   MPI_Info info;
   struct text lines = {0};
   if (library.File_get_info(handle, &info) != MPI_SUCCESS)
@@ -61,11 +61,11 @@ static void note_hints_in_force(struct file *file, MPI_File handle, bool tells) 
   if (info != library.no_info)
     library.Info_free(&info);
   file_lock(file);
-  const char *told = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
-  file->stripe_bytes = number_of(told, "striping_unit");
-  file->stripe_count = number_of(told, "striping_factor");
+  const char *known = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
+  file->stripe_bytes = number_of(known, "striping_unit");
+  file->stripe_count = number_of(known, "striping_factor");
   note_emulated_layout(file);
-  if (tells && !is_echo(file, text_of(&lines))) {
+  if (keeps_hints && !is_echo(file, text_of(&lines))) {
     text_clear(&file->hints_in_force);
     file->hints_in_force = lines;
     lines = (struct text){0};

@@ -154,7 +154,8 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
   trace_other(file, what, argument, elapsed_s);
 }
 
-/* The MPI may have made the name absolute, or its own. Only then the file system is asked. */
+/* The MPI may have made the name absolute, or its own. Only then does it take a call to the file
+ * system. */
 static bool is_same_file(const char *path, const struct file *file, int descriptor) {
   if (strcmp(path, file->name) == 0 || strcmp(path, file->path) == 0)
     return true;

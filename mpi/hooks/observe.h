@@ -11,13 +11,13 @@ enum system_call { LOCK, SEEK, SYNC, TRUNCATION, STAT, MAPPING, ALLOCATION };
 /* argument: as trace_system_other has it. */
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s);
 
-/* A call that names the file. Counted if the program has opened it by now: programs ask after many
+/* A call that names the file. Counted if the program has opened it by now: programs look for many
  * files that they never open. */
 void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   double elapsed_s);
 
 /* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that
- * file's; else to the record of its path, if it is a file to tell of. */
+ * file's; else to the record of its path, if that is a file to record. */
 void observe_open(const struct opening *opening);
 
 /* Before the call, since another thread may get the same descriptor as soon as it is free: unbinds
@@ -27,12 +27,16 @@ struct file *observe_close(int descriptor);
 /* After it; the file may be NULL. */
 void observe_closed(struct file *file, double start_s, double end_s);
 
-/* One descriptor became another name of what a second one stands for. */
+/* One descriptor became a duplicate of another. */
 void observe_duplicate(int from, int to);
 
 /* The descriptor is used as one of another layer than it was opened for: fdopen, or, as C++ does,
  * write on the descriptor of a stream. The opening moves to that layer unless it has moved data
  * already. Returns the record that it belongs to now. */
 struct file *reassign_layer(enum layer layer, int descriptor, struct file *file);
+
+/* Hooks a call and its namesake for large files: off_t and off64_t are one type on the processors
+ * of hook_slots.S. */
+#define WITH_64(HOOK, NAME, ...) HOOK(NAME, __VA_ARGS__) HOOK(NAME##64, __VA_ARGS__)
 
 #endif

@@ -57,19 +57,16 @@ static void note_opened(const struct opening *opening) {
     OPEN_BODY(NAME, DIRECTORY, flags, mode, ARGUMENTS)                                             \
   }
 
-OPEN_HOOK(open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(open64, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
-OPEN_HOOK(openat, directory, (int directory, const char *path, int flags, ...),
-          (directory, path, flags, mode))
-OPEN_HOOK(openat64, directory, (int directory, const char *path, int flags, ...),
-          (directory, path, flags, mode))
+WITH_64(OPEN_HOOK, open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+WITH_64(OPEN_HOOK, openat, directory, (int directory, const char *path, int flags, ...),
+        (directory, path, flags, mode))
 
 #define FIXED_OPEN_HOOK(NAME, DIRECTORY, FLAGS, MODE, PARAMETERS, ARGUMENTS)                       \
   int NAME PARAMETERS { OPEN_BODY(NAME, DIRECTORY, FLAGS, MODE, ARGUMENTS) }
 
 #define CREAT_FLAGS (O_WRONLY | O_CREAT | O_TRUNC)
-FIXED_OPEN_HOOK(creat, AT_FDCWD, CREAT_FLAGS, mode, (const char *path, mode_t mode), (path, mode))
-FIXED_OPEN_HOOK(creat64, AT_FDCWD, CREAT_FLAGS, mode, (const char *path, mode_t mode), (path, mode))
+WITH_64(FIXED_OPEN_HOOK, creat, AT_FDCWD, CREAT_FLAGS, mode, (const char *path, mode_t mode),
+        (path, mode))
 
 /* What compilers make of open where there is no mode, and they look after mistakes. */
 int __open_2(const char *path, int flags);
@@ -85,19 +82,13 @@ FIXED_OPEN_HOOK(__openat64_2, directory, flags, 0, (int directory, const char *p
 
 /* The call writes the name that it has chosen into the path. */
 #define TEMPORARY (O_RDWR | O_CREAT | O_EXCL)
-FIXED_OPEN_HOOK(mkstemp, AT_FDCWD, TEMPORARY, 0600, (char *path), (path))
-FIXED_OPEN_HOOK(mkstemp64, AT_FDCWD, TEMPORARY, 0600, (char *path), (path))
-FIXED_OPEN_HOOK(mkostemp, AT_FDCWD, TEMPORARY | flags, 0600, (char *path, int flags), (path, flags))
-FIXED_OPEN_HOOK(mkostemp64, AT_FDCWD, TEMPORARY | flags, 0600, (char *path, int flags),
-                (path, flags))
-FIXED_OPEN_HOOK(mkstemps, AT_FDCWD, TEMPORARY, 0600, (char *path, int suffix_bytes),
-                (path, suffix_bytes))
-FIXED_OPEN_HOOK(mkstemps64, AT_FDCWD, TEMPORARY, 0600, (char *path, int suffix_bytes),
-                (path, suffix_bytes))
-FIXED_OPEN_HOOK(mkostemps, AT_FDCWD, TEMPORARY | flags, 0600,
-                (char *path, int suffix_bytes, int flags), (path, suffix_bytes, flags))
-FIXED_OPEN_HOOK(mkostemps64, AT_FDCWD, TEMPORARY | flags, 0600,
-                (char *path, int suffix_bytes, int flags), (path, suffix_bytes, flags))
+WITH_64(FIXED_OPEN_HOOK, mkstemp, AT_FDCWD, TEMPORARY, 0600, (char *path), (path))
+WITH_64(FIXED_OPEN_HOOK, mkostemp, AT_FDCWD, TEMPORARY | flags, 0600, (char *path, int flags),
+        (path, flags))
+WITH_64(FIXED_OPEN_HOOK, mkstemps, AT_FDCWD, TEMPORARY, 0600, (char *path, int suffix_bytes),
+        (path, suffix_bytes))
+WITH_64(FIXED_OPEN_HOOK, mkostemps, AT_FDCWD, TEMPORARY | flags, 0600,
+        (char *path, int suffix_bytes, int flags), (path, suffix_bytes, flags))
 
 int close(int descriptor) {
   struct file *file = observe_close(descriptor);
@@ -145,7 +136,7 @@ DUPLICATE_HOOK(dup, (int descriptor), (descriptor))
 DUPLICATE_HOOK(dup2, (int descriptor, int as), (descriptor, as))
 DUPLICATE_HOOK(dup3, (int descriptor, int as, int flags), (descriptor, as, flags))
 
-/* Most programs ask more than they open. */
+/* Most programs look for more files than they open. */
 static bool files_are_there(void) { return files_are_observed() && files_at(0) != NULL; }
 
 #define PATH_HOOK(NAME, WHAT, ARGUMENT, DIRECTORY, PARAMETERS, ARGUMENTS)                          \
@@ -157,9 +148,8 @@ static bool files_are_there(void) { return files_are_observed() && files_at(0) !
     return code;                                                                                   \
   }
 
-PATH_HOOK(truncate, TRUNCATION, length, AT_FDCWD, (const char *path, off_t length), (path, length))
-PATH_HOOK(truncate64, TRUNCATION, length, AT_FDCWD, (const char *path, off64_t length),
-          (path, length))
+WITH_64(PATH_HOOK, truncate, TRUNCATION, length, AT_FDCWD, (const char *path, off_t length),
+        (path, length))
 PATH_HOOK(statx, STAT, 0, directory,
           (int directory, const char *path, int flags, unsigned mask, struct statx *status),
           (directory, path, flags, mask, status))

@@ -59,38 +59,35 @@ DATA_HOOK(readv, READING, (int descriptor, const struct iovec *vector, int count
 DATA_HOOK(writev, WRITING, (int descriptor, const struct iovec *vector, int count),
           (descriptor, vector, count), 0, began(file, WRITING, descriptor, moved))
 
-#define PREAD_HOOK(NAME, OFFSET_TYPE)                                                              \
-  DATA_HOOK(NAME, READING, (int descriptor, void *buffer, size_t length, OFFSET_TYPE offset),      \
+#define PREAD_HOOK(NAME)                                                                           \
+  DATA_HOOK(NAME, READING, (int descriptor, void *buffer, size_t length, off_t offset),            \
             (descriptor, buffer, length, offset), length, offset)
-#define PWRITE_HOOK(NAME, OFFSET_TYPE)                                                             \
-  DATA_HOOK(NAME, WRITING,                                                                         \
-            (int descriptor, const void *buffer, size_t length, OFFSET_TYPE offset),               \
+#define PWRITE_HOOK(NAME)                                                                          \
+  DATA_HOOK(NAME, WRITING, (int descriptor, const void *buffer, size_t length, off_t offset),      \
             (descriptor, buffer, length, offset), length, offset)
-#define VECTOR_HOOK(NAME, DIRECTION, OFFSET_TYPE)                                                  \
+#define VECTOR_HOOK(NAME, DIRECTION)                                                               \
   DATA_HOOK(NAME, DIRECTION,                                                                       \
-            (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset),           \
+            (int descriptor, const struct iovec *vector, int count, off_t offset),                 \
             (descriptor, vector, count, offset), 0, offset)
 
-PREAD_HOOK(pread, off_t)
-PREAD_HOOK(pread64, off64_t)
-PWRITE_HOOK(pwrite, off_t)
-PWRITE_HOOK(pwrite64, off64_t)
-VECTOR_HOOK(preadv, READING, off_t)
-VECTOR_HOOK(preadv64, READING, off64_t)
-VECTOR_HOOK(pwritev, WRITING, off_t)
-VECTOR_HOOK(pwritev64, WRITING, off64_t)
+PREAD_HOOK(pread)
+PREAD_HOOK(pread64)
+PWRITE_HOOK(pwrite)
+PWRITE_HOOK(pwrite64)
+WITH_64(VECTOR_HOOK, preadv, READING)
+WITH_64(VECTOR_HOOK, pwritev, WRITING)
 
-/* At -1 these begin where the descriptor stands. */
-#define VECTOR2_HOOK(NAME, DIRECTION, OFFSET_TYPE)                                                 \
+/* At -1 these begin at the position of the descriptor. */
+#define VECTOR2_HOOK(NAME, DIRECTION)                                                              \
   DATA_HOOK(NAME, DIRECTION,                                                                       \
-            (int descriptor, const struct iovec *vector, int count, OFFSET_TYPE offset, int how),  \
+            (int descriptor, const struct iovec *vector, int count, off_t offset, int how),        \
             (descriptor, vector, count, offset, how), 0,                                           \
             offset >= 0 ? offset : began(file, DIRECTION, descriptor, moved))
 
-VECTOR2_HOOK(preadv2, READING, off_t)
-VECTOR2_HOOK(preadv64v2, READING, off64_t)
-VECTOR2_HOOK(pwritev2, WRITING, off_t)
-VECTOR2_HOOK(pwritev64v2, WRITING, off64_t)
+VECTOR2_HOOK(preadv2, READING)
+VECTOR2_HOOK(preadv64v2, READING)
+VECTOR2_HOOK(pwritev2, WRITING)
+VECTOR2_HOOK(pwritev64v2, WRITING)
 
 /* What compilers make of read and pread where they know the size of the buffer. */
 ssize_t __read_chk(int descriptor, void *buffer, size_t length, size_t room);
@@ -166,10 +163,8 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
     return moved;                                                                                  \
   }
 
-COPY_HOOK(sendfile, (int to, int from, off_t *offset, size_t length), (to, from, offset, length),
-          offset, NULL)
-COPY_HOOK(sendfile64, (int to, int from, off64_t *offset, size_t length),
-          (to, from, offset, length), offset, NULL)
+WITH_64(COPY_HOOK, sendfile, (int to, int from, off_t *offset, size_t length),
+        (to, from, offset, length), offset, NULL)
 COPY_HOOK(copy_file_range,
           (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
            unsigned flags),
@@ -193,7 +188,7 @@ AIO_HOOK(aio_write, aiocb, WRITING)
 AIO_HOOK(aio_write64, aiocb64, WRITING)
 
 /* All but seeking is done with the descriptors of streams too, and they stay streams. */
-#define OTHER_HOOK(RESULT, NAME, WHAT, ARGUMENT, PARAMETERS, ARGUMENTS)                            \
+#define OTHER_HOOK(NAME, RESULT, WHAT, ARGUMENT, PARAMETERS, ARGUMENTS)                            \
   RESULT NAME PARAMETERS {                                                                         \
     struct file *file = descriptors_find(descriptor);                                              \
     if (file == NULL)                                                                              \
@@ -204,53 +199,41 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
     return result;                                                                                 \
   }
 
-#define SEEK_HOOK(RESULT, NAME)                                                                    \
-  RESULT NAME(int descriptor, RESULT offset, int whence) {                                         \
+#define SEEK_HOOK(NAME)                                                                            \
+  off_t NAME(int descriptor, off_t offset, int whence) {                                           \
     struct file *file = find(descriptor);                                                          \
     if (file == NULL)                                                                              \
       return REAL(NAME)(descriptor, offset, whence);                                               \
     double start_s = clock_s();                                                                    \
-    RESULT now = REAL(NAME)(descriptor, offset, whence);                                           \
+    off_t now = REAL(NAME)(descriptor, offset, whence);                                            \
     if (now >= 0)                                                                                  \
       position_set(descriptor, now);                                                               \
     WITH_ERRNO_KEPT(observe_other(file, SEEK, now, clock_s() - start_s));                          \
     return now;                                                                                    \
   }
 
-SEEK_HOOK(off_t, lseek)
-SEEK_HOOK(off64_t, lseek64)
-OTHER_HOOK(int, fsync, SYNC, 0, (int descriptor), (descriptor))
-OTHER_HOOK(int, fdatasync, SYNC, 0, (int descriptor), (descriptor))
-OTHER_HOOK(int, sync_file_range, SYNC, 0,
+SEEK_HOOK(lseek)
+SEEK_HOOK(lseek64)
+OTHER_HOOK(fsync, int, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(fdatasync, int, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(sync_file_range, int, SYNC, 0,
            (int descriptor, off64_t offset, off64_t length, unsigned flags),
            (descriptor, offset, length, flags))
-OTHER_HOOK(int, ftruncate, TRUNCATION, length, (int descriptor, off_t length), (descriptor, length))
-OTHER_HOOK(int, ftruncate64, TRUNCATION, length, (int descriptor, off64_t length),
-           (descriptor, length))
-OTHER_HOOK(int, flock, LOCK, 0, (int descriptor, int what), (descriptor, what))
-OTHER_HOOK(int, lockf, LOCK, 0, (int descriptor, int what, off_t length),
-           (descriptor, what, length))
-OTHER_HOOK(int, lockf64, LOCK, 0, (int descriptor, int what, off64_t length),
-           (descriptor, what, length))
-OTHER_HOOK(int, fallocate, ALLOCATION, mode == 0 ? offset + length : -1,
-           (int descriptor, int mode, off_t offset, off_t length),
-           (descriptor, mode, offset, length))
-OTHER_HOOK(int, fallocate64, ALLOCATION, mode == 0 ? offset + length : -1,
-           (int descriptor, int mode, off64_t offset, off64_t length),
-           (descriptor, mode, offset, length))
-OTHER_HOOK(int, posix_fallocate, ALLOCATION, offset + length,
-           (int descriptor, off_t offset, off_t length), (descriptor, offset, length))
-OTHER_HOOK(int, posix_fallocate64, ALLOCATION, offset + length,
-           (int descriptor, off64_t offset, off64_t length), (descriptor, offset, length))
-OTHER_HOOK(void *, mmap, MAPPING, (int64_t)length,
-           (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
-           (place, length, access, flags, descriptor, offset))
-OTHER_HOOK(void *, mmap64, MAPPING, (int64_t)length,
-           (void *place, size_t length, int access, int flags, int descriptor, off64_t offset),
-           (place, length, access, flags, descriptor, offset))
+WITH_64(OTHER_HOOK, ftruncate, int, TRUNCATION, length, (int descriptor, off_t length),
+        (descriptor, length))
+OTHER_HOOK(flock, int, LOCK, 0, (int descriptor, int what), (descriptor, what))
+WITH_64(OTHER_HOOK, lockf, int, LOCK, 0, (int descriptor, int what, off_t length),
+        (descriptor, what, length))
+WITH_64(OTHER_HOOK, fallocate, int, ALLOCATION, mode == 0 ? offset + length : -1,
+        (int descriptor, int mode, off_t offset, off_t length), (descriptor, mode, offset, length))
+WITH_64(OTHER_HOOK, posix_fallocate, int, ALLOCATION, offset + length,
+        (int descriptor, off_t offset, off_t length), (descriptor, offset, length))
+WITH_64(OTHER_HOOK, mmap, void *, MAPPING, (int64_t)length,
+        (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
+        (place, length, access, flags, descriptor, offset))
 #if __GLIBC_PREREQ(2, 33)
-OTHER_HOOK(int, fstat, STAT, 0, (int descriptor, struct stat *status), (descriptor, status))
-OTHER_HOOK(int, fstat64, STAT, 0, (int descriptor, struct stat64 *status), (descriptor, status))
+OTHER_HOOK(fstat, int, STAT, 0, (int descriptor, struct stat *status), (descriptor, status))
+OTHER_HOOK(fstat64, int, STAT, 0, (int descriptor, struct stat64 *status), (descriptor, status))
 #endif
 
 /* fcntl's argument is absent, an int or a pointer. Read as a pointer it is passed on unchanged on

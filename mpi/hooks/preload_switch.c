@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Set to the process for the length of one exec: what was exchanged once stays. */
+/* The id of a process that has exchanged its library: it does so once. */
 #define EXCHANGED_VARIABLE "FOREBAY_MPI_EXCHANGED"
 #define PRELOAD_VARIABLE "LD_PRELOAD"
 
@@ -35,7 +35,7 @@ static const char *value_of(const char *name) {
   return entry != NULL ? entry + strlen(name) + 1 : NULL;
 }
 
-static void forget(const char *name) {
+static void remove_variable(const char *name) {
   for (char **at = place_of(name); *at != NULL; at++)
     at[0] = at[1];
 }
@@ -52,7 +52,7 @@ bool preload_is_silent_rank(void) {
 enum verdict { STAY, GO_IF_POSSIBLE, GO };
 
 /* By what is loaded; where no MPI is loaded yet, as in Python, by whose launcher started us. */
-static enum verdict judge(void) {
+static enum verdict choose_library(void) {
   if (dlsym(RTLD_DEFAULT, FAMILY_MARKER) != NULL)
     return STAY;
   if (dlsym(RTLD_DEFAULT, OTHER_MARKER) != NULL)
@@ -122,7 +122,8 @@ static const char *executable(char path[PATH_MAX]) {
   return is_same_file(path, self) ? path : self;
 }
 
-/* As the kernel keeps them, for the loader, started by name, hides its own. NULL: not to be had. */
+/* The command line as the kernel has it: a loader that was started by name hides its own words.
+ * NULL: there is none. */
 static char **arguments(void) {
   struct text line = {0};
   char piece[4096];
@@ -157,8 +158,8 @@ static char **environment(char *preload, char *mark) {
   return words;
 }
 
-/* Returns only if it cannot be done; then the program goes on as it is. */
-static void start_anew(const char *other, const void *self) {
+/* Executes the program again with another library in LD_PRELOAD. Returns only if that fails. */
+static void restart_with(const char *other, const void *self) {
   struct text preload = {0};
   char mark[64], path[PATH_MAX];
   if (!preload_with(other, self, &preload)) {
@@ -179,7 +180,7 @@ static bool was_exchanged(void) {
   const char *mark = value_of(EXCHANGED_VARIABLE);
   bool is_ours = mark != NULL && atoi(mark) == (int)getpid();
   if (mark != NULL)
-    forget(EXCHANGED_VARIABLE);
+    remove_variable(EXCHANGED_VARIABLE);
   return is_ours;
 }
 
@@ -190,17 +191,17 @@ __attribute__((constructor(101))) static void exchange(void) {
   char sibling[PATH_MAX];
   if (environ == NULL || was_exchanged())
     return;
-  enum verdict verdict = judge();
+  enum verdict verdict = choose_library();
   if (verdict == STAY || dladdr1((void *)exchange, &own, &self, RTLD_DL_LINKMAP) == 0 ||
       own.dli_fname == NULL || !name_sibling(own.dli_fname, sibling))
     return;
   if (access(sibling, R_OK) == 0) {
-    start_anew(sibling, self);
+    restart_with(sibling, self);
   } else if (verdict == GO) {
     if (!preload_is_silent_rank())
       message_print("%s is missing, so the files of this program are not recorded\n"
                     "hint: build Forebay with that MPI installed",
                     sibling);
-    start_anew(NULL, self);
+    restart_with(NULL, self);
   }
 }

@@ -88,7 +88,7 @@ static struct unread unread_of(const FILE *stream) {
 }
 
 /* What was read since then: out of one buffer, or out of what was left of one and the next. libc
- * would have to ask the kernel where the stream stands. */
+ * would need a system call for the position. */
 static ssize_t read_since(struct unread before, const FILE *stream) {
   const char *at = stream->_IO_read_ptr;
   bool is_same_buffer = stream->_IO_read_end == before.end && at >= before.begin;
@@ -96,8 +96,8 @@ static ssize_t read_since(struct unread before, const FILE *stream) {
                         : (before.end - before.begin) + (at - stream->_IO_read_base);
 }
 
-/* A line that ends as lines do, or fills its room, tells its length; one with zeros in it, or
- * without an end, does not. */
+/* The length of a line that ends in a newline or fills its buffer is known; that of one with zeros
+ * in it, or without an end, is not. */
 static ssize_t line_length(const char *line, int size, struct unread before, const FILE *stream) {
   size_t length = line != NULL ? strlen(line) : 0;
   bool is_whole = length > 0 && (line[length - 1] == '\n' || length + 1 == (size_t)size);
@@ -240,8 +240,8 @@ int ungetc(int character, FILE *stream) {
   return result;
 }
 
-/* libc knows where a stream stands that has been moved; of another it would have to ask,
- * which a trace is worth. */
+/* libc knows the position of a stream after a seek; else it needs a system call, which only a
+ * trace is worth. */
 static void note_moved(struct file *file, FILE *stream, int descriptor, double start_s) {
   double elapsed_s = clock_s() - start_s;
   bool is_known = stream->_offset >= 0 || trace_is_on;
@@ -265,8 +265,7 @@ static void note_moved(struct file *file, FILE *stream, int descriptor, double s
   }
 
 MOVING_HOOK(fseek, (FILE * stream, long offset, int whence), (stream, offset, whence))
-MOVING_HOOK(fseeko, (FILE * stream, off_t offset, int whence), (stream, offset, whence))
-MOVING_HOOK(fseeko64, (FILE * stream, off64_t offset, int whence), (stream, offset, whence))
+WITH_64(MOVING_HOOK, fseeko, (FILE * stream, off_t offset, int whence), (stream, offset, whence))
 MOVING_HOOK(fsetpos, (FILE * stream, const fpos_t *place), (stream, place))
 MOVING_HOOK(fsetpos64, (FILE * stream, const fpos64_t *place), (stream, place))
 

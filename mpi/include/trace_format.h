@@ -72,14 +72,33 @@ enum trace_flag {
   TRACE_OTHER_COUNT = 16,
   TRACE_OTHER_TYPE = 32,
   TRACE_OTHER_OFFSET = 64,
-  TRACE_SHORT = 128, /* system calls: fewer bytes were moved than asked for */
+  TRACE_SHORT = 128, /* system calls: fewer bytes were moved than requested */
 };
 
 /* Where a call that moves data begins. */
 enum trace_place { TRACE_AT, TRACE_POINTER, TRACE_SHARED, TRACE_PLACES };
 
-/* enum call_kind of counters.h, SPLIT_END included. */
-enum { TRACE_KINDS = 6 };
+enum direction { READING, WRITING, DIRECTIONS };
+
+enum call_kind {
+  INDEPENDENT,
+  COLLECTIVE,
+  NONBLOCKING,            /* independent */
+  NONBLOCKING_COLLECTIVE, /* MPI_File_iwrite_all and its like */
+  SPLIT_COLLECTIVE,       /* ..._begin */
+  CALL_KINDS,
+  SPLIT_END = CALL_KINDS, /* ..._end: its time counts, the call was counted at its begin */
+  TRACE_KINDS,
+};
+
+/* What the next call is expected to look like; the reader of a trace expects the same. */
+struct trace_expected {
+  int64_t count, type, offset, step;
+};
+
+/* Sizes of a file that is about to be opened. TRACE_NOT_LOOKED: this rank is not the first one of
+ * the communicator. */
+enum { TRACE_ABSENT = -1, TRACE_NOT_LOOKED = -2 };
 
 static inline int trace_data_code(int direction, int place, int kind) {
   return (direction * TRACE_PLACES + place) * TRACE_KINDS + kind;

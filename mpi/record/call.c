@@ -11,7 +11,7 @@
  * leaves that frame without call_end. file is NULL outside of any call. */
 static __thread struct call current __attribute__((tls_model("initial-exec")));
 
-/* Stacks grow down: what the current call has called lies below its frame. */
+/* Stacks grow down: the frames of its callees are below that of the call. */
 static bool is_within(const void *frame) {
   return current.file != NULL && (uintptr_t)frame < (uintptr_t)current.frame;
 }

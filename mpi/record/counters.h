@@ -3,19 +3,9 @@
 #ifndef FOREBAY_MPI_COUNTERS_H
 #define FOREBAY_MPI_COUNTERS_H
 
+#include "include/trace_format.h"
+
 #include <stdint.h>
-
-enum direction { READING, WRITING, DIRECTIONS };
-
-enum call_kind {
-  INDEPENDENT,
-  COLLECTIVE,
-  NONBLOCKING,            /* independent */
-  NONBLOCKING_COLLECTIVE, /* MPI_File_iwrite_all and its like */
-  SPLIT_COLLECTIVE,       /* ..._begin */
-  CALL_KINDS,
-  SPLIT_END = CALL_KINDS, /* ..._end: its time counts, the call was counted at its begin */
-};
 
 /* Sizes by their upper ends: 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi, none. */
 enum { SIZE_CLASSES = 10 };

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-  COLLECTIVE_CALLS_MAX = 4096, /* of one file, for which the active writers are told apart */
+  COLLECTIVE_CALLS_MAX = 4096, /* of one file, whose active writers are counted */
   LIBRARY_NAME_BYTES_MAX = 64,
 };
 
@@ -50,7 +50,7 @@ void file_unlock(struct file *file);
 /* By system calls, or calls on a stream. */
 bool file_has_moved_data(const struct file *file);
 
-/* Nothing is to be told of it: its opening has moved to another layer. */
+/* There is nothing to report: its opening has moved to another layer. */
 bool file_is_empty(const struct file *file);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A read or write of asked bytes that began at offset; negative: not known, and taken to go on
- * where the one before ended. */
+/* A read or write of `asked` bytes at an offset; negative: not known, and taken to continue where
+ * the one before ended. */
 struct transfer {
   enum direction direction;
   off_t offset;

@@ -26,7 +26,7 @@ void heat_widen(struct heat *heat, int doublings);
 
 void heat_add(struct heat *sum, const struct heat *more);
 
-/* The origin has moved to now: all that was before stands in the first bin. */
+/* The origin has moved to now: the first bin gets all bytes before. */
 void heat_restart(struct heat *heat);
 
 #endif

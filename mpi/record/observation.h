@@ -11,7 +11,7 @@ void observation_begin(void);
 
 /* This process is a child made by fork that has not begun again. */
 static inline bool observation_is_lost(void) {
-  extern bool observation_is_of_child; /* inline: asked in each call on an observed descriptor */
+  extern bool observation_is_of_child; /* inline: every call on an observed descriptor reads it */
   return __atomic_load_n(&observation_is_of_child, __ATOMIC_RELAXED);
 }
 

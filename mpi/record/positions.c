@@ -8,14 +8,14 @@ struct position {
   int64_t offset; /* atomic */
 };
 
-/* As many as descriptors can be told of, so there is always a free one. */
+/* As many as there are observed descriptors, so one is always free. */
 static struct position positions[DESCRIPTORS_MAX];
-static struct position *standing[DESCRIPTORS_MAX]; /* atomic; by descriptor */
+static struct position *by_descriptor[DESCRIPTORS_MAX]; /* atomic */
 
 static struct position *find(int descriptor) {
   if (descriptor < 0 || descriptor >= DESCRIPTORS_MAX)
     return NULL;
-  return __atomic_load_n(&standing[descriptor], __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&by_descriptor[descriptor], __ATOMIC_ACQUIRE);
 }
 
 static struct position *take(int near) {
@@ -30,7 +30,8 @@ static struct position *take(int near) {
 }
 
 static void put(int descriptor, struct position *position) {
-  struct position *before = __atomic_exchange_n(&standing[descriptor], position, __ATOMIC_ACQ_REL);
+  struct position *before =
+      __atomic_exchange_n(&by_descriptor[descriptor], position, __ATOMIC_ACQ_REL);
   if (before != NULL)
     __atomic_sub_fetch(&before->names, 1, __ATOMIC_ACQ_REL);
 }
@@ -96,5 +97,5 @@ int64_t position_advance(int descriptor, enum direction direction, int64_t moved
 
 void positions_forget(void) {
   memset(positions, 0, sizeof positions);
-  memset(standing, 0, sizeof standing);
+  memset(by_descriptor, 0, sizeof by_descriptor);
 }

@@ -1,9 +1,9 @@
-/* Where each open file description stands, told from the calls that move it, so that the kernel is
- * never asked. Descriptors made by dup share one; of a stream it is the place that the program
+/* The position of each open file description, followed from the calls that move it, without a
+ * system call. Descriptors made by dup share one; of a stream it is the place that the program
  * sees, behind which libc's buffer may have read on.
  *
  * Nothing here locks or allocates: signal handlers come here too. Threads that use one descriptor
- * at the same time can at worst have their calls told in another order. */
+ * at the same time can at worst have their calls recorded in another order. */
 #ifndef FOREBAY_MPI_POSITIONS_H
 #define FOREBAY_MPI_POSITIONS_H
 
@@ -16,10 +16,10 @@ enum { POSITION_UNKNOWN = -1 };
 
 enum { DESCRIPTORS_MAX = 65536 }; /* higher ones are not observed */
 
-/* The descriptor was opened: it stands at 0. */
+/* The descriptor was opened: its position is 0. */
 void position_begin(int descriptor, bool appends);
 
-/* Another name of what `from` stands for. */
+/* `to` is a duplicate of `from`. */
 void position_share(int from, int to);
 
 void position_end(int descriptor);

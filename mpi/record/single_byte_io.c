@@ -16,7 +16,7 @@ bool pending_add(struct file *file, enum direction direction, int64_t offset) {
 /* Multiples of unit below end. */
 static int64_t multiples(int64_t end, int64_t unit) { return (end + unit - 1) / unit; }
 
-static void settle(struct file *file, enum direction direction, int64_t count, double now_s) {
+static void count_bytes(struct file *file, enum direction direction, int64_t count, double now_s) {
   struct traffic *traffic = &file->counters.traffic[direction];
   int64_t begin = file->next_offset[direction], end = begin + count, unit = file->alignment_bytes;
   double since_s = now_s - files_origin_s();
@@ -39,6 +39,6 @@ void pending_flush(struct file *file) {
     if (__atomic_load_n(&file->characters[direction], __ATOMIC_RELAXED) == 0)
       continue;
     int64_t count = __atomic_exchange_n(&file->characters[direction], 0, __ATOMIC_RELAXED);
-    settle(file, direction, count, clock_s());
+    count_bytes(file, direction, count, clock_s());
   }
 }

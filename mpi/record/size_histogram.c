@@ -16,16 +16,16 @@ static int is_commoner(struct size_count one, struct size_count other) {
 }
 
 int sizes_commonest(const struct size_count *table, int room,
-                    struct size_count commonest[SIZES_TOLD_MAX]) {
+                    struct size_count commonest[SIZES_REPORTED_MAX]) {
   int count = 0;
   for (int i = 0; i < room; i++) {
     if (table[i].calls == 0)
       continue;
-    int at = count < SIZES_TOLD_MAX ? count++ : SIZES_TOLD_MAX;
+    int at = count < SIZES_REPORTED_MAX ? count++ : SIZES_REPORTED_MAX;
     for (; at > 0 && is_commoner(table[i], commonest[at - 1]); at--)
-      if (at < SIZES_TOLD_MAX)
+      if (at < SIZES_REPORTED_MAX)
         commonest[at] = commonest[at - 1];
-    if (at < SIZES_TOLD_MAX)
+    if (at < SIZES_REPORTED_MAX)
       commonest[at] = table[i];
   }
   return count;

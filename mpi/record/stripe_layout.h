@@ -1,4 +1,4 @@
-/* How a file is striped over the servers of its file system, where that can be asked: so far of the
+/* How a file is striped over the servers of its file system, where it is known: so far on the
  * emulated one only. */
 #ifndef FOREBAY_MPI_STRIPE_LAYOUT_H
 #define FOREBAY_MPI_STRIPE_LAYOUT_H

@@ -20,11 +20,11 @@ static bool is_same_value(const char *one, const char *other) {
 
 /* What the MPI says, if it says anything. */
 static bool is_contradicted(const struct merged_file *file, struct hint_effect *effect) {
-  const char *told = text_of(&file->hints_in_force);
+  const char *in_force = text_of(&file->hints_in_force);
   char value[sizeof effect->asked];
-  if (told[0] == '\0')
+  if (in_force[0] == '\0')
     return false;
-  if (!info_value(told, effect->key, value, sizeof value)) {
+  if (!info_value(in_force, effect->key, value, sizeof value)) {
     snprintf(effect->seen, sizeof effect->seen, "this MPI does not know it");
     return true;
   }

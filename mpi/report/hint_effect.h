@@ -1,4 +1,4 @@
-/* Hints that were asked for and had no effect. */
+/* Requested hints that had no effect. */
 #ifndef FOREBAY_MPI_HINT_EFFECT_H
 #define FOREBAY_MPI_HINT_EFFECT_H
 
@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-/* How the asked value compares with what happened. */
+/* The requested value, and what happened. */
 struct hint_effect {
   char key[MPI_MAX_INFO_KEY + 1], asked[MPI_MAX_INFO_VAL + 1], seen[MPI_MAX_INFO_VAL + 128];
 };

@@ -1,10 +1,10 @@
-/* The process report: what a program that never initialised MPI did with its files, written when it
- * exits, if it was worth telling. Nothing here calls malloc or a stream: programs call exit in
+/* The process report: what a program that never initialised MPI did with its files, written at its
+ * exit if it did enough. Nothing here calls malloc or a stream: programs call exit in
  * signal handlers. It says nothing on stderr: shells and their tools have users of their own. */
 #define _GNU_SOURCE
 #include "base/arena.h"
+#include "base/atomic_file.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/reentrancy.h"
@@ -13,7 +13,6 @@
 #include "record/single_byte_io.h"
 #include "report/program_info.h"
 #include "report/report.h"
-#include "report/report_header.h"
 #include "settings/settings.h"
 
 #include <fcntl.h>
@@ -25,19 +24,12 @@
 
 enum {
   REPORTS_MAX = 64, /* in one record */
-  TOLD_CALLS_MIN = 1000,
-  TOLD_BYTES_MIN = 1 << 20,
-  HOST_BYTES_MAX = 256,
+  REPORTED_CALLS_MIN = 1000,
+  REPORTED_BYTES_MIN = 1 << 20,
 };
 
 static char directory[PATH_BYTES_MAX]; /* "": no record is wanted */
 static double began_s, began_unix_s;
-
-static double unix_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static bool is_set(const char *variable) {
   const char *value = secure_getenv(variable);
@@ -45,7 +37,7 @@ static bool is_set(const char *variable) {
 }
 
 /* Before the program runs. An MPI program has files too before it initialises MPI; then rank 0's
- * wishes count. */
+ * settings count. */
 __attribute__((constructor)) static void begin(void) {
   bool wants_profile = is_set(PROFILE_VARIABLE);
   if (!wants_profile && !is_set(JSON_VARIABLE))
@@ -60,12 +52,12 @@ __attribute__((constructor)) static void begin(void) {
   if (of_emulation != NULL && of_emulation[0] == '/')
     path_keep_out(arena_copy(of_emulation));
   began_s = clock_s();
-  began_unix_s = unix_s();
+  began_unix_s = 1e-6 * (double)unix_us();
   files_start();
   files_observe(began_s);
 }
 
-static bool is_worth_telling(void) {
+static bool is_worth_reporting(void) {
   int64_t calls = 0, bytes = 0;
   for (int i = 0; files_at(i) != NULL; i++) {
     pending_flush(files_at(i));
@@ -74,39 +66,12 @@ static bool is_worth_telling(void) {
       bytes += files_at(i)->counters.traffic[direction].system_bytes;
     }
   }
-  return calls >= TOLD_CALLS_MIN || bytes >= TOLD_BYTES_MIN;
+  return calls >= REPORTED_CALLS_MIN || bytes >= REPORTED_BYTES_MIN;
 }
 
-static void add_header(double wall_s, struct text *out) {
-  char host[HOST_BYTES_MAX] = "";
-  gethostname(host, sizeof host - 1);
-  add_integer(out, "forebay_mpi", REPORT_FORMAT);
-  program_info_json(out);
-  add_string(out, "host", host);
-  add_integer(out, "hosts", 1);
-  add_integer(out, "pid", getpid());
-  add_seconds(out, "started_unix_s", began_unix_s);
-  text_add(out, ",\"finished\":true,\"trace\":null,\"mpi\":null");
-  add_integer(out, "ranks", 1);
-  add_seconds(out, "wall_s", wall_s);
-}
-
-static bool write_all(const char *path, const char *bytes, size_t length) {
-  int descriptor = REAL(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    return false;
-  size_t done = 0;
-  ssize_t more = 1;
-  while (done < length && more > 0) {
-    more = REAL(write)(descriptor, bytes + done, length - done);
-    done += more > 0 ? (size_t)more : 0;
-  }
-  return REAL(close)(descriptor) == 0 && done == length;
-}
-
-/* Each process that has something to tell makes this file a byte longer, so its length says how
- * many there were, told or not. */
-static bool takes_a_place(void) {
+/* Each process with something to report makes this file a byte longer: its length is their number,
+ * reported or not. */
+static bool reserve_report(void) {
   static char path[PATH_BYTES_MAX + 32];
   struct stat status;
   snprintf(path, sizeof path, "%s/processes", directory);
@@ -119,23 +84,25 @@ static bool takes_a_place(void) {
 }
 
 static void write_report(const struct text *json) {
-  static char path[PATH_BYTES_MAX + 64], beside[PATH_BYTES_MAX + 64];
+  static char path[PATH_BYTES_MAX + 64];
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
            (int)getpid());
-  snprintf(beside, sizeof beside, "%s/process-%lld-%d.new", directory,
-           (long long)(began_unix_s * 1e3), (int)getpid());
-  if (json->is_cut || !write_all(beside, text_of(json), json->length) || rename(beside, path) != 0)
-    unlink(beside);
+  atomic_file_write(path, json);
 }
 
-static void tell(void) {
+static void report_process(void) {
   double wall_s = clock_s() - began_s;
   struct job *job = merge_single_process();
   struct text json = {.is_mapped = true};
   if (job == NULL)
     return;
   text_add(&json, "{");
-  add_header(wall_s, &json);
+  program_header_json(&(struct program_header){.hosts = 1,
+                                               .started_unix_s = began_unix_s,
+                                               .is_finished = true,
+                                               .ranks = 1,
+                                               .wall_s = wall_s},
+                      &json);
   report_members_json(job, wall_s, &json);
   text_add(&json, "}\n");
   write_report(&json);
@@ -145,8 +112,8 @@ static void tell(void) {
 __attribute__((destructor)) static void end(void) {
   bool is_of_mpi = settings.ranks > 0;
   if (directory[0] == '\0' || is_of_mpi || !files_are_observed() || getpid() != files_process() ||
-      in_critical_section() || !is_worth_telling())
+      in_critical_section() || !is_worth_reporting())
     return;
-  if (takes_a_place())
-    tell();
+  if (reserve_report())
+    report_process();
 }

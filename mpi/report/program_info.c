@@ -1,15 +1,18 @@
 #define _GNU_SOURCE
 #include "report/program_info.h"
 
+#include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "base/real_call.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_BYTES_MAX = 16384 }; /* of the command line; what is longer is cut */
+enum {
+  REPORT_FORMAT = 2,           /* "forebay_mpi": docs/profiles.md */
+  ARGUMENTS_BYTES_MAX = 16384, /* of the command line; what is longer is cut */
+  HOST_BYTES_MAX = 256,
+};
 
 static void add_executable(struct text *out) {
   static char path[PATH_BYTES_MAX];
@@ -18,25 +21,34 @@ static void add_executable(struct text *out) {
   add_string(out, "program", path);
 }
 
-static size_t read_words(char *words, size_t room) {
-  int descriptor = REAL(open)("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return 0;
-  ssize_t length = REAL(read)(descriptor, words, room);
-  REAL(close)(descriptor);
-  return length > 0 ? (size_t)length : 0;
-}
-
-void program_info_json(struct text *out) {
+static void add_arguments(struct text *out) {
   static char words[ARGUMENTS_BYTES_MAX];
-  size_t length = read_words(words, sizeof words - 1);
-  words[length] = '\0';
-  add_executable(out);
+  ssize_t length = file_read("/proc/self/cmdline", words, sizeof words - 1);
+  words[length > 0 ? length : 0] = '\0';
   add_name(out, "arguments");
   text_add(out, "[");
-  for (size_t at = strlen(words) + 1; at < length; at += strlen(words + at) + 1) {
+  for (ssize_t at = (ssize_t)strlen(words) + 1; at < length;
+       at += (ssize_t)strlen(words + at) + 1) {
     separate(out);
     text_add_json_string(out, words + at);
   }
   text_add(out, "]");
+}
+
+void program_header_json(const struct program_header *header, struct text *out) {
+  char host[HOST_BYTES_MAX] = "";
+  gethostname(host, sizeof host - 1);
+  add_integer(out, "forebay_mpi", REPORT_FORMAT);
+  add_executable(out);
+  add_arguments(out);
+  add_string(out, "host", host);
+  add_integer(out, "hosts", header->hosts);
+  add_integer(out, "pid", getpid());
+  add_seconds(out, "started_unix_s", header->started_unix_s);
+  add_name(out, "finished");
+  text_add(out, header->is_finished ? "true" : "false");
+  add_string(out, "trace", header->trace);
+  add_string(out, "mpi", header->mpi);
+  add_integer(out, "ranks", header->ranks);
+  add_seconds(out, "wall_s", header->wall_s);
 }

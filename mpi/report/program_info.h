@@ -3,8 +3,15 @@
 
 #include "base/text.h"
 
-/* Members of the report that tell which program this is, without the braces around them:
- * "program" and "arguments". Does without malloc. */
-void program_info_json(struct text *out);
+struct program_header {
+  int hosts, ranks;
+  double started_unix_s, wall_s; /* NAN: not known yet */
+  bool is_finished;
+  const char *trace, *mpi; /* NULL: none */
+};
+
+/* Adds the members of a report that name the program and say how it ran (docs/profiles.md), without
+ * the braces around them. Does without malloc. */
+void program_header_json(const struct program_header *header, struct text *out);
 
 #endif

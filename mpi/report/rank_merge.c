@@ -34,9 +34,9 @@ struct head {
 };
 
 static size_t active_bytes(int64_t collective_writes) {
-  int64_t told =
+  int64_t kept =
       collective_writes < COLLECTIVE_CALLS_MAX ? collective_writes : COLLECTIVE_CALLS_MAX;
-  return (size_t)(told + 7) / 8;
+  return (size_t)(kept + 7) / 8;
 }
 
 static uint32_t string_bytes(const struct file *file, const struct text *text) {
@@ -82,7 +82,7 @@ static void fill(struct parcel *parcel, const struct file *file) {
   }
 }
 
-/* What is large stands not on the stack here and below: a program may exit in a signal handler that
+/* Large objects are not on the stack here and below: a program may exit in a signal handler that
  * has little of it. */
 static void pack_file(const struct file *file, struct text *out) {
   static struct parcel parcel;
@@ -114,7 +114,7 @@ static void add_to_head(struct head *head, const struct file *file) {
 }
 
 /* All files of this rank. Other threads must be done with MPI by now; they may still read and write
- * other files, and what they do from now on is not told. */
+ * other files, and what they do from now on is not counted. */
 static void pack(struct text *out) {
   static struct head head;
   memset(&head, 0, sizeof head);
@@ -271,7 +271,7 @@ static void receive(struct job *job, int rank, MPI_Comm comm) {
   library.Recv(&length, sizeof length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
   in.bytes = malloc((size_t)length + 1);
   if (in.bytes == NULL)
-    abort(); /* the sender is under way and cannot be told */
+    abort(); /* the sender waits, and cannot be stopped */
   library.Recv(in.bytes, (int)length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
   in.length = (size_t)length;
   merge_rank(job, rank, &in);

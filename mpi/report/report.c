@@ -50,7 +50,7 @@ static void warn_preload_order(const struct job *job) {
     }
 }
 
-/* Who asked for a report is told what is odd about it; the record of a job is read later. */
+/* Warns of anomalies only where a report was requested; the record of a job is read later. */
 static void warn_anomalies(const struct job *job) {
   bool is_asked_for = settings.wants_box || settings.wants_json;
   if (is_asked_for)

@@ -4,12 +4,10 @@
 
 #include "base/text.h"
 
-enum { REPORT_FORMAT = 2 }; /* "forebay_mpi": docs/profiles.md */
-
 /* Collective over all ranks, before the header is made. */
 void report_count_hosts(void);
 
-/* The members that tell which program it is and how it ran, without the braces around them.
+/* The members that name the program and say how it ran, without the braces around them.
  * wall_s: from MPI_Init to MPI_Finalize; negative: it is not finished. */
 void report_header_json(double wall_s, struct text *out);
 

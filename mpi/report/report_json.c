@@ -38,12 +38,10 @@ static void add_all_hints(const struct merged_file *file, struct text *out) {
   open_object(out, "hints");
   add_hints(out, "environment", &file->hints_asked);
   add_hints(out, "program", &file->hints_of_program);
-  if (file->hints_in_force.length > 0) {
+  if (file->hints_in_force.length > 0)
     add_hints(out, "in_force", &file->hints_in_force);
-  } else {
-    add_name(out, "in_force");
-    text_add(out, "null");
-  }
+  else
+    add_string(out, "in_force", NULL);
   add_name(out, "without_effect");
   text_add(out, "[");
   hint_effects_each(file, add_effect, out);
@@ -104,7 +102,7 @@ static void add_span(struct text *out, const char *name, const char *first, cons
 
 static void add_common_sizes(struct text *out, const char *name,
                              const struct size_count table[SIZES_MERGED_MAX]) {
-  struct size_count commonest[SIZES_TOLD_MAX];
+  struct size_count commonest[SIZES_REPORTED_MAX];
   int count = sizes_commonest(table, SIZES_MERGED_MAX, commonest);
   add_name(out, name);
   text_add(out, "[");
@@ -125,8 +123,7 @@ static void add_extreme(struct text *out, const char *name, const struct extreme
 static void add_rank_seconds(const struct merged_file *file, enum direction direction,
                              struct text *out) {
   if (file->ranks == 1) {
-    add_name(out, "rank_seconds");
-    text_add(out, "null");
+    add_string(out, "rank_seconds", NULL);
     return;
   }
   open_object(out, "rank_seconds");
@@ -176,38 +173,32 @@ static void add_traffic(const struct merged_file *file, enum direction direction
   text_add(out, "}");
 }
 
-static void add_times(struct text *out, const char *name, const struct seconds *seconds) {
-  open_object(out, name);
-  add_seconds(out, "open", seconds->open);
-  add_seconds(out, "close", seconds->close);
-  add_seconds(out, "metadata", seconds->metadata);
-  add_seconds(out, "sync", seconds->sync);
-  for (int direction = DIRECTIONS - 1; direction >= 0; direction--) {
-    double calls = seconds->traffic[direction].calls, data = seconds->traffic[direction].data;
-    double other = seconds->traffic[direction].other;
-    open_object(out, direction == WRITING ? "write" : "read");
+static void add_traffic_times(const struct seconds *seconds, enum direction direction,
+                              enum layer layer, bool is_sum, struct text *out) {
+  double calls = seconds->traffic[direction].calls, data = seconds->traffic[direction].data;
+  double other = seconds->traffic[direction].other;
+  open_object(out, direction == WRITING ? "write" : "read");
+  if (layer == LAYER_MPIIO)
     add_seconds(out, "calls", calls);
-    add_seconds(out, "data", data);
+  add_seconds(out, "data", data);
+  if (layer == LAYER_MPIIO) {
     add_seconds(out, "other_system", other);
-    if (strcmp(name, "sum") == 0) /* the largest of each part do not belong to one rank */
+    if (is_sum) /* the largest of each part do not belong to one rank */
       add_seconds(out, "rest", calls - data - other);
     add_seconds(out, "data_outside", seconds->traffic[direction].outside);
-    text_add(out, "}");
   }
   text_add(out, "}");
 }
 
-static void add_direct_times(struct text *out, const char *name, const struct seconds *seconds) {
+static void add_times(struct text *out, const char *name, const struct seconds *seconds,
+                      enum layer layer) {
   open_object(out, name);
   add_seconds(out, "open", seconds->open);
   add_seconds(out, "close", seconds->close);
   add_seconds(out, "metadata", seconds->metadata);
   add_seconds(out, "sync", seconds->sync);
-  for (int direction = DIRECTIONS - 1; direction >= 0; direction--) {
-    open_object(out, direction == WRITING ? "write" : "read");
-    add_seconds(out, "data", seconds->traffic[direction].data);
-    text_add(out, "}");
-  }
+  add_traffic_times(seconds, WRITING, layer, strcmp(name, "sum") == 0, out);
+  add_traffic_times(seconds, READING, layer, strcmp(name, "sum") == 0, out);
   text_add(out, "}");
 }
 
@@ -217,10 +208,6 @@ static void add_mpi_file(const struct merged_file *file, struct text *out) {
   add_all_hints(file, out);
   add_traffic(file, WRITING, out);
   add_traffic(file, READING, out);
-  open_object(out, "seconds");
-  add_times(out, "sum", &file->sum);
-  add_times(out, "slowest", &file->slowest);
-  text_add(out, "}");
 }
 
 static void add_direct_file(const struct merged_file *file, struct text *out) {
@@ -232,10 +219,6 @@ static void add_direct_file(const struct merged_file *file, struct text *out) {
     add_system_calls(file, (enum direction)direction, out);
     text_add(out, "}");
   }
-  open_object(out, "seconds");
-  add_direct_times(out, "sum", &file->sum);
-  add_direct_times(out, "slowest", &file->slowest);
-  text_add(out, "}");
 }
 
 static void add_file(const struct merged_file *file, struct text *out) {
@@ -259,7 +242,10 @@ static void add_file(const struct merged_file *file, struct text *out) {
     add_mpi_file(file, out);
   else
     add_direct_file(file, out);
-  text_add(out, "}");
+  open_object(out, "seconds");
+  add_times(out, "sum", &file->sum, file->layer);
+  add_times(out, "slowest", &file->slowest, file->layer);
+  text_add(out, "}}");
 }
 
 static void add_heat_rows(struct text *out, enum direction direction, const struct heat *rows,
@@ -288,7 +274,7 @@ static int level(struct heat *rows, int count, double wall_s) {
   return doublings;
 }
 
-/* Those that the run reached, and those that bytes stand in. */
+/* The bins that the run reached, and those that hold bytes. */
 static int used_bins(const struct heat *rows, int count, double wall_s) {
   int used = (int)(wall_s / heat_bin_s(rows[0].doublings)) + 1;
   for (int row = 0; row < count; row++)

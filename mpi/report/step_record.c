@@ -7,7 +7,6 @@
 #include "settings/settings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,40 +51,23 @@ void step_begin(void) {
 
 void step_end(const struct text *json) { write_report(json); }
 
-static ssize_t read_all(const char *path, char *bytes, size_t room) {
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return -1;
-  ssize_t length = read(descriptor, bytes, room);
-  close(descriptor);
-  return length;
-}
-
-static bool write_all(const char *path, const char *bytes, size_t length) {
-  int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    return false;
-  bool good = write(descriptor, bytes, length) == (ssize_t)length;
-  return close(descriptor) == 0 && good;
-}
-
 /* Any rank may be the one that aborts. What it finds is an object, and it adds a member in front;
  * if several abort at once, one of them is noted. */
 void step_note_abort(int code) {
   static char json[UNFINISHED_BYTES_MAX];
-  char path[STEP_PATH_BYTES_MAX], beside[STEP_PATH_BYTES_MAX];
+  char path[STEP_PATH_BYTES_MAX], temporary[STEP_PATH_BYTES_MAX];
   size_t head = (size_t)snprintf(json, sizeof json, "{\"aborted\":{\"rank\":%d,\"code\":%d}",
                                  settings.rank, code);
   name_step(path);
-  snprintf(beside, sizeof beside, "%s/step-%s.aborted-%d", settings.profile_directory,
+  snprintf(temporary, sizeof temporary, "%s/step-%s.aborted-%d", settings.profile_directory,
            settings.step_id, settings.rank);
   char *found = json + head;
-  ssize_t length = read_all(path, found, sizeof json - head);
+  ssize_t length = file_read(path, found, sizeof json - head);
   if (length < 2 || found[0] != '{' || found[length - 1] != '\n')
     return; /* not there, or not whole: then it says no more than that it did not finish */
   found[0] = ',';
-  if (write_all(beside, json, head + (size_t)length))
-    rename(beside, path);
+  if (file_write(temporary, json, head + (size_t)length))
+    rename(temporary, path);
   else
-    unlink(beside);
+    unlink(temporary);
 }

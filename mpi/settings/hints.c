@@ -173,15 +173,15 @@ bool hints_any_for_mpi(const struct hints *hints) {
 }
 
 struct hint_alignment hints_alignment(const struct hint_rule *rule) {
-  struct hint_alignment asked = {0};
+  struct hint_alignment alignment = {0};
   for (int i = 0; i < rule->count; i++) {
     const struct hint *hint = &rule->hints[i];
     if (strcmp(hint->key, HDF5_ALIGNMENT) == 0)
-      asked.bytes = bytes_of(hint->value);
+      alignment.bytes = bytes_of(hint->value);
     else if (strcmp(hint->key, HDF5_THRESHOLD) == 0)
-      asked.threshold_bytes = bytes_of(hint->value);
+      alignment.threshold_bytes = bytes_of(hint->value);
   }
-  if (asked.threshold_bytes == 0)
-    asked.threshold_bytes = asked.bytes / 2;
-  return asked;
+  if (alignment.threshold_bytes == 0)
+    alignment.threshold_bytes = alignment.bytes / 2;
+  return alignment;
 }

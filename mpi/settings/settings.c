@@ -8,15 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CLOCKS_APART_S_MAX = 1 };
 
 struct settings settings;
 
-/* What rank 0 tells the others. */
-struct wishes {
+/* What rank 0 sends the others. */
+struct requests {
   char box, json, display;
   char romio;      /* the component of Open MPI is not the user's choice */
   int hints_bytes; /* with the final zero; 0: none */
@@ -81,16 +80,10 @@ bool settings_path_of(const char *variable, char path[PATH_MAX]) {
   return false;
 }
 
-static long long unix_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static struct wishes wishes_of_this_rank(void) {
+static struct requests requests_of_this_rank(void) {
   const char *hints = value_of(HINTS_VARIABLE);
   long long now_us = unix_us();
-  struct wishes wishes = {
+  struct requests requests = {
       .box = is_on(BOX_VARIABLE),
       .json = settings_path_of(JSON_VARIABLE, settings.json_path),
       .display = is_on(DISPLAY_VARIABLE),
@@ -98,9 +91,9 @@ static struct wishes wishes_of_this_rank(void) {
       .hints_bytes = hints != NULL ? (int)strlen(hints) + 1 : 0,
       .started_unix_s = 1e-6 * (double)now_us,
   };
-  settings_path_of(PROFILE_VARIABLE, wishes.profile_directory);
-  snprintf(wishes.step_id, sizeof wishes.step_id, "%lld-%d", now_us / 1000, (int)getpid());
-  return wishes;
+  settings_path_of(PROFILE_VARIABLE, requests.profile_directory);
+  snprintf(requests.step_id, sizeof requests.step_id, "%lld-%d", now_us / 1000, (int)getpid());
+  return requests;
 }
 
 static void share_hints(int bytes) {
@@ -125,22 +118,22 @@ static double start_here_s(double started_unix_s) {
 void settings_share(void) {
   library.Comm_rank(library.world, &settings.rank);
   library.Comm_size(library.world, &settings.ranks);
-  struct wishes wishes = {0};
+  struct requests requests = {0};
   if (settings.rank == 0)
-    wishes = wishes_of_this_rank();
-  library.Bcast(&wishes, sizeof wishes, library.byte, 0, library.world);
-  settings.start_s = start_here_s(wishes.started_unix_s);
-  settings.started_unix_s = wishes.started_unix_s;
-  settings.wants_box = wishes.box;
-  settings.wants_json = wishes.json;
-  settings.wants_display = wishes.display;
-  settings.wants_profile = wishes.profile_directory[0] != '\0';
-  memcpy(settings.profile_directory, wishes.profile_directory, sizeof wishes.profile_directory);
-  memcpy(settings.step_id, wishes.step_id, sizeof wishes.step_id);
-  if (wishes.hints_bytes > 0)
-    share_hints(wishes.hints_bytes);
-  if (wishes.romio && hints_any_for_mpi(&settings.hints))
+    requests = requests_of_this_rank();
+  library.Bcast(&requests, sizeof requests, library.byte, 0, library.world);
+  settings.start_s = start_here_s(requests.started_unix_s);
+  settings.started_unix_s = requests.started_unix_s;
+  settings.wants_box = requests.box;
+  settings.wants_json = requests.json;
+  settings.wants_display = requests.display;
+  settings.wants_profile = requests.profile_directory[0] != '\0';
+  memcpy(settings.profile_directory, requests.profile_directory, sizeof requests.profile_directory);
+  memcpy(settings.step_id, requests.step_id, sizeof requests.step_id);
+  if (requests.hints_bytes > 0)
+    share_hints(requests.hints_bytes);
+  if (requests.romio && hints_any_for_mpi(&settings.hints))
     choose_romio();
-  settings.is_active = wishes.box || wishes.json || wishes.display || wishes.hints_bytes > 0 ||
-                       settings.wants_profile;
+  settings.is_active = requests.box || requests.json || requests.display ||
+                       requests.hints_bytes > 0 || settings.wants_profile;
 }

@@ -33,7 +33,7 @@ struct settings {
 extern struct settings settings;
 
 /* After the MPI is initialised; collective over all ranks. With hints, lets Open MPI use ROMIO,
- * which obeys them; on all ranks alike, since ranks with different components could not open a
+ * which uses them; on all ranks alike, since ranks with different components could not open a
  * file. */
 void settings_share(void);
 

@@ -9,14 +9,13 @@
 #include "record/call.h"
 #include "record/io_event.h"
 #include "record/trace_state.h"
-#include "trace_format.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 
 #define TRACE_BYTES_MAX_VARIABLE "FOREBAY_MPI_TRACE_BYTES_MAX"
 
-/* Collective: rank 0 tells all ranks whether and where it wants a trace. True if it does. */
+/* Collective: rank 0 sends all ranks whether and where to write a trace. True if there is one. */
 bool trace_share(void);
 
 /* Makes this rank's file. Processes made by MPI_Comm_spawn have one in a record only, where each
@@ -27,18 +26,17 @@ void trace_start(bool was_spawned);
  * was lost. */
 void trace_stop(enum trace_end end);
 
-/* The directory's name in the job's record; NULL if there is no trace, or it lies elsewhere. */
+/* The directory's name in the job's record; NULL if there is no trace, or its directory is
+ * elsewhere. */
 const char *trace_name(void);
 
-/* Bytes of the file that is about to be opened; TRACE_ABSENT; or TRACE_NOT_LOOKED: this rank is not
- * the first one of the communicator. */
-enum { TRACE_ABSENT = -1, TRACE_NOT_LOOKED = -2 };
+/* Bytes of the file that is about to be opened, TRACE_ABSENT or TRACE_NOT_LOOKED. */
 int64_t trace_size_before(const struct call *call, const char *path, MPI_Comm comm);
 
 void trace_open(const struct call *call, MPI_Comm comm, const char *name, int mode, MPI_Info info,
                 MPI_File handle, int64_t size_before, int code);
 
-/* The number of the opening that the handle stands for; forgets the handle. -1: not known. */
+/* Removes the handle and returns the number of its opening, or -1. */
 int64_t trace_drop_handle(const struct call *call, MPI_File handle);
 void trace_close(const struct call *call, int64_t opening, int code);
 
@@ -68,8 +66,9 @@ void trace_delete(double start_s, const char *path, MPI_Info info, int code);
 /* Between a non-blocking call and the call that completes it. */
 void trace_request(MPI_Request request, int64_t number);
 
-/* Around a call that may complete requests; frame: of its hook. Only where the first says true is
- * there something to look for after the call, which mark tells from the calls before it. */
+/* Around a call that may complete requests; frame: of its hook. Call
+ * the second only where the first returned true. mark: trace_call_count at the start of the call.
+ */
 bool trace_before_wait(const void *frame, const MPI_Request *requests, int count);
 void trace_after_wait(const void *frame, const MPI_Request *requests, double start_s, int64_t mark);
 
@@ -80,7 +79,7 @@ void trace_type_freed(MPI_Datatype type);
 void trace_system_data(struct file *file, const struct transfer *transfer, double elapsed_s);
 
 /* argument: of a seek the new position; of a truncation, a mapping or an allocation the length or
- * the end, negative: not told; of a sync 1 for fflush; else 0. */
+ * the end, negative: unknown; of a sync 1 for fflush; else 0. */
 void trace_system_other(struct file *file, enum trace_system what, int64_t argument,
                         double elapsed_s);
 

@@ -14,19 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the next call is expected to look like; the reader expects the same. */
-struct expected {
-  int64_t count, type, offset, step;
-};
-
 struct traced_opening {
   int64_t number; /* in the order of the records of opening */
-  struct expected data[DIRECTIONS];
+  struct trace_expected data[DIRECTIONS];
 };
 
 struct traced_file {
   int64_t path; /* text */
-  struct expected data[DIRECTIONS];
+  struct trace_expected data[DIRECTIONS];
 };
 
 static struct trace_map openings_by_handle, files_by_record;
@@ -35,8 +30,8 @@ static struct traced_file files[TRACE_MAP_ENTRIES_MAX];
 static int files_used;
 static int64_t opening_count, request_count, last_opening, last_path;
 
-/* Raw: it is no call of the program, and none that an emulation should delay. With the path "" of
- * the descriptor itself. */
+/* A raw system call, which no hook counts and no emulation delays. The path "" means the descriptor
+ * itself. */
 static int64_t size_of(int directory, const char *path) {
   struct statx now;
   long code = syscall(SYS_statx, directory, path, AT_EMPTY_PATH, STATX_SIZE, &now);
@@ -65,9 +60,11 @@ static bool keep(const struct trace_record *record) {
   return trace_append(record->bytes, record->length);
 }
 
-/* Numbers of definitions, and openings, are told plus one: 0 stands for none. */
+/* A record holds the number of a definition plus one: 0 stands for none. */
+static uint64_t reference(int64_t number) { return (uint64_t)(number + 1); }
+
 static void add_number(struct trace_record *record, int64_t number) {
-  trace_add(record, (uint64_t)(number + 1));
+  trace_add(record, reference(number));
 }
 
 static struct traced_opening *opening_of(MPI_File handle) {
@@ -75,7 +72,7 @@ static struct traced_opening *opening_of(MPI_File handle) {
   return at >= 0 ? &openings[at] : NULL;
 }
 
-/* A place for the state of one more open file; they are handed out again when it is closed. */
+/* Places for the state of open files; a place is free again when its file is closed. */
 static int free_places[TRACE_MAP_ENTRIES_MAX], free_count, places_used;
 
 static void remember_opening(MPI_File handle, int64_t number) {
@@ -87,7 +84,7 @@ static void remember_opening(MPI_File handle, int64_t number) {
   openings[place] = (struct traced_opening){.number = number};
 }
 
-/* What stands before the path proper, as in "ufs:/scratch/file". */
+/* The prefix of the path, as in "ufs:/scratch/file". */
 static int64_t define_prefix(const char *name, const struct file *file) {
   char prefix[32];
   size_t whole = strlen(name), own = strlen(file->name);
@@ -184,41 +181,39 @@ void trace_close(const struct call *call, int64_t opening, int code) {
   trace_leave();
 }
 
-void trace_number(const struct call *call, MPI_File handle, enum trace_tag tag, int64_t number,
-                  int code) {
+/* Records a call on an open file with its fields, each encoded as the reader decodes it. */
+static void record_fields(const struct call *call, MPI_File handle, int tag, int code,
+                          const uint64_t *fields, size_t count) {
   struct trace_record record;
   if (!enter_on(call))
     return;
   if (begin(&record, call, number_of(handle), tag, code)) {
-    trace_add_signed(&record, number);
+    for (size_t i = 0; i < count; i++)
+      trace_add(&record, fields[i]);
     keep(&record);
   }
   trace_leave();
+}
+
+void trace_number(const struct call *call, MPI_File handle, enum trace_tag tag, int64_t number,
+                  int code) {
+  const uint64_t fields[] = {trace_fold(number)};
+  record_fields(call, handle, tag, code, fields, 1);
 }
 
 void trace_seek(const struct call *call, MPI_File handle, enum trace_tag tag, MPI_Offset offset,
                 int whence, int code) {
-  struct trace_record record;
-  if (!enter_on(call))
-    return;
-  if (begin(&record, call, number_of(handle), tag, code)) {
-    trace_add_signed(&record, offset);
-    trace_add(&record, whence == MPI_SEEK_SET ? 0 : whence == MPI_SEEK_CUR ? 1 : 2);
-    keep(&record);
-  }
-  trace_leave();
+  const uint64_t fields[] = {trace_fold(offset), whence == MPI_SEEK_SET   ? 0
+                                                 : whence == MPI_SEEK_CUR ? 1
+                                                                          : 2};
+  record_fields(call, handle, tag, code, fields, 2);
 }
 
 void trace_set_info(const struct call *call, MPI_File handle, MPI_Info info, int code) {
-  struct trace_record record;
-  int64_t hints = is_traced(call) ? trace_define_info(info) : -1;
-  if (!enter_on(call))
+  if (!is_traced(call))
     return;
-  if (begin(&record, call, number_of(handle), TRACE_SET_INFO, code)) {
-    add_number(&record, hints);
-    keep(&record);
-  }
-  trace_leave();
+  const uint64_t fields[] = {reference(trace_define_info(info))};
+  record_fields(call, handle, TRACE_SET_INFO, code, fields, 1);
 }
 
 void trace_view(const struct call *call, MPI_File handle, MPI_Offset displacement,
@@ -226,22 +221,15 @@ void trace_view(const struct call *call, MPI_File handle, MPI_Offset displacemen
                 int code) {
   if (!is_traced(call) || code != MPI_SUCCESS) /* it may be the types that are wrong */
     return;
-  struct trace_record record;
   int64_t element_number = trace_define_type(element), type_number = trace_define_type(type);
   int64_t text = trace_define_text(representation), hints = trace_define_info(info);
-  if (element_number < 0 || type_number < 0 || !trace_enter()) {
+  if (element_number < 0 || type_number < 0) {
     trace_count_lost();
     return;
   }
-  if (begin(&record, call, number_of(handle), TRACE_SET_VIEW, code)) {
-    trace_add_signed(&record, displacement);
-    add_number(&record, element_number);
-    add_number(&record, type_number);
-    add_number(&record, text);
-    add_number(&record, hints);
-    keep(&record);
-  }
-  trace_leave();
+  const uint64_t fields[] = {trace_fold(displacement), reference(element_number),
+                             reference(type_number), reference(text), reference(hints)};
+  record_fields(call, handle, TRACE_SET_VIEW, code, fields, 5);
 }
 
 void trace_delete(double start_s, const char *path, MPI_Info info, int code) {
@@ -267,7 +255,7 @@ void trace_delete(double start_s, const char *path, MPI_Info info, int code) {
 }
 
 /* The fields that are not as expected, and their flags. */
-static int flags_of_access(const struct expected *expected, const struct trace_access *access,
+static int flags_of_access(const struct trace_expected *expected, const struct trace_access *access,
                            int64_t type) {
   return (access->count != expected->count ? TRACE_OTHER_COUNT : 0) |
          (type != expected->type ? TRACE_OTHER_TYPE : 0) |
@@ -276,7 +264,7 @@ static int flags_of_access(const struct expected *expected, const struct trace_a
               : 0);
 }
 
-static void add_access(struct trace_record *record, struct expected *expected,
+static void add_access(struct trace_record *record, struct trace_expected *expected,
                        const struct trace_access *access, int64_t type, int flags) {
   if (flags & TRACE_OTHER_COUNT)
     trace_add_signed(record, access->count);
@@ -301,7 +289,7 @@ static void record_data(const struct call *call, MPI_File handle, const struct t
     return;
   }
   bool is_end = call->kind == SPLIT_END;
-  struct expected *expected = &opening->data[call->direction];
+  struct trace_expected *expected = &opening->data[call->direction];
   int tag = TRACE_DATA + trace_data_code(call->direction, access->place, call->kind);
   struct trace_head head = head_of(call, tag, code);
   head.flags =
@@ -406,7 +394,7 @@ static void record_transfer(struct file *file, const struct transfer *transfer, 
     lose(file);
     return;
   }
-  struct expected *expected = &traced->data[transfer->direction];
+  struct trace_expected *expected = &traced->data[transfer->direction];
   int flags = flags_of_access(expected, &access, 0) |
               (transfer->moved >= 0 && transfer->moved != asked ? TRACE_SHORT : 0);
   head.flags = flags;

@@ -277,7 +277,7 @@ static void add_parts(struct contents *contents, struct text *content, bool *is_
   }
 }
 
-/* A predefined type is told by its name and its size: MPI_REAL may have 4 bytes or 8. */
+/* The name and the size identify a predefined type: MPI_REAL may have 4 bytes or 8. */
 static void add_name(MPI_Datatype type, struct text *content) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
@@ -288,7 +288,7 @@ static void add_name(MPI_Datatype type, struct text *content) {
   text_add_bytes(content, name, strlen(name));
 }
 
-/* Without the look-up of the handle: a part's handle is freed without a hook's knowing. */
+/* Without the look-up of the handle: no hook sees that a part's handle is freed. */
 static int64_t describe(MPI_Datatype type) {
   struct contents contents = {0};
   struct text content = {0};

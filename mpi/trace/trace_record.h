@@ -6,12 +6,11 @@
 
 #include <string.h>
 
-/* False where a signal handler has interrupted the trace itself: what it does is lost, and counted.
- */
+/* False in a signal handler that has interrupted the trace itself: its calls count as lost. */
 bool trace_enter(void);
 void trace_leave(void);
 
-/* A call that cannot be told. */
+/* Counts a call that cannot be recorded. */
 void trace_count_lost(void);
 void trace_count_lost_system(void);
 

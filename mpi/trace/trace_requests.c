@@ -8,7 +8,7 @@
 static struct trace_map numbers; /* of the calls under way, by request */
 static int64_t last_completed;   /* the lock is held */
 
-/* Requests that a call is about to wait for, told apart by the call's frame: on return the MPI has
+/* Requests that a call is about to wait for, by the frame of the call: on return the MPI has
  * overwritten the handles of those that are complete. */
 static struct waiting {
   const void *frame;

@@ -20,19 +20,19 @@
 
 enum { TRACE_BYTES_MAX_DEFAULT = 64 << 20 };
 
-/* What rank 0 tells the others. */
-static struct wish {
+/* What the user asked for; rank 0 sends it to the others. */
+static struct request {
   char directory[PATH_MAX]; /* "": no trace */
   bool is_in_record;        /* the directory is one of the job's record */
   int64_t bytes_max;
-} wish;
+} request;
 
 static const char *value_of(const char *variable) {
   const char *value = getenv(variable);
   return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 ? value : NULL;
 }
 
-static int64_t limit_asked_for(void) {
+static int64_t requested_limit(void) {
   const char *value = value_of(TRACE_BYTES_MAX_VARIABLE);
   char *end;
   long long bytes = value != NULL ? strtoll(value, &end, 10) : TRACE_BYTES_MAX_DEFAULT;
@@ -43,11 +43,11 @@ static int64_t limit_asked_for(void) {
   return TRACE_BYTES_MAX_DEFAULT;
 }
 
-/* "1" stands for a directory of the job's record. */
+/* "1" means a directory of the job's record. */
 static void choose_directory(const char *value) {
-  wish.is_in_record = strcmp(value, "1") == 0;
-  if (!wish.is_in_record) {
-    settings_path_of(TRACE_VARIABLE, wish.directory);
+  request.is_in_record = strcmp(value, "1") == 0;
+  if (!request.is_in_record) {
+    settings_path_of(TRACE_VARIABLE, request.directory);
     return;
   }
   if (!settings.wants_profile)
@@ -55,23 +55,25 @@ static void choose_directory(const char *value) {
         "%s=1 asks for a trace beside the record of a job, and %s names none: there is no "
         "trace\nhint: %s=DIR makes one in the directory DIR",
         TRACE_VARIABLE, PROFILE_VARIABLE, TRACE_VARIABLE);
-  else if (snprintf(wish.directory, sizeof wish.directory, "%s/trace-%s",
-                    settings.profile_directory, settings.step_id) >= (int)sizeof wish.directory)
-    wish.directory[0] = '\0'; /* the step beside it has no room either, and says so */
+  else if (snprintf(request.directory, sizeof request.directory, "%s/trace-%s",
+                    settings.profile_directory, settings.step_id) >= (int)sizeof request.directory)
+    request.directory[0] =
+        '\0'; /* the path of the step is too long as well, and has its own message */
 }
 
 bool trace_share(void) {
   const char *value = settings.rank == 0 ? value_of(TRACE_VARIABLE) : NULL;
   if (value != NULL) {
-    wish.bytes_max = limit_asked_for();
+    request.bytes_max = requested_limit();
     choose_directory(value);
   }
-  library.Bcast(&wish, sizeof wish, library.byte, 0, library.world);
-  return wish.directory[0] != '\0';
+  library.Bcast(&request, sizeof request, library.byte, 0, library.world);
+  return request.directory[0] != '\0';
 }
 
 const char *trace_name(void) {
-  return wish.is_in_record && wish.directory[0] != '\0' ? strrchr(wish.directory, '/') + 1 : NULL;
+  return request.is_in_record && request.directory[0] != '\0' ? strrchr(request.directory, '/') + 1
+                                                              : NULL;
 }
 
 static size_t put_string(uint8_t *to, const char *text) {
@@ -119,14 +121,13 @@ static void in_child(void) { trace_is_on = false; }
 
 void trace_start(bool was_spawned) {
   char name[64], *path = NULL;
-  if (wish.directory[0] == '\0' || (was_spawned && !wish.is_in_record))
+  if (request.directory[0] == '\0' || (was_spawned && !request.is_in_record))
     return;
   snprintf(name, sizeof name, TRACE_FILE_NAME, settings.rank);
-  mkdir(wish.directory,
-        0777); /* another rank may have made it; if it is not there the file fails */
-  if (asprintf(&path, "%s/%s", wish.directory, name) < 0 || !trace_definitions_bind() ||
-      !trace_file_make(path, wish.bytes_max)) {
-    warn_trace_failed(path != NULL ? path : wish.directory, trace_file_stopped());
+  mkdir(request.directory, 0777); /* another rank may have made it; else the file fails */
+  if (asprintf(&path, "%s/%s", request.directory, name) < 0 || !trace_definitions_bind() ||
+      !trace_file_make(path, request.bytes_max)) {
+    warn_trace_failed(path != NULL ? path : request.directory, trace_file_stopped());
     return;
   }
   trace_begin_clock(clock_s());
@@ -153,7 +154,7 @@ struct loss {
   int stopped;
 };
 
-static const char *reason(int stopped) {
+static const char *loss_reason(int stopped) {
   if (stopped == 0)
     return "calls that cannot be described, or made in a signal handler";
   return stopped < 0 ? "the limit of " TRACE_BYTES_MAX_VARIABLE : strerror(stopped);
@@ -162,12 +163,12 @@ static const char *reason(int stopped) {
 static void warn_lost_calls(const struct loss *loss, int ranks) {
   message_print("%s: the trace lacks %lld call(s) to MPI-IO or of the program and %lld system "
                 "call(s) below, on %d rank(s): %s%s",
-                wish.directory, (long long)loss->lost.calls, (long long)loss->lost.system_calls,
-                ranks, reason(loss->stopped),
+                request.directory, (long long)loss->lost.calls, (long long)loss->lost.system_calls,
+                ranks, loss_reason(loss->stopped),
                 loss->stopped < 0 ? "\nhint: set it to more bytes for each rank" : "");
 }
 
-/* Rank 0 hears what each rank has lost, on a communicator of our own. */
+/* Each rank sends rank 0 what it has lost, on a communicator of our own. */
 static void report_losses(void) {
   MPI_Comm comm;
   struct loss own = {trace_losses(), trace_file_stopped()}, other;
@@ -194,6 +195,6 @@ void trace_stop(enum trace_end end) {
     add_trailer(end);
     trace_leave();
   }
-  if (end == TRACE_FINALIZED && wish.directory[0] != '\0')
+  if (end == TRACE_FINALIZED && request.directory[0] != '\0')
     report_losses();
 }
