@@ -74,7 +74,7 @@ pub(crate) fn ask(question: &Question, about: &Name) -> Refused<Answer> {
             Ok(_) => -libc::EINVAL,
         });
     };
-    match forebay_requests::ask(socket, question) {
+    match forebay_requests::query(socket, question) {
         Ok(Answer::Refused(number)) => Err(-number),
         Ok(answer) => Ok(answer),
         Err(error) => Err(match error.source.raw_os_error() {

@@ -81,7 +81,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         }
     }
     for job in &shown {
-        if let (Some(files), Some(list)) = (job.not_safe_files, &job.not_safe_list) {
+        if let (Some(files), Some(list)) = (job.unsaved_count, &job.unsaved_list) {
             print_warning(&format!(
                 "job {}: {files} files are on {} only: {list}",
                 job.job_id, job.host

@@ -58,7 +58,6 @@ struct KnownEnd {
 
 impl<'a> Guard<'a> {
     /// None if the job cannot have an end that anybody could know.
-    #[must_use]
     pub fn new(
         options: &'a DeadlineOptions,
         under_scheduler: bool,
@@ -91,7 +90,6 @@ impl<'a> Guard<'a> {
     }
 
     /// Is the job's end known, or to be reckoned with since nobody was asked yet?
-    #[must_use]
     pub fn is_active(&self) -> bool {
         let known_end = self.known_end.get();
         known_end.map_or_else(|| self.work.is_asked_for(), Option::is_some)
@@ -273,14 +271,12 @@ impl<'a> Guard<'a> {
     }
 
     /// How it went; none if no end was known.
-    #[must_use]
     pub fn account(&self) -> Option<DeadlineAccount> {
         self.known()
             .map(|known_end| locked(&known_end.account).clone())
     }
 
     /// Was the job ended so that stage-out has time?
-    #[must_use]
     pub fn has_ended_job(&self) -> bool {
         self.known()
             .is_some_and(|known_end| locked(&known_end.account).ended_job)

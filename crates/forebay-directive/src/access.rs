@@ -20,7 +20,7 @@ pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
         };
         if named.contains(&word.name) {
             let message = format!("access_mode names {} twice", word.name);
-            findings.push(Finding::wrong(part.start, message, "name each mode once"));
+            findings.push(Finding::error(part.start, message, "name each mode once"));
         }
         named.push(word.name);
         match word.name {
@@ -44,11 +44,11 @@ fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word,
             let message = format!("\"{}\" is no access mode with modifiers", part.text);
             let hint =
                 "write for example access_mode=striped(MFS=10GiB,client_cache), without blanks";
-            return Err(Finding::wrong(part.start, message, hint));
+            return Err(Finding::error(part.start, message, hint));
         }
     };
     let Some(word) = MODES.iter().find(|word| word.name == name) else {
-        return Err(Finding::wrong(
+        return Err(Finding::error(
             part.start,
             format!("unknown access_mode \"{name}\""),
             "write access_mode=striped, access_mode=private or access_mode=striped,private",
@@ -70,7 +70,7 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
             None => (part.text.as_str(), None),
         };
         let Some(key) = MODIFIERS.iter().find(|key| key.is_written(name)) else {
-            findings.push(Finding::wrong(
+            findings.push(Finding::error(
                 part.start,
                 format!("unknown modifier \"{name}\""),
                 format!("known are {}", key_names(MODIFIERS)),
@@ -79,7 +79,7 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
         };
         if written.contains(&key.name) {
             let message = format!("{name} is given twice");
-            findings.push(Finding::wrong(part.start, message, "keep one of them"));
+            findings.push(Finding::error(part.start, message, "keep one of them"));
         }
         written.push(key.name);
         match value {

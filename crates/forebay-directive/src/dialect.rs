@@ -1,8 +1,8 @@
 //! DataWarp or NNF: two dialects that begin with the same three characters.
 
-use crate::Naming;
+use crate::VariableStyle;
 use crate::lines::Line;
-use crate::problem::{Place, Problem};
+use crate::problem::{Position, Problem};
 use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
 use crate::token::Token;
 
@@ -45,7 +45,7 @@ pub(crate) fn of_lines(lines: &[Line]) -> (Vec<Dialect>, Option<Problem>) {
 }
 
 fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
-    let first_of = |dialect| -> Option<Place> {
+    let first_of = |dialect| -> Option<Position> {
         let at = clear.iter().position(|&of| of == Some(dialect))?;
         Some(lines[at].start)
     };
@@ -69,7 +69,7 @@ fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
 }
 
 /// How lines of NNF's dialect name namespaces.
-pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> Naming {
+pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableStyle {
     let of_nnf = lines.iter().zip(dialects);
     let mut of_nnf = of_nnf.filter(|(_, dialect)| **dialect == Dialect::Nnf);
     let job = of_nnf.find(|(line, _)| line.words.first().is_some_and(|word| word.text == "jobdw"));
@@ -78,7 +78,7 @@ pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> Naming {
         .flat_map(|(line, _)| &line.words)
         .filter_map(Token::pair);
     let name = pairs.find(|(key, _)| *key == "name");
-    Naming::Nnf {
+    VariableStyle::Nnf {
         job: name.map(|(_, name)| name.text),
     }
 }

@@ -10,31 +10,32 @@
 //! `rules`, and `request` put together what they ask for.
 
 mod access;
-mod args;
-mod behind;
+mod bb_option;
 mod dialect;
+mod directive_check;
+mod ignored_directives;
 mod lines;
-mod list;
-mod naming;
-mod option;
 mod paths;
 mod persistent;
 mod problem;
 mod request;
 mod rules;
 mod size;
+mod stage_list;
 mod token;
 mod values;
+mod variables;
 
+pub use bb_option::directives_of_bb;
 pub use lines::{Symbols, is_bare_continuation};
-pub use list::stages_of_list;
-pub use naming::{AccessMode, Naming, is_named_by};
-pub use option::directives_of_bb;
 pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw};
-pub use problem::{Origin, Place, Problem};
+pub use problem::{Origin, Position, Problem};
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};
 pub use rules::{
-    COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Need, Support, Value, Word,
+    COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Requirement, Support, Value,
+    Word,
 };
 pub use size::{SizeError, parse_size};
-pub use values::{NAME_BYTES_MAX, fault_of_name};
+pub use stage_list::stages_of_list;
+pub use values::{NAME_BYTES_MAX, name_error};
+pub use variables::{AccessMode, VariableStyle, matches_variable};

@@ -1,9 +1,9 @@
 //! The header block of a script, and the directive lines in it.
 
-use crate::behind::behind_the_header;
-use crate::problem::{Origin, Place, Problem};
+use crate::ignored_directives::directives_after_header;
+use crate::problem::{Origin, Position, Problem};
 use crate::rules::COMMANDS;
-use crate::token::{Byte, Token, prefix_of, words};
+use crate::token::{SourceByte, Token, prefix_of, words};
 
 /// Values of the `%` symbols that Slurm replaces in directives before a back end sees them.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +50,7 @@ fn last_digit(number: &str) -> &str {
 pub(crate) struct Line {
     /// `#DW` or `#BB`.
     pub(crate) prefix: &'static str,
-    pub(crate) start: Place,
+    pub(crate) start: Position,
     pub(crate) words: Vec<Token>,
 }
 
@@ -81,7 +81,9 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
     header.close(header_lines + 1);
     let mut found = header.found;
     match origin {
-        Origin::Script => found.problems.extend(behind_the_header(text, header_lines)),
+        Origin::Script => found
+            .problems
+            .extend(directives_after_header(text, header_lines)),
         _ => found
             .problems
             .extend(no_directive(text, origin, header_lines)),
@@ -91,7 +93,7 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
 
 fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Problem> {
     let line = text.lines().nth(header_lines)?;
-    let place = Place {
+    let place = Position {
         origin,
         line: header_lines + 1,
         column: 1,
@@ -115,8 +117,8 @@ struct Header<'a> {
 
 struct Open {
     prefix: &'static str,
-    start: Place,
-    bytes: Vec<Byte>,
+    start: Position,
+    bytes: Vec<SourceByte>,
 }
 
 impl Header<'_> {
@@ -125,7 +127,7 @@ impl Header<'_> {
         if line.is_empty() {
             return true;
         }
-        let place = Place {
+        let place = Position {
             origin: self.origin,
             line: number,
             column: 1,
@@ -157,7 +159,7 @@ impl Header<'_> {
     }
 
     /// Adds the text behind a prefix; the line is whole unless it ends in a backslash.
-    fn append(&mut self, mut open: Open, body: &str, place: Place, skipped: usize) {
+    fn append(&mut self, mut open: Open, body: &str, place: Position, skipped: usize) {
         let (body, continues) = match body.strip_suffix('\\') {
             Some(body) if !body.ends_with('\\') => (body, true),
             _ => (body, false),
@@ -168,7 +170,7 @@ impl Header<'_> {
             .is_some_and(|byte| byte.value.is_ascii_whitespace());
         let leading = body.len() - body.trim_ascii_start().len();
         let from = if joined_at_blank { leading } else { 0 };
-        let first = Place {
+        let first = Position {
             column: 1 + skipped + from,
             ..place
         };
@@ -189,7 +191,7 @@ impl Header<'_> {
         });
     }
 
-    fn broken(&mut self, open: &Open, place: Place) {
+    fn broken(&mut self, open: &Open, place: Position) {
         let prefix = open.prefix;
         self.found.problems.push(Problem::new(
             place,
@@ -201,7 +203,7 @@ impl Header<'_> {
     /// The header has ended.
     fn close(&mut self, line: usize) {
         if let Some(open) = self.open.take() {
-            let place = Place {
+            let place = Position {
                 origin: self.origin,
                 line,
                 column: 1,
@@ -214,7 +216,6 @@ impl Header<'_> {
 /// Is this the second line of a directive, without its prefix? `open` says whether the line before was a
 /// directive's (or such a one) and ended in a backslash; it is brought up to date. Whoever reads the header
 /// for something else goes on behind such a line too.
-#[must_use]
 pub fn is_bare_continuation(line: &str, open: &mut bool) -> bool {
     let is_bare = *open && prefix_of(line).is_none() && looks_like_arguments(line);
     if !line.is_empty() {
@@ -240,7 +241,7 @@ fn looks_like_arguments(line: &str) -> bool {
         })
 }
 
-fn bare(place: Place, prefix: &str) -> Problem {
+fn bare(place: Position, prefix: &str) -> Problem {
     Problem::new(
         place,
         format!("the continued line does not begin with {prefix}: taken here, ignored by Slurm"),
@@ -248,13 +249,13 @@ fn bare(place: Place, prefix: &str) -> Problem {
     )
 }
 
-fn replace_symbols(text: &str, first: Place, symbols: &Symbols) -> Vec<Byte> {
+fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<SourceByte> {
     let source = text.as_bytes();
     let mut bytes = Vec::new();
     let mut at = 0;
     let mut replace = true;
     while at < source.len() {
-        let place = Place {
+        let place = Position {
             column: first.column + at,
             ..first
         };
@@ -271,7 +272,7 @@ fn replace_symbols(text: &str, first: Place, symbols: &Symbols) -> Vec<Byte> {
             Some(value) => (value.as_bytes(), 2),
             None => (&source[at..=at], 1),
         };
-        bytes.extend(new.iter().map(|&value| Byte {
+        bytes.extend(new.iter().map(|&value| SourceByte {
             value,
             literal,
             place,

@@ -1,6 +1,6 @@
 //! The two ends of a stage, each proved to lie where it says.
 
-use crate::Naming;
+use crate::VariableStyle;
 use crate::problem::Finding;
 use crate::token::Token;
 
@@ -27,7 +27,7 @@ pub(crate) fn check(
     token: &Token,
     label: &str,
     hint: &str,
-    naming: &Naming,
+    naming: &VariableStyle,
 ) -> Result<(Option<String>, String), Finding> {
     match side {
         Side::Inner => inner(token, label, naming),
@@ -37,13 +37,17 @@ pub(crate) fn check(
 
 /// The namespace that a path begins with (none: the job's own), and the part behind it without leading
 /// slash, proved to stay inside.
-fn inner(token: &Token, label: &str, naming: &Naming) -> Result<(Option<String>, String), Finding> {
+fn inner(
+    token: &Token,
+    label: &str,
+    naming: &VariableStyle,
+) -> Result<(Option<String>, String), Finding> {
     let wrong = |what: &str, hint: &str| {
         let message = format!("{label}{} {what}", token.text);
-        Err(Finding::wrong(token.start, message, hint))
+        Err(Finding::error(token.start, message, hint))
     };
     let (variable, rest) = variable(&token.text).unwrap_or_default();
-    if *naming == Naming::DataWarp && variable == "DW_JOB_PRIVATE" {
+    if *naming == VariableStyle::DataWarp && variable == "DW_JOB_PRIVATE" {
         return wrong(
             "is private to each node and cannot be staged",
             "stage to or from $DW_JOB_STRIPED",
@@ -71,7 +75,7 @@ fn inner(token: &Token, label: &str, naming: &Naming) -> Result<(Option<String>,
 pub(crate) fn outer(token: &Token, label: &str, hint: &str) -> Result<String, Finding> {
     let wrong = |what: &str, hint: &str| {
         let message = format!("{label}{} {what}", token.text);
-        Err(Finding::wrong(token.start, message, hint))
+        Err(Finding::error(token.start, message, hint))
     };
     if variable(&token.text).is_some_and(|(name, _)| name.starts_with("DW_")) {
         return wrong(

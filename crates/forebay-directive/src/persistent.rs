@@ -1,10 +1,10 @@
 //! Allocations that outlive their job: what a script makes, uses and destroys.
 
-use crate::args::Directive;
 use crate::dialect::Dialect;
-use crate::naming::{is_named_by, shell_name};
-use crate::problem::{Place, Problem};
-use crate::{AccessMode, Naming, Request, Stage, access, parse_size};
+use crate::directive_check::Directive;
+use crate::problem::{Position, Problem};
+use crate::variables::{matches_variable, shell_name};
+use crate::{AccessMode, Request, Stage, VariableStyle, access, parse_size};
 
 /// `#DW persistentdw`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct PersistentDw {
     /// The directive is of the NNF dialect, whose jobs know it by another variable.
     pub of_nnf: bool,
     /// Where the directive stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// `#BB create_persistent`.
@@ -27,7 +27,7 @@ pub struct CreatePersistent {
     /// `pool=`.
     pub pool: Option<String>,
     /// Where the directive stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// `#BB destroy_persistent`.
@@ -38,21 +38,20 @@ pub struct DestroyPersistent {
     /// Delete what a killed job was to stage out.
     pub hurry: bool,
     /// Where the directive stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 impl PersistentDw {
     /// The variables that name its namespace to the job: with the name as it is and, where that is no name
     /// of a variable to a shell, with `_` for each `-` and `.`.
-    #[must_use]
     pub fn variables(&self) -> Vec<String> {
         let shell_name = shell_name(&self.name);
-        let mut names = vec![Naming::DataWarp.of_persistent(&self.name)];
+        let mut names = vec![VariableStyle::DataWarp.of_persistent(&self.name)];
         if shell_name != self.name {
-            names.push(Naming::DataWarp.of_persistent(&shell_name));
+            names.push(VariableStyle::DataWarp.of_persistent(&shell_name));
         }
         if self.of_nnf {
-            names.push(Naming::Nnf { job: None }.of_persistent(&self.name));
+            names.push(VariableStyle::Nnf { job: None }.of_persistent(&self.name));
         }
         names
     }
@@ -142,7 +141,7 @@ fn alike(used: &[PersistentDw]) -> Option<Problem> {
         "{} and {} have one variable, ${}",
         early.name,
         late.name,
-        Naming::DataWarp.of_persistent(&shell_name(&late.name))
+        VariableStyle::DataWarp.of_persistent(&shell_name(&late.name))
     );
     let hint = "use one of them in a job, or give one another name";
     Some(Problem::new(late.place, message, hint))
@@ -151,7 +150,7 @@ fn alike(used: &[PersistentDw]) -> Option<Problem> {
 /// A stage in an allocation that the job does not use.
 fn unknown(stage: &Stage, used: &[PersistentDw]) -> Option<Problem> {
     let written = stage.persistent.as_deref()?;
-    if used.iter().any(|one| is_named_by(&one.name, written)) {
+    if used.iter().any(|one| matches_variable(&one.name, written)) {
         return None;
     }
     let message =

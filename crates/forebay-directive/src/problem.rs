@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::Support;
 
-/// Which text a [`Place`] is in.
+/// Which text a [`Position`] is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Origin {
     /// What was given as `--bb`.
@@ -17,7 +17,7 @@ pub enum Origin {
 
 /// Where something stands. Line and column count from 1; the column counts bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct Position {
     /// The text.
     pub origin: Origin,
     /// Line number in the text.
@@ -26,9 +26,8 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
+impl Position {
     /// Without its column.
-    #[must_use]
     pub fn on_line(&self) -> String {
         let text = match self.origin {
             Origin::Option => "--bb, ",
@@ -38,7 +37,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         if self.origin == Origin::Option {
             f.write_str("--bb, ")?;
@@ -52,7 +51,7 @@ impl std::fmt::Display for Place {
 #[error("{place}: {message}")]
 pub struct Problem {
     /// Where it stands.
-    pub place: Place,
+    pub place: Position,
     /// What is wrong, with the offending text.
     pub message: String,
     /// What to write instead.
@@ -60,7 +59,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(place: Place, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        place: Position,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self {
             place,
             message: message.into(),
@@ -86,7 +89,11 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn wrong(place: Place, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn error(
+        place: Position,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self {
             weight: Weight::Wrong,
             problem: Problem::new(place, message, hint),
@@ -94,7 +101,7 @@ impl Finding {
     }
 
     /// What the table says of something that is written rightly: `what` names it.
-    pub(crate) fn of_support(support: Support, place: Place, what: &str) -> Option<Self> {
+    pub(crate) fn of_support(support: Support, place: Position, what: &str) -> Option<Self> {
         let (weight, message, hint) = match support {
             Support::Yes => return None,
             Support::NoEffect(why) => {

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Directive, check};
 use crate::dialect::Dialect;
+use crate::directive_check::{Directive, check};
 use crate::lines::Line;
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
-use crate::problem::{Finding, Origin, Place, Problem, Weight};
-use crate::{AccessMode, Naming, Symbols, access, dialect, lines, option, parse_size};
+use crate::problem::{Finding, Origin, Position, Problem, Weight};
+use crate::{AccessMode, Symbols, VariableStyle, access, bb_option, dialect, lines, parse_size};
 
 /// Everything that the directives of one script ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,14 +39,13 @@ pub struct JobDw {
     /// `pool=`.
     pub pool: Option<String>,
     /// How the script names its namespaces.
-    pub naming: Naming,
+    pub naming: VariableStyle,
     /// Where the directive stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 impl JobDw {
     /// The variable that names a namespace to the job.
-    #[must_use]
     pub fn variable(&self, mode: AccessMode) -> String {
         match mode {
             AccessMode::Striped => self.naming.of_job(),
@@ -94,7 +93,7 @@ pub struct Stage {
     /// What it moves.
     pub kind: StageKind,
     /// The persistent allocation in whose namespace it lies, as the path names it
-    /// ([`crate::is_named_by`]); none for the job's own, and for a list.
+    /// ([`crate::matches_variable`]); none for the job's own, and for a list.
     #[serde(default)]
     pub persistent: Option<String>,
     /// Path below the namespace's root, without leading slash; empty for the root itself, and for
@@ -104,20 +103,19 @@ pub struct Stage {
     pub pfs_path: String,
     /// How the script, and a list of it, names its namespaces.
     #[serde(default)]
-    pub naming: Naming,
+    pub naming: VariableStyle,
     /// Where the directive, or the line of the list, stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 impl Stage {
     /// The word of its directive.
-    #[must_use]
     pub fn command(&self, direction: Direction) -> &'static str {
         match (&self.naming, direction) {
-            (Naming::DataWarp, Direction::In) => "stage_in",
-            (Naming::DataWarp, Direction::Out) => "stage_out",
-            (Naming::Nnf { .. }, Direction::In) => "copy_in",
-            (Naming::Nnf { .. }, Direction::Out) => "copy_out",
+            (VariableStyle::DataWarp, Direction::In) => "stage_in",
+            (VariableStyle::DataWarp, Direction::Out) => "stage_out",
+            (VariableStyle::Nnf { .. }, Direction::In) => "copy_in",
+            (VariableStyle::Nnf { .. }, Direction::Out) => "copy_out",
         }
     }
 }
@@ -141,7 +139,7 @@ pub fn parse_with_option(
     option: &str,
     symbols: &Symbols,
 ) -> Result<Request, Vec<Problem>> {
-    let mut found = option::read(option, symbols);
+    let mut found = bb_option::read(option, symbols);
     let of_script = lines::read(script, Origin::Script, symbols);
     found.lines.extend(of_script.lines);
     found.problems.extend(of_script.problems);
@@ -160,10 +158,10 @@ pub fn parse_with_option(
         let taken = check(line, dialect).map_err(|problem| vec![problem]);
         let taken = taken.and_then(|mut directive| {
             // A line that could not be read may have been the one that is missed.
-            let alone = (!broken).then(|| without_its_fellow(&directive, &found.lines));
+            let alone = (!broken).then(|| unmatched(&directive, &found.lines));
             directive.findings.extend(alone.flatten());
             let naming = match dialect {
-                Dialect::DataWarp => &Naming::DataWarp,
+                Dialect::DataWarp => &VariableStyle::DataWarp,
                 Dialect::Nnf => &of_nnf,
             };
             add(&mut request, directive, naming)
@@ -187,7 +185,7 @@ pub fn parse_with_option(
 }
 
 /// A command that makes sense only beside another one.
-fn without_its_fellow(directive: &Directive, lines: &[Line]) -> Option<Finding> {
+fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
     let fellow = directive.command.beside?;
     let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == fellow);
     if lines.iter().any(is_fellow) {
@@ -195,7 +193,7 @@ fn without_its_fellow(directive: &Directive, lines: &[Line]) -> Option<Finding> 
     }
     let message = format!("{} without {fellow}", directive.command.name);
     let hint = format!("it takes its space from the job's allocation: add a #DW {fellow} line");
-    Some(Finding::wrong(directive.start, message, hint))
+    Some(Finding::error(directive.start, message, hint))
 }
 
 /// Rules over all directives together.
@@ -222,10 +220,10 @@ fn whole(request: &Request) -> Option<Problem> {
     ))
 }
 
-fn example_of_jobdw(naming: &Naming) -> &'static str {
+fn example_of_jobdw(naming: &VariableStyle) -> &'static str {
     let dialect = match naming {
-        Naming::DataWarp => Dialect::DataWarp,
-        Naming::Nnf { .. } => Dialect::Nnf,
+        VariableStyle::DataWarp => Dialect::DataWarp,
+        VariableStyle::Nnf { .. } => Dialect::Nnf,
     };
     let command = dialect.command("jobdw");
     command.map_or("#DW jobdw", |command| command.example)
@@ -235,7 +233,7 @@ fn example_of_jobdw(naming: &Naming) -> &'static str {
 fn add(
     request: &mut Request,
     mut directive: Directive,
-    naming: &Naming,
+    naming: &VariableStyle,
 ) -> Result<Vec<Problem>, Vec<Problem>> {
     let mut findings = std::mem::take(&mut directive.findings);
     let direction = match directive.command.name {
@@ -258,7 +256,7 @@ fn add(
 fn add_job(
     request: &mut Request,
     directive: &Directive,
-    naming: &Naming,
+    naming: &VariableStyle,
 ) -> Result<(), Vec<Problem>> {
     let Some(capacity) = directive.value("capacity") else {
         return Ok(());
@@ -287,7 +285,7 @@ fn add_job(
 fn stage(
     directive: &Directive,
     direction: Direction,
-    naming: &Naming,
+    naming: &VariableStyle,
     findings: &mut Vec<Finding>,
 ) -> Option<Stage> {
     let kind = match directive.value("type").map(|kind| kind.text.as_str()) {
@@ -347,7 +345,7 @@ fn end(
     directive: &Directive,
     key: &str,
     side: Side,
-    naming: &Naming,
+    naming: &VariableStyle,
     findings: &mut Vec<Finding>,
 ) -> Option<(Option<String>, String)> {
     let token = directive.value(key).filter(|t| !t.text.is_empty())?;

@@ -68,7 +68,7 @@ pub enum Value {
 
 /// When a key is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum Requirement {
     /// Or not.
     Optional,
     /// Always.
@@ -89,7 +89,7 @@ pub struct Key {
     /// Another spelling of it.
     pub alias: Option<&'static str>,
     /// Must it be given?
-    pub need: Need,
+    pub need: Requirement,
     /// Shape of the value.
     pub value: Value,
     /// Does it do anything?
@@ -118,7 +118,7 @@ pub struct Command {
 }
 
 impl Key {
-    const fn new(name: &'static str, need: Need, value: Value) -> Self {
+    const fn new(name: &'static str, need: Requirement, value: Value) -> Self {
         Self {
             name,
             alias: None,
@@ -144,7 +144,6 @@ impl Key {
     }
 
     /// Is this how the key is written?
-    #[must_use]
     pub fn is_written(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(stem) => name.len() > stem.len() && name.starts_with(stem),
@@ -178,7 +177,6 @@ impl Command {
     }
 
     /// The key that is written so.
-    #[must_use]
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.is_written(name))
     }
@@ -226,58 +224,68 @@ pub const MODES: &[Word] = &[
 
 /// What may stand in parentheses behind an access mode.
 pub const MODIFIERS: &[Key] = &[
-    Key::new("MFS", Need::Optional, Value::Size).no_effect("the size of a file is not limited"),
-    Key::new("MFC", Need::Optional, Value::Count).no_effect("the number of files is not limited"),
-    Key::new("client_cache", Need::Optional, Value::Switch),
+    Key::new("MFS", Requirement::Optional, Value::Size)
+        .no_effect("the size of a file is not limited"),
+    Key::new("MFC", Requirement::Optional, Value::Count)
+        .no_effect("the number of files is not limited"),
+    Key::new("client_cache", Requirement::Optional, Value::Switch),
     WINDOW_MULTIPLIER,
     WINDOW_LENGTH,
 ];
 
-const WINDOW_MULTIPLIER: Key =
-    Key::new("write_window_multiplier", Need::Optional, Value::Count).no_effect(NO_WEAR);
+const WINDOW_MULTIPLIER: Key = Key::new(
+    "write_window_multiplier",
+    Requirement::Optional,
+    Value::Count,
+)
+.no_effect(NO_WEAR);
 const WINDOW_LENGTH: Key =
-    Key::new("write_window_length", Need::Optional, Value::Count).no_effect(NO_WEAR);
-const POOL: Key = Key::new("pool", Need::Optional, Value::Text);
+    Key::new("write_window_length", Requirement::Optional, Value::Count).no_effect(NO_WEAR);
+const POOL: Key = Key::new("pool", Requirement::Optional, Value::Text);
 
 const STAGE_KEYS: &[Key] = &[
     Key::new(
         "type",
-        Need::Required,
+        Requirement::Required,
         Value::Words(&[yes("file"), yes("directory"), yes("list")]),
     ),
-    Key::new("source", Need::Required, Value::StagePath),
+    Key::new("source", Requirement::Required, Value::StagePath),
     Key::new(
         "destination",
-        Need::RequiredUnless("list"),
+        Requirement::RequiredUnless("list"),
         Value::StagePath,
     ),
 ];
 
-const NAME: Key = Key::new("name", Need::Required, Value::Name);
+const NAME: Key = Key::new("name", Requirement::Required, Value::Name);
 
 const JOBDW_KEYS: &[Key] = &[
-    Key::new("type", Need::Required, TYPES),
-    Key::new("access_mode", Need::Required, Value::AccessModes).alias("access"),
-    Key::new("capacity", Need::Required, Value::Size),
+    Key::new("type", Requirement::Required, TYPES),
+    Key::new("access_mode", Requirement::Required, Value::AccessModes).alias("access"),
+    Key::new("capacity", Requirement::Required, Value::Size),
     POOL,
-    Key::new("max_mds", Need::Optional, YES_NO).no_effect(ONE_STORE),
+    Key::new("max_mds", Requirement::Optional, YES_NO).no_effect(ONE_STORE),
     Key::new(
         "optimization_strategy",
-        Need::Optional,
+        Requirement::Optional,
         Value::Words(&[yes("bandwidth"), yes("interference"), yes("wear")]),
     )
     .no_effect(ONE_STORE),
     WINDOW_MULTIPLIER,
     WINDOW_LENGTH,
-    Key::new("pfs", Need::RequiredWith("cache"), Value::OuterPath),
+    Key::new("pfs", Requirement::RequiredWith("cache"), Value::OuterPath),
     Key::new(
         "modified_threshold",
-        Need::OptionalWith("cache"),
+        Requirement::OptionalWith("cache"),
         Value::Size,
     )
     .alias("modifiedthreshold"),
-    Key::new("read_ahead", Need::OptionalWith("cache"), Value::SizePair),
-    Key::new("sync_on_close", Need::OptionalWith("cache"), YES_NO),
+    Key::new(
+        "read_ahead",
+        Requirement::OptionalWith("cache"),
+        Value::SizePair,
+    ),
+    Key::new("sync_on_close", Requirement::OptionalWith("cache"), YES_NO),
 ];
 
 /// Every command that is known (DataWarp, as Slurm's burst_buffer plugin documents it).
@@ -299,7 +307,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     Command::new("persistentdw", &[NAME], "#DW persistentdw name=proj1"),
     Command {
-        positional: Some(Key::new("SIZE", Need::Required, Value::SizeInGib)),
+        positional: Some(Key::new("SIZE", Requirement::Required, Value::SizeInGib)),
         beside: Some("jobdw"),
         ..Command::new("swap", &[POOL], "#DW swap 10GiB")
     }
@@ -311,9 +319,9 @@ pub const COMMANDS: &[Command] = &[
         "create_persistent",
         &[
             NAME,
-            Key::new("capacity", Need::Required, Value::Size),
-            Key::new("access_mode", Need::Optional, Value::AccessModes).alias("access"),
-            Key::new("type", Need::Optional, TYPES),
+            Key::new("capacity", Requirement::Required, Value::Size),
+            Key::new("access_mode", Requirement::Optional, Value::AccessModes).alias("access"),
+            Key::new("type", Requirement::Optional, TYPES),
             POOL,
         ],
         "#BB create_persistent name=proj1 capacity=1TiB access_mode=striped type=scratch",

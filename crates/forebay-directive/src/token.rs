@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use crate::problem::Place;
+use crate::problem::Position;
 
 /// One byte of a directive.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Byte {
+pub(crate) struct SourceByte {
     pub(crate) value: u8,
     /// It came out of a `%` symbol or was quoted: it separates nothing and begins no variable.
     pub(crate) literal: bool,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
 }
 
-impl Byte {
+impl SourceByte {
     fn is_blank(&self) -> bool {
         !self.literal && self.value.is_ascii_whitespace()
     }
@@ -23,12 +23,12 @@ impl Byte {
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
     pub(crate) text: String,
-    pub(crate) start: Place,
-    bytes: Vec<Byte>,
+    pub(crate) start: Position,
+    bytes: Vec<SourceByte>,
 }
 
 impl Token {
-    pub(crate) fn new(bytes: &[Byte], start: Place) -> Self {
+    pub(crate) fn new(bytes: &[SourceByte], start: Position) -> Self {
         let values: Vec<u8> = bytes.iter().map(|byte| byte.value).collect();
         Self {
             text: String::from_utf8_lossy(&values).into_owned(),
@@ -38,8 +38,8 @@ impl Token {
     }
 
     /// A word that stands nowhere itself, but comes from a place.
-    pub(crate) fn made(text: &str, place: Place) -> Self {
-        let byte = |value| Byte {
+    pub(crate) fn made(text: &str, place: Position) -> Self {
+        let byte = |value| SourceByte {
             value,
             literal: false,
             place,
@@ -75,24 +75,24 @@ impl Token {
 }
 
 /// Cuts a line at blanks into words.
-pub(crate) fn words(bytes: &[Byte]) -> Vec<Token> {
+pub(crate) fn words(bytes: &[SourceByte]) -> Vec<Token> {
     bytes
-        .split(Byte::is_blank)
+        .split(SourceByte::is_blank)
         .filter_map(|word| Some(Token::new(word, word.first()?.place)))
         .collect()
 }
 
 /// Cuts a line at blanks and at commas outside parentheses, as `--bb` does.
-pub(crate) fn option_words(bytes: &[Byte]) -> Vec<Token> {
+pub(crate) fn option_words(bytes: &[SourceByte]) -> Vec<Token> {
     split(bytes, |byte| byte.value == b',' || byte.is_blank())
         .into_iter()
         .filter_map(|word| Some(Token::new(word, word.first()?.place)))
         .collect()
 }
 
-fn split(bytes: &[Byte], separates: impl Fn(&Byte) -> bool) -> Vec<&[Byte]> {
+fn split(bytes: &[SourceByte], separates: impl Fn(&SourceByte) -> bool) -> Vec<&[SourceByte]> {
     let mut depth = 0usize;
-    let cut = |byte: &Byte| {
+    let cut = |byte: &SourceByte| {
         match byte.value {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! Values checked against the shape that the table of rules names.
 
-use crate::problem::{Finding, Place};
+use crate::problem::{Finding, Position};
 use crate::rules::{Key, Support, Value, Word};
 use crate::token::Token;
 use crate::{parse_size, paths};
@@ -23,11 +23,11 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
             .iter()
             .filter_map(|word| one_of(&label, words, word))
             .collect(),
-        _ => fault(key.value, &value.text)
+        _ => value_error(key.value, &value.text)
             .map(|(what, example)| {
                 let message = format!("{label}{} {what}", value.text);
                 let hint = format!("write for example {label}{example}");
-                Finding::wrong(value.start, message, hint)
+                Finding::error(value.start, message, hint)
             })
             .into_iter()
             .collect(),
@@ -39,16 +39,16 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
 }
 
 /// A key stands alone that needs a value.
-pub(crate) fn no_value(name: &str, key: &Key, place: Place) -> Finding {
+pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
     let example = match key.value {
         Value::Words(words) | Value::WordList(words) => alternatives(words),
         Value::StagePath => "/PATH or $DW_JOB_STRIPED/PATH".into(),
         Value::NnfPath => "/PATH or $DW_JOB_NAME/PATH".into(),
         Value::OuterPath => "/PATH".into(),
         Value::AccessModes => "striped".into(),
-        value => fault(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
+        value => value_error(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
     };
-    Finding::wrong(
+    Finding::error(
         place,
         format!("{name}= has no value"),
         format!("write {name}={example}"),
@@ -56,7 +56,7 @@ pub(crate) fn no_value(name: &str, key: &Key, place: Place) -> Finding {
 }
 
 /// What is wrong with a text, and one that is right.
-pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> {
+pub(crate) fn value_error(value: Value, text: &str) -> Option<(String, &'static str)> {
     let size = |text: &str| parse_size(text).err().map(|e| format!("is no size: {e}"));
     let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
     let (fault, example) = match value {
@@ -75,7 +75,7 @@ pub(crate) fn fault(value: Value, text: &str) -> Option<(String, &'static str)> 
             (unless(good, "is no whole number above zero"), "10")
         }
         Value::Switch => (unless(matches!(text, "yes" | "no"), "is not known"), "yes"),
-        Value::Name => (fault_of_name(text), "proj1"),
+        Value::Name => (name_error(text), "proj1"),
         Value::NnfId => (
             unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"),
             "proj1",
@@ -103,7 +103,7 @@ fn one_of(label: &str, words: &[Word], value: &Token) -> Option<Finding> {
     let what = format!("{label}{}", value.text);
     match words.iter().find(|word| word.name == value.text) {
         Some(word) => Finding::of_support(word.support, value.start, &what),
-        None => Some(Finding::wrong(
+        None => Some(Finding::error(
             value.start,
             format!("{what} is not known"),
             format!("write {label}{}", alternatives(words)),
@@ -128,8 +128,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 
 /// What is wrong with a text as the name of a persistent allocation, if anything is: the end of a
 /// sentence that begins with the text.
-#[must_use]
-pub fn fault_of_name(text: &str) -> Option<String> {
+pub fn name_error(text: &str) -> Option<String> {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     if !begins || !text.bytes().all(is_part) {

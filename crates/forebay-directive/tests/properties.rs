@@ -5,8 +5,9 @@
 #![allow(clippy::expect_used)] // helpers of tests
 
 use forebay_directive::{
-    COMMANDS, Command, Direction, MODIFIERS, NNF_COMMANDS, Naming, Origin, Place, Problem, Request,
-    Stage, StageKind, Symbols, directives_of_bb, parse_size, parse_with_option, stages_of_list,
+    COMMANDS, Command, Direction, MODIFIERS, NNF_COMMANDS, Origin, Position, Problem, Request,
+    Stage, StageKind, Symbols, VariableStyle, directives_of_bb, parse_size, parse_with_option,
+    stages_of_list,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -232,7 +233,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// A place lies on a byte of its text, right behind a line, or on the line behind the last one.
-fn assert_within(place: Place, text: &str) {
+fn assert_within(place: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         place.line >= 1 && place.line <= lines.len() + 1,
@@ -338,7 +339,7 @@ proptest! {
             (text(), any::<bool>()).prop_map(|(text, is_in)| (text, direction(is_in))),
         ],
     ) {
-        match stages_of_list(&list, direction, &Naming::DataWarp) {
+        match stages_of_list(&list, direction, &VariableStyle::DataWarp) {
             Ok(stages) => {
                 assert_stages(&stages);
                 assert!(stages.iter().all(|stage| stage.kind == StageKind::File));
@@ -352,7 +353,7 @@ proptest! {
     fn quoted_names_come_back_as_they_are(name in "[^\r\n]{1,20}") {
         let quoted = name.replace('\'', "'\\''");
         let list = format!("'/g/{quoted}' $DW_JOB_STRIPED/x");
-        let stages = stages_of_list(&list, Direction::In, &Naming::DataWarp).expect("a right line");
+        let stages = stages_of_list(&list, Direction::In, &VariableStyle::DataWarp).expect("a right line");
         prop_assert_eq!(&stages[0].pfs_path, &format!("/g/{name}"));
     }
 

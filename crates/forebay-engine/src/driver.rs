@@ -61,7 +61,6 @@ pub struct PlannedAllocation {
 pub type Driver = fn(&JobFacts, &NodeFacts) -> Plan;
 
 /// The driver of a store.
-#[must_use]
 pub fn driver_of(store: &Store) -> Driver {
     match store {
         Store::Directory { .. } => own_directory,
@@ -103,7 +102,6 @@ fn private_memory(job: &JobFacts, node: &NodeFacts) -> Plan {
 }
 
 /// For a job that asks for no allocation: what it sees under other paths.
-#[must_use]
 pub fn without_allocation(job: &JobFacts) -> Plan {
     Plan {
         allocation: None,

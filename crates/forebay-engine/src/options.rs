@@ -181,7 +181,6 @@ pub struct StoreUsed {
 
 impl StoreUsed {
     /// The capacity asked for, in words.
-    #[must_use]
     pub fn asked(&self) -> String {
         let asked = self.asked_bytes.map(HumanBytes);
         asked.map_or("no size".to_owned(), |asked| asked.to_string())

@@ -13,7 +13,6 @@ pub struct PathMap {
 
 impl PathMap {
     /// What a job finds under a path, seen from outside of its view.
-    #[must_use]
     pub fn behind(maps: &[Self], path: &Path) -> PathBuf {
         // A later one covers an earlier one.
         let shown = maps.iter().rev().find_map(|map| {

@@ -51,7 +51,6 @@ pub struct JobAllocation {
 
 impl JobAllocation {
     /// Directories of all namespaces.
-    #[must_use]
     pub fn roots(&self, request: &Request) -> Vec<PathBuf> {
         let modes = request.job.iter().flat_map(|job| &job.access);
         let root = |mode: &AccessMode| self.allocation.namespace(mode.directory());

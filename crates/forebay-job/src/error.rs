@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::Place;
+use forebay_directive::Position;
 use forebay_mover::Failure;
 
 use forebay_persistent::Error as PersistentError;
@@ -48,7 +48,7 @@ pub enum Error {
         /// The script.
         script: PathBuf,
         /// The directive.
-        place: Place,
+        place: Position,
         /// Its word.
         command: &'static str,
         /// As the directive says.

@@ -237,7 +237,7 @@ impl Node for LocalNode<'_> {
         let warn = |error: &dyn std::fmt::Display| self.watcher.warning(&error.to_string());
         let root = self.allocation().map(Allocation::root);
         let list = |journal: &Journal| {
-            let listed = record.list_not_safe(journal, root, reason);
+            let listed = record.list_unsaved(journal, root, reason);
             let (unsaved, written) = listed.map_err(|error| warn(&error)).ok()?;
             written.unwrap_or_else(|error| warn(&error));
             Some(unsaved)

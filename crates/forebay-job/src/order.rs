@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, JobDw, Naming, Origin, Place, Request};
+use forebay_directive::{AccessMode, JobDw, Origin, Position, Request, VariableStyle};
 use forebay_engine::StoreOptions;
 use forebay_host::messages::Messages;
 use forebay_host::process::Orphans;
@@ -164,8 +164,8 @@ fn node_local() -> JobDw {
         access: Vec::new(),
         capacity_bytes: None,
         pool: None,
-        naming: Naming::DataWarp,
-        place: Place {
+        naming: VariableStyle::DataWarp,
+        place: Position {
             origin: Origin::Script,
             line: 1,
             column: 1,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::{Naming, Origin, Stage, StageKind};
+use forebay_directive::{Origin, Stage, StageKind, VariableStyle};
 use forebay_engine::PathMap;
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, system};
@@ -117,7 +117,7 @@ impl Order<'_> {
         let persistent = plans(&self.owner(&request, (&id, false), watcher))?;
         let naming = request.job.as_ref().map(|job| job.naming.clone());
         let variable = format!("${}", naming.unwrap_or_default().of_job());
-        let variable_of = |name: &str| format!("${}", Naming::DataWarp.of_persistent(name));
+        let variable_of = |name: &str| format!("${}", VariableStyle::DataWarp.of_persistent(name));
         let used = request.persistent.iter();
         let roots = Roots {
             job: request.job.is_some().then(|| PathBuf::from(&variable)),

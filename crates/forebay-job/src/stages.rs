@@ -19,7 +19,7 @@ use forebay_directive::Direction;
 use forebay_onclose::{Drain, Job as DrainedJob};
 use forebay_profile::{Profile, recent_stage_outs};
 use forebay_record::UnsavedFiles;
-use forebay_record::{Phase, Record, RecordFile, none_is_open};
+use forebay_record::{Phase, Record, RecordFile, clear_pending};
 use forebay_request_server::Requested;
 use forebay_request_server::Requests;
 use forebay_staging::Staged;
@@ -162,7 +162,7 @@ impl ActiveJob<'_> {
             };
             let written = self
                 .job_allocation
-                .map_or(Ok(()), |own| none_is_open(own.allocation.root()))
+                .map_or(Ok(()), |own| clear_pending(own.allocation.root()))
                 .and_then(|()| recorded.update(change));
             if let Err(error) = written {
                 life.watcher.warning(&error.to_string());

@@ -23,9 +23,9 @@ impl CreatedAllocation {
     }
 
     /// Writes down that the job uses it.
-    pub(crate) fn record_own_use<T>(&mut self, write_down: impl FnOnce() -> T) -> T {
+    pub(crate) fn record_own_use<T>(&mut self, record: impl FnOnce() -> T) -> T {
         let was_unshared = self.is_unshared();
-        let written = write_down();
+        let written = record();
         self.uses_changed = uses_changed(&self.persistent).filter(|_| was_unshared);
         written
     }

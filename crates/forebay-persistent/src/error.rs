@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use forebay_directive::Place;
+use forebay_directive::Position;
 use forebay_host::users;
 use forebay_store::persistent::Persistent;
 use indicatif::HumanBytes;
@@ -156,7 +156,7 @@ pub enum Error {
         /// The script.
         script: PathBuf,
         /// The directive.
-        place: Place,
+        place: Position,
         /// What is wrong.
         error: Box<Self>,
     },
@@ -169,7 +169,6 @@ pub enum Error {
 
 impl Error {
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Host(_) => return None,
@@ -291,7 +290,6 @@ fn origin(other: &Persistent) -> String {
 }
 
 /// Seconds since 1970 as `2026-11-22T08:30:00Z`.
-#[must_use]
 pub fn format_utc(unix_s: u64) -> String {
     // Later times cannot be written so.
     const LAST_S: u64 = 253_402_300_799;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use forebay_directive::{CreatePersistent, Place, Request, Stage, is_named_by};
+use forebay_directive::{CreatePersistent, Position, Request, Stage, matches_variable};
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::messages::Messages;
 use forebay_host::{clock, files, users};
@@ -110,9 +110,6 @@ pub struct AskableNamespace {
 impl AskableNamespace {
     /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
     /// that.
-    ///
-    /// # Errors
-    /// If that cannot be written down.
     pub fn stages_out(&self) -> forebay_host::Result<()> {
         if self.stages_out.get().is_none() {
             Use::set_stages_out(&self.file)?;
@@ -142,7 +139,7 @@ pub struct Owner<'a> {
 
 impl Owner<'_> {
     /// Puts the place of its directive before an error.
-    fn with_place<T>(&self, place: &Place, result: Result<T>) -> Result<T> {
+    fn with_place<T>(&self, place: &Position, result: Result<T>) -> Result<T> {
         result.map_err(|error| Error::OfJob {
             script: self.script.to_owned(),
             place: *place,
@@ -188,7 +185,7 @@ impl JobPersistents {
             let stages_out = stages_out(request, &asked.name);
             let mut made = self.made.iter_mut();
             let made = made.find(|made| made.persistent.root() == persistent.root());
-            let mut write = || write_down(&persistent, stages_out, owner, recorded);
+            let mut write = || record_use(&persistent, stages_out, owner, recorded);
             let file = match made {
                 Some(made) => made.record_own_use(write),
                 None => write(),
@@ -279,21 +276,16 @@ impl JobPersistents {
     }
 
     /// Does the job use any?
-    #[must_use]
     pub fn are_used(&self) -> bool {
         !self.used.is_empty()
     }
 
     /// Where one of them lies.
-    #[must_use]
     pub fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
     }
 
     /// Those, as programs of the job may ask for staging out of them.
-    ///
-    /// # Errors
-    /// If one cannot be looked at.
     pub fn askable(&self) -> forebay_host::Result<Vec<AskableNamespace>> {
         let askable = self.used.iter().map(|one| {
             Ok(AskableNamespace {
@@ -306,7 +298,6 @@ impl JobPersistents {
     }
 
     /// The names of those that the job uses, and where their namespaces lie.
-    #[must_use]
     pub fn namespaces(&self) -> Vec<(String, PathBuf)> {
         let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
         self.used.iter().map(named).collect()
@@ -322,7 +313,6 @@ impl JobPersistents {
     }
 
     /// For the account of the job.
-    #[must_use]
     pub fn account(&self) -> Vec<PersistentUsed> {
         let of = |action| {
             move |persistent: &Persistent| PersistentUsed {
@@ -343,9 +333,6 @@ impl JobPersistents {
 }
 
 /// Names of those out of which programs of the job asked for something to be staged.
-///
-/// # Errors
-/// If what the job said of its use cannot be read.
 pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
@@ -357,9 +344,6 @@ pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>>
 }
 
 /// Living processes of the job that could not be ended when it was.
-///
-/// # Errors
-/// If what the job said of its use cannot be read.
 pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let mut processes = Vec::new();
     for one in &record.persistent {
@@ -370,9 +354,6 @@ pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
 }
 
 /// Removes the files which say that a job uses its persistent allocations.
-///
-/// # Errors
-/// If a file cannot be removed.
 pub fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     for one in &record.persistent {
         files::remove_if_present(&one.file)?;
@@ -381,9 +362,6 @@ pub fn remove_uses(record: &Record) -> forebay_host::Result<()> {
 }
 
 /// What a run would make, use and destroy, once all of it is known to be possible.
-///
-/// # Errors
-/// If something of it is not possible.
 pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
     let (request, places) = (owner.request, owner.search);
     let mut plans = Vec::new();
@@ -464,7 +442,7 @@ fn is_of_this_job(other: &Persistent, owner: &Owner) -> bool {
 /// Is something to be staged out of it? A list may name it.
 fn stages_out(request: &Request, name: &str) -> bool {
     let is_of_it = |stage: &Stage| match &stage.persistent {
-        Some(written) => is_named_by(name, written),
+        Some(written) => matches_variable(name, written),
         None => stage.kind == forebay_directive::StageKind::List,
     };
     request.stage_out.iter().any(is_of_it)
@@ -518,7 +496,7 @@ fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
 }
 
 /// First in the job's record, so that whoever cleans up after us removes it; then next to the data.
-fn write_down(
+fn record_use(
     persistent: &Persistent,
     stages_out: bool,
     owner: &Owner,

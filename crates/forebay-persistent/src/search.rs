@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_directive::fault_of_name;
+use forebay_directive::name_error;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, disks, files, system, users};
 use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
@@ -96,9 +96,6 @@ impl StoreSearch<'_> {
     }
 
     /// All allocations; of the named store alone, if one is named.
-    ///
-    /// # Errors
-    /// If a store cannot be listed.
     pub fn list(&self) -> Result<Listing> {
         let mut listing = Listing::default();
         let stores = match directory(self.named) {
@@ -248,7 +245,7 @@ impl StoreSearch<'_> {
 
     /// Checks all that can be checked before one is made.
     pub(crate) fn check_new(&self, new: &NewPersistent) -> Result<(PathBuf, bool, Grant)> {
-        if let Some(fault) = fault_of_name(new.name) {
+        if let Some(fault) = name_error(new.name) {
             let name = new.name.to_owned();
             return Err(Error::BadName { name, fault });
         }

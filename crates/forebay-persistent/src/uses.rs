@@ -160,9 +160,6 @@ impl Use {
 
 impl Uses {
     /// Who uses an allocation; nobody that we know of where we may not look.
-    ///
-    /// # Errors
-    /// If the machine cannot be asked.
     pub fn of(persistent: &Persistent) -> Result<Self> {
         let directory = persistent.uses();
         let names = match files::names_in(&directory) {

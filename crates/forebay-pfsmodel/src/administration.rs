@@ -81,7 +81,6 @@ pub enum LayoutError {
 
 impl LayoutError {
     /// What to do about it, where that is known.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some(

@@ -34,7 +34,6 @@ pub struct Client {
 
 impl Client {
     /// A client that gets its number at its first operation.
-    #[must_use]
     pub const fn new() -> Self {
         Self {
             id: AtomicU64::new(0),

@@ -52,7 +52,6 @@ pub struct TargetCounters {
 
 impl State {
     /// Reads all counters. Other processes may go on meanwhile, so sums can be a call apart.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         let totals = &self.block().totals;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

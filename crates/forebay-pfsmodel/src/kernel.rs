@@ -253,7 +253,6 @@ pub fn remove_path_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
 }
 
 /// Number of this process, from the kernel: old libcs remember it over `clone`.
-#[must_use]
 pub fn process() -> u32 {
     // SAFETY: no arguments; never fails, and process numbers are below 2^22.
     unsafe { call(libc::SYS_getpid, []) }.unwrap_or(0) as u32
@@ -271,7 +270,6 @@ pub fn complain(message: &str) {
 }
 
 /// `CLOCK_MONOTONIC`, nanoseconds. The one clock of the model.
-#[must_use]
 pub fn now_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,

@@ -22,7 +22,6 @@ pub struct Lane {
 
 impl Layout {
     /// The target that holds stripe unit `unit` of the file (unit 0 starts at byte 0).
-    #[must_use]
     pub fn target_of_unit(&self, unit: u64, targets: u32) -> u32 {
         let step = unit % u64::from(self.stripe_count);
         // Less than `targets`, which is a u32.

@@ -4,14 +4,12 @@
 pub const PATH_MAX: usize = 4096;
 
 /// True if the absolute, normalised `path` is `root` or lies below it (on a component boundary).
-#[must_use]
 pub fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// True if `path` is absolute and has neither empty, `.` nor `..` components, so that it can be compared as it is.
-#[must_use]
 pub fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
         && path[1..]
@@ -52,7 +50,6 @@ pub fn append(buffer: &mut [u8], base: usize, path: &[u8]) -> Option<usize> {
 }
 
 /// Length of the directory part of an absolute, normalised path (`/a/b` -> 2, `/a` -> 1).
-#[must_use]
 pub fn parent_length(path: &[u8]) -> usize {
     path.iter()
         .rposition(|byte| *byte == b'/')

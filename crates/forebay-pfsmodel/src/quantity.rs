@@ -20,15 +20,6 @@ pub(crate) enum Kind {
     Size,
 }
 
-const RATES: &[(&str, f64)] = &[
-    ("B/s", 1.0),
-    ("kB/s", 1e3),
-    ("MB/s", 1e6),
-    ("GB/s", 1e9),
-    ("KiB/s", 1024.0),
-    ("MiB/s", 1_048_576.0),
-    ("GiB/s", 1_073_741_824.0),
-];
 const TIMES: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 const SIZES: &[(&str, f64)] = &[
     ("B", 1.0),
@@ -46,10 +37,14 @@ const VALUE_MAX: f64 = 1e15;
 impl Kind {
     fn units(self) -> &'static [(&'static str, f64)] {
         match self {
-            Kind::Rate => RATES,
+            Kind::Rate | Kind::Size => SIZES,
             Kind::Time => TIMES,
-            Kind::Size => SIZES,
         }
+    }
+
+    /// Ends each unit.
+    fn suffix(self) -> &'static str {
+        if self == Kind::Rate { "/s" } else { "" }
     }
 
     /// What the reader of an error message should have written.
@@ -59,7 +54,10 @@ impl Kind {
             Kind::Time => ("a time", "500 us"),
             Kind::Size => ("a size", "1 MiB"),
         };
-        let units: Vec<&str> = self.units().iter().map(|(unit, _)| *unit).collect();
+        let units = self.units().iter();
+        let units: Vec<String> = units
+            .map(|(unit, _)| format!("{unit}{}", self.suffix()))
+            .collect();
         format!(
             "{what} with one of the units {}, such as \"{example}\"",
             units.join(", ")
@@ -83,7 +81,9 @@ impl Kind {
         if unit.is_empty() {
             return Err("the unit is missing".to_owned());
         }
-        let Some((_, factor)) = self.units().iter().find(|(known, _)| *known == unit) else {
+        let mut units = self.units().iter();
+        let is_it = |known: &str| unit.strip_suffix(self.suffix()) == Some(known);
+        let Some((_, factor)) = units.find(|(known, _)| is_it(known)) else {
             return Err(format!("unit \"{unit}\" does not fit here"));
         };
         let value = (number * factor).round();

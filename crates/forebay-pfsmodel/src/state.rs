@@ -230,7 +230,6 @@ impl State {
     }
 
     /// Name of the machine that is emulated (cut at 64 bytes).
-    #[must_use]
     pub fn machine(&self) -> String {
         let name = &self.block().parameters.name;
         let length = name
@@ -241,13 +240,11 @@ impl State {
     }
 
     /// Number of targets.
-    #[must_use]
     pub fn targets(&self) -> u32 {
         self.block().parameters.targets
     }
 
     /// The emulated directories, canonical.
-    #[must_use]
     pub fn roots(&self) -> Vec<PathBuf> {
         self.root_paths()
             .map(|root| PathBuf::from(OsStr::from_bytes(root)))
@@ -262,14 +259,12 @@ impl State {
     }
 
     /// True if the absolute, normalised path is an emulated directory or lies below one.
-    #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         self.root_paths().any(|root| paths::is_below(path, root))
     }
 
     /// Striping of a file that has no attribute: the default, the first target taken from the inode number,
     /// so that all processes agree without asking each other.
-    #[must_use]
     pub fn unbound_layout(&self, inode: u64) -> Layout {
         let first = (inode % u64::from(self.targets())) as i32;
         self.complete(Striping {
@@ -279,7 +274,6 @@ impl State {
     }
 
     /// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
-    #[must_use]
     pub fn bound(&self, striping: Striping) -> Option<Layout> {
         let bound = striping.stripe_count > 0
             && striping.first_target >= 0
@@ -289,7 +283,6 @@ impl State {
 
     /// Fills in what a wish leaves open. Without a first target the next one in turn is taken; the turn
     /// advances by the stripe count, so that few wide files use all targets.
-    #[must_use]
     pub fn complete(&self, wish: Striping) -> Layout {
         let (parameters, targets) = (&self.block().parameters, self.targets());
         let stripe_count = match wish.stripe_count {

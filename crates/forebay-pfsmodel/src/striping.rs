@@ -36,7 +36,6 @@ impl Striping {
     };
 
     /// Reads an attribute value; `None` if it is none of ours.
-    #[must_use]
     pub fn from_bytes(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.strip_prefix("v1 count=")?;
         let (count, rest) = text.split_once(" size=")?;

@@ -18,7 +18,6 @@ pub enum Error {
 
 impl Error {
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Host(error) => error.hint(),

@@ -39,7 +39,7 @@ enum State {
     Ended,
 }
 
-/// What a job says of itself as it begins.
+/// The description of a job as it begins.
 #[derive(Debug, Clone, Default)]
 pub struct JobDescription {
     /// A job or a command.
@@ -179,7 +179,7 @@ impl JobFile {
 }
 
 /// Is there one?
-pub(crate) fn lies_in(directory: &Path) -> bool {
+pub(crate) fn exists_in(directory: &Path) -> bool {
     files::status_of_name(&directory.join(NAME)).is_ok()
 }
 
@@ -224,11 +224,7 @@ pub(crate) fn may_run(directory: &Path) -> Result<bool, Error> {
     read::<JobStatus>(directory).map_or(Ok(false), |status| status.may_run())
 }
 
-/// Says in the record of a job that was killed that it was. One that was killed before anything was
-/// written there is taken away.
-///
-/// # Errors
-/// If the record cannot be read or written.
+/// Marks the record of a killed job. Removes one in which nothing was written.
 pub fn mark_killed(directory: &Path) -> Result<(), Error> {
     let mut job: serde_json::Map<String, Value> = match read(directory) {
         Err(Error::Host(error)) if error.is_not_found() => return remove_if_empty(directory),
@@ -251,7 +247,7 @@ fn remove_if_empty(directory: &Path) -> Result<(), Error> {
 }
 
 /// Completes records of killed jobs that hold nothing else: commands, and jobs that were killed at their
-/// very end. `is_recorded` tells those which will be cleaned by themselves.
+/// very end. `is_recorded`: jobs that will be cleaned by themselves.
 ///
 /// # Errors
 /// If one cannot be written, or /proc cannot be read.
@@ -261,7 +257,7 @@ pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Erro
         for id in ids(&profiles) {
             let directory = profiles.join(id.to_string());
             let Ok(status) = read::<JobStatus>(&directory) else {
-                continue; // it is just being made, or nobody can tell
+                continue; // it is being made, or is damaged
             };
             if status.state == State::Running && !is_recorded(&status.id) && !status.may_run()? {
                 mark_killed(&directory)?;
@@ -272,7 +268,6 @@ pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Erro
 }
 
 /// JSON is text: what is not UTF-8 is replaced.
-#[must_use]
 pub fn text(words: impl AsRef<std::ffi::OsStr>) -> String {
     words.as_ref().to_string_lossy().into_owned()
 }

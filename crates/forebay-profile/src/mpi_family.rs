@@ -23,7 +23,6 @@ pub enum MpiFamily {
 
 impl MpiFamily {
     /// From what the launcher says of its version.
-    #[must_use]
     pub fn of(said: &str) -> Self {
         if said.contains("Open MPI") || said.contains("OpenRTE") {
             Self::OpenMpi
@@ -35,7 +34,6 @@ impl MpiFamily {
     }
 
     /// Of this launcher, by its answer to `--version`; `Unknown` if there is none within 2 s.
-    #[must_use]
     pub fn of_launcher(launcher: impl AsRef<OsStr>) -> Self {
         let mut launcher = command(launcher);
         launcher.arg("--version");
@@ -56,7 +54,6 @@ impl MpiFamily {
 }
 
 /// Does it start ranks itself, so that its MPI counts and not that of PATH?
-#[must_use]
 pub fn is_launcher(program: &OsStr) -> bool {
     let name = Path::new(program)
         .file_name()

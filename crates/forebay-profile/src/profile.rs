@@ -90,7 +90,7 @@ impl Profile {
     /// If it holds one, or cannot be written.
     pub fn begin_in(directory: &Path, job: &JobDescription, id: &str) -> Result<Self, Error> {
         files::make_directories(directory, 0o700)?;
-        if job_file::lies_in(directory) {
+        if job_file::exists_in(directory) {
             return Err(Error::RecordExists(directory.to_owned()));
         }
         let profile = Self {
@@ -160,13 +160,12 @@ impl Profile {
     }
 
     /// Where it is.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What puts the library in front of the job's programs; nothing where there is no library. We are
-    /// where the job will be: in its view.
+    /// The variables that preload the library; none where there is no library. Assumes that this process is in the
+    /// job's view.
     pub fn environment(
         &self,
         recording: &Recording,
@@ -221,7 +220,7 @@ impl Profile {
 }
 
 /// What lets programs built with AddressSanitizer run: they end at once where another library is loaded
-/// before theirs, unless they are told not to look. None if they are told already.
+/// before theirs, unless an option disables that check. None if it is set already.
 fn sanitizer_options() -> Option<OsString> {
     let mut options = std::env::var_os(SANITIZER_VARIABLE).unwrap_or_default();
     if options.to_string_lossy().contains("verify_asan_link_order") {

@@ -1,4 +1,4 @@
-//! What the programs of a job wrote into its record, as far as the job's end speaks of it.
+//! Sums up what the programs of a job wrote into its record.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub struct ProgramSummary {
     pub programs: usize,
     /// Seconds in which they were in I/O calls: of each program those of its slowest rank, and of
     /// programs that ran at the same time those of the one that had the largest share. None if one of
-    /// them does not tell.
+    /// them does not have it.
     pub io_s: Option<f64>,
 }
 
@@ -29,8 +29,7 @@ struct IoSeconds {
     slowest: f64,
 }
 
-/// Looks into a record. A file that cannot be understood is a program that does not tell.
-#[must_use]
+/// Reads a record. A damaged file counts as a program of unknown times.
 pub fn summarize(directory: &Path) -> ProgramSummary {
     let names = files::names_in(directory).unwrap_or_default();
     let names = names.iter().filter_map(|name| name.to_str());
@@ -118,27 +117,27 @@ mod tests {
             r#"{"started_unix_s": 100.0, "wall_s": 10.0, "io_s": {"sum": 8.0, "slowest": 2.0}}"#;
         let later =
             r#"{"started_unix_s": 120.0, "wall_s": 4.0, "io_s": {"sum": 9.0, "slowest": 3.0}}"#;
-        let beside =
+        let overlapping =
             r#"{"started_unix_s": 105.0, "wall_s": 10.0, "io_s": {"sum": 5.0, "slowest": 5.0}}"#;
         assert_eq!(written(&[first, later]).io_s, Some(5.0));
         // 5 s at a share of 0.2, 10 s at 0.5.
-        assert_eq!(written(&[first, beside]).io_s, Some(6.0));
+        assert_eq!(written(&[first, overlapping]).io_s, Some(6.0));
     }
 
     #[test]
-    fn a_program_that_does_not_tell_leaves_the_time_unknown() {
-        let told = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
-        let untold = r#"{"started_unix_s": 1.0, "finished": false}"#;
+    fn a_program_without_times_leaves_the_time_unknown() {
+        let known = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
+        let unknown = r#"{"started_unix_s": 1.0, "finished": false}"#;
         let programs = 2;
         assert_eq!(
-            written(&[told, untold]),
+            written(&[known, unknown]),
             ProgramSummary {
                 programs,
                 io_s: None
             }
         );
         assert_eq!(
-            written(&[told, "{"]),
+            written(&[known, "{"]),
             ProgramSummary {
                 programs,
                 io_s: None

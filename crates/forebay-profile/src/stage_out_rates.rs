@@ -28,8 +28,8 @@ struct Moved {
     seconds: f64,
 }
 
-/// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Those on an emulated file system
-/// are left out.
+/// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Skips those
+/// on an emulated file system.
 pub fn recent_stage_outs() -> impl Iterator<Item = (u64, f64)> {
     let all = state::directories().into_iter().flat_map(|directory| {
         let profiles = directory.join(PROFILES);
@@ -39,7 +39,6 @@ pub fn recent_stage_outs() -> impl Iterator<Item = (u64, f64)> {
     all.take(SAMPLES_MAX)
 }
 
-/// What is damaged or incomplete tells nothing.
 fn stage_out(directory: &Path) -> Option<(u64, f64)> {
     let text = files::read_to_string(&directory.join(job_file::NAME)).ok()?;
     let record: Record = serde_json::from_str(&text).ok()?;

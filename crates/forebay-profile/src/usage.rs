@@ -26,7 +26,7 @@ pub fn state_directory() -> Result<PathBuf, Error> {
 /// What records of I/O take.
 #[derive(Debug)]
 pub struct Usage {
-    /// Where they lie.
+    /// Their directory.
     pub directory: PathBuf,
     /// How many there are.
     pub records: usize,

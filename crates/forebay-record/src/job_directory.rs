@@ -1,5 +1,5 @@
-//! The job's own directory: it reserves the id, and holds a copy of the script and the launchers
-//! that stand first in the job's PATH where there is no scheduler.
+//! The job's own directory: it reserves the id, and holds a copy of the script and the launchers that come first in the
+//! job's PATH where there is no scheduler.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,7 @@ impl JobDirectory {
         let parent = std::env::temp_dir();
         let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
         if parent.as_os_str().as_bytes().contains(&b':') || parent.to_str().is_none() {
-            return Err(Error::TemporaryDirectory(parent)); // it could not stand in PATH
+            return Err(Error::TemporaryDirectory(parent)); // PATH could not hold it
         }
         let first = clock::unix_milliseconds();
         let mut id = first;
@@ -47,27 +47,21 @@ impl JobDirectory {
     }
 
     /// Makes the place of the script. A directory with nothing in it is one that was never recorded.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn mark_recorded(&self) -> forebay_host::Result<()> {
         files::make_directory(&self.path.join("script"), 0o700)
     }
 
     /// The id that it reserves.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The value of [`RUN_VARIABLE`].
-    #[must_use]
     pub fn with_outer_runs(&self) -> OsString {
         let mut runs = std::env::var_os(RUN_VARIABLE).unwrap_or_default();
         if !runs.is_empty() {
@@ -78,21 +72,16 @@ impl JobDirectory {
     }
 
     /// Where a view is built; the directory is made then.
-    #[must_use]
     pub fn scratch(&self) -> PathBuf {
         self.path.join("view")
     }
 
     /// Directory of the launchers.
-    #[must_use]
     pub fn launchers(&self) -> PathBuf {
         self.path.join("bin")
     }
 
     /// Links to our own program, each named as a launcher; those of an earlier run stay.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
         let launchers = self.launchers();
         files::make_directories(&launchers, 0o700)?;
@@ -106,34 +95,22 @@ impl JobDirectory {
     }
 
     /// The script as it was read, so that a change of the original does not reach a job half way.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn add_script(&self, script: &Path, text: &str) -> forebay_host::Result<PathBuf> {
         let name = script.file_name().unwrap_or(OsStr::new("script"));
         write_new(&self.path.join("script").join(name), text)
     }
 
     /// A file that bash reads when it starts.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
         write_new(&self.path.join("bash_env"), text)
     }
 
     /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
         write_new(&self.path.join("nodes"), lines)
     }
 
     /// The job may have cleared the directory for temporary files itself.
-    ///
-    /// # Errors
-    /// If something in it cannot be removed.
     pub fn remove(self) -> forebay_host::Result<()> {
         match files::remove_tree(&self.path) {
             Err(error) if error.is_not_found() => Ok(()),

@@ -8,7 +8,7 @@ use forebay_directive::Direction;
 use forebay_host::files;
 use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 
-use crate::pending::{NAME as REQUESTS, PendingStageOut, open_in, read_open};
+use crate::pending::{NAME as REQUESTS, PendingStageOut, load_file, load_pending};
 use crate::{Error, RecordFile};
 
 /// Name of the journal of a stage-in, in the job's directory.
@@ -18,9 +18,6 @@ pub const STAGE_OUT: &str = "stage-out.journal";
 
 impl RecordFile {
     /// How far its stage-out has come, and at most so many failures; none if none was begun.
-    ///
-    /// # Errors
-    /// If its journal cannot be read.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
         let Some(journal) = self.stage_out_journal()? else {
             return Ok(None);
@@ -29,9 +26,6 @@ impl RecordFile {
     }
 
     /// The journal of what it stages, or staged last: out if that was begun, else in; none if neither was.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn staging(&self) -> Result<Option<(Direction, Journal)>, Error> {
         if let Some(journal) = self.stage_out_journal()? {
             return Ok(Some((Direction::Out, journal)));
@@ -59,9 +53,6 @@ impl RecordFile {
 
     /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
     /// took none, or next to the record. From outside of the view.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn stage_out_journal(&self) -> Result<Option<Journal>, Error> {
         let place = self.record.place.as_ref();
         let inside = place.map(|place| self.record.path_from_outside(&place.root));
@@ -76,10 +67,7 @@ impl RecordFile {
         if_exists(opened)
     }
 
-    /// What is open in the allocation of the job, as can be told from outside of its view.
-    ///
-    /// # Errors
-    /// If the list is damaged.
+    /// The pending requests of the job, read from outside of its view.
     pub fn open_requests(&self) -> Result<Vec<PendingStageOut>, Error> {
         let Some(root) = self.data() else {
             return Ok(Vec::new());
@@ -90,18 +78,18 @@ impl RecordFile {
             .as_ref()
             .is_some_and(|place| place.mounted)
         {
-            return open_in(&root);
+            return load_pending(&root);
         }
         let path = root.join(REQUESTS);
         if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
             return Ok(Vec::new());
         }
-        let open = self.with_copy(&path, |copy| Ok(read_open(copy)))?;
+        let open = self.with_copy(&path, |copy| Ok(load_file(copy)))?;
         open.map_err(|error| Error::Requests { path, error })
     }
 
-    /// Reads a copy of a database that lies in another view: SQLite follows links by itself, and takes that to
-    /// the root of the view for our own root. The copy goes with us, or with the job.
+    /// Reads a copy of a database in another view: SQLite follows links by itself, and takes that to
+    /// the root of the view for our own root. The copy is removed with us, or with the job.
     fn with_copy<T>(
         &self,
         database: &Path,

@@ -15,7 +15,9 @@ mod unsaved;
 pub use error::Error;
 pub use job_directory::{JobDirectory, RUN_VARIABLE};
 pub use journals::{STAGE_IN, STAGE_OUT};
-pub use pending::{PendingList, PendingStageOut, Selection, are_open_in, none_is_open, open_in};
+pub use pending::{
+    PendingList, PendingStageOut, Selection, clear_pending, has_pending, load_pending,
+};
 pub use record::{
     PendingUpdate, PersistentUse, Phase, Record, RecordFile, Records, records, reserved_bytes,
 };

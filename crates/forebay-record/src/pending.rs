@@ -37,21 +37,21 @@ pub struct PendingStageOut {
     pub outer: PathBuf,
     /// A directory with all that is in it.
     pub is_directory: bool,
-    /// What below it is not to be staged with it.
+    /// Excluded parts of it.
     pub left_out: BTreeSet<PathBuf>,
 }
 
-/// What a question is about.
+/// What a question selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// What was asked for under this name.
+    /// The request of this name.
     Whole {
         /// In the burst buffer.
         inner: PathBuf,
         /// A directory with all that is in it.
         is_directory: bool,
     },
-    /// A part of the directory `tree` that was asked for.
+    /// A part of the requested directory `tree`.
     Part {
         /// The directory.
         tree: PathBuf,
@@ -61,8 +61,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Under which it was asked for.
-    #[must_use]
+    /// The name of the request.
     pub fn name(&self) -> &Path {
         match self {
             Self::Whole { inner, .. } => inner,
@@ -71,7 +70,7 @@ impl Selection {
     }
 }
 
-/// All of one job. Made when the first one comes.
+/// All of one job. The first one creates the file.
 #[derive(Debug)]
 pub struct PendingList {
     path: PathBuf,
@@ -80,15 +79,14 @@ pub struct PendingList {
 
 impl PendingList {
     /// That of the allocation at `root`, next to its namespaces.
-    #[must_use]
-    pub fn beside(root: &Path) -> Self {
+    pub fn in_allocation(root: &Path) -> Self {
         Self {
             path: root.join(NAME),
             connection: None,
         }
     }
 
-    /// Writes down all of them, or none.
+    /// Adds all of them, or none.
     ///
     /// # Errors
     /// One with the number that the program receives.
@@ -122,11 +120,11 @@ impl PendingList {
         added.map_err(|error| refused(&path, &error))
     }
 
-    /// It is wanted no more: all of it, or as part of its directory.
+    /// Excludes it: all of it, or as part of its directory.
     ///
     /// # Errors
     /// One with the number that the program receives.
-    pub fn leave_out(&mut self, meant: &Selection) -> io::Result<()> {
+    pub fn exclude(&mut self, meant: &Selection) -> io::Result<()> {
         let (tree, inner) = match meant {
             Selection::Whole {
                 inner,
@@ -142,7 +140,7 @@ impl PendingList {
         added.map(drop).map_err(|error| refused(&self.path, &error))
     }
 
-    /// It has arrived, or is wanted no more.
+    /// Removes one that has arrived or is excluded.
     ///
     /// # Errors
     /// One with the number that the program receives.
@@ -181,23 +179,19 @@ impl PendingList {
     }
 }
 
-/// What is open in the allocation at `root`.
-///
-/// # Errors
-/// If it is damaged.
-pub fn open_in(root: &Path) -> Result<Vec<PendingStageOut>, Error> {
+/// The pending requests of the allocation at `root`.
+pub fn load_pending(root: &Path) -> Result<Vec<PendingStageOut>, Error> {
     let path = root.join(NAME);
-    read_open(&path).map_err(|error| Error::Requests { path, error })
+    load_file(&path).map_err(|error| Error::Requests { path, error })
 }
 
-/// Is something open in the allocation at `root`? Yes, if nobody can tell.
-#[must_use]
-pub fn are_open_in(root: &Path) -> bool {
-    open_in(root).map_or(true, |open| !open.is_empty())
+/// Are there pending requests in the allocation at `root`? True if that is unknown.
+pub fn has_pending(root: &Path) -> bool {
+    load_pending(root).map_or(true, |open| !open.is_empty())
 }
 
-/// What is open by this list; nothing if it is not there.
-pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<PendingStageOut>> {
+/// The requests of this list; none if it does not exist.
+pub(crate) fn load_file(path: &Path) -> rusqlite::Result<Vec<PendingStageOut>> {
     if files::status_of_name(path).is_err_and(|error| error.is_not_found()) {
         return Ok(Vec::new());
     }
@@ -220,11 +214,8 @@ pub(crate) fn read_open(path: &Path) -> rusqlite::Result<Vec<PendingStageOut>> {
     Ok(open)
 }
 
-/// All that was open in the allocation at `root` has arrived.
-///
-/// # Errors
-/// If that cannot be written down.
-pub fn none_is_open(root: &Path) -> Result<(), Error> {
+/// Empties the list of the allocation at `root`.
+pub fn clear_pending(root: &Path) -> Result<(), Error> {
     let path = root.join(NAME);
     if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
         return Ok(());
@@ -282,11 +273,11 @@ mod tests {
     fn a_list_without_its_tables_is_empty_and_can_be_emptied() {
         let root = tempfile::tempdir().unwrap();
         let connection = Connection::open(root.path().join(NAME)).unwrap();
-        none_is_open(root.path()).unwrap();
+        clear_pending(root.path()).unwrap();
         let sql = "CREATE TABLE open (inner BLOB, is_directory INTEGER, outer BLOB)";
         connection.execute_batch(sql).unwrap();
-        assert_eq!(open_in(root.path()).unwrap(), []);
-        none_is_open(root.path()).unwrap();
+        assert_eq!(load_pending(root.path()).unwrap(), []);
+        clear_pending(root.path()).unwrap();
     }
 
     #[test]

@@ -1,7 +1,5 @@
-//! What is written down about a job as long as it holds anything, so that whatever becomes of the
-//! process that runs it, the next one knows what is left and what was still to be done.
-//!
-//! One file of JSON for each job, in the user's state directory (`forebay_host::state`).
+//! The record of a job, one JSON file in the user's state directory: what the job holds and what is still to be done,
+//! for whatever process comes after the one that runs it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,7 +50,7 @@ pub struct Record {
     /// The process that runs it.
     #[serde(flatten)]
     pub runner: ProcessRef,
-    /// Holds the view in which the allocation lies.
+    /// Holds the view of the allocation.
     pub keeper: Option<Identity>,
     /// The user wants the allocation to stay.
     pub keep: bool,
@@ -75,7 +73,7 @@ pub struct Record {
     pub staging: StagingOptions,
     /// Shared state of the emulated file system.
     pub emulation: Option<PathBuf>,
-    /// The record of its I/O, which stays.
+    /// The record of its I/O, which is kept.
     #[serde(default)]
     pub profile: Option<PathBuf>,
 }
@@ -83,12 +81,12 @@ pub struct Record {
 /// A record on disk.
 #[derive(Debug)]
 pub struct RecordFile {
-    /// What it says.
+    /// Its content.
     pub record: Record,
     path: PathBuf,
 }
 
-/// A change of a record that is still to take its place.
+/// A change of a record that is not in place yet.
 #[derive(Debug)]
 pub struct PendingUpdate {
     temporary: PathBuf,
@@ -96,7 +94,7 @@ pub struct PendingUpdate {
 }
 
 impl PendingUpdate {
-    /// It does as this process begins.
+    /// Puts it in place when this process begins.
     ///
     /// # Errors
     /// If its name cannot be given to the process.
@@ -130,8 +128,8 @@ impl Record {
         })
     }
 
-    /// Puts it on disk, in the first state directory that takes it. There the record of its I/O will
-    /// lie, if there is to be one.
+    /// Creates the file in the first state directory that takes it. The record of its I/O, if any, will be there
+    /// too.
     ///
     /// # Errors
     /// If no state directory takes it.
@@ -167,7 +165,6 @@ impl Record {
 
 impl Record {
     /// Is anything to be staged out of the allocation?
-    #[must_use]
     pub fn stages_out(&self) -> bool {
         !(self.stage_out.is_empty() && self.drain_to.is_empty())
     }
@@ -178,7 +175,7 @@ impl Record {
         self.drain_to.clear();
     }
 
-    /// From here on there is nothing in the allocation that is wanted.
+    /// Nothing in the allocation is needed any more.
     pub fn mark_removing(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
@@ -186,7 +183,6 @@ impl Record {
     }
 
     /// The path under which a directory of the view can be reached from outside of it.
-    #[must_use]
     pub fn path_from_outside(&self, root: &Path) -> PathBuf {
         let mounted = self.place.as_ref().is_some_and(|place| place.mounted);
         match self.keeper.filter(|_| mounted) {
@@ -201,7 +197,6 @@ impl Record {
 
 impl RecordFile {
     /// Bytes that the allocation takes now; none if it has none.
-    #[must_use]
     pub fn used_bytes(&self) -> Option<u64> {
         let place = self.record.place.as_ref()?;
         let root = self.record.path_from_outside(&place.root);
@@ -214,7 +209,6 @@ impl RecordFile {
 
     /// Where the data can be reached, if there are any: in the job's own allocation if that is there, else in
     /// the first persistent one that it uses.
-    #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
         let own = self.record.place.as_ref();
         let own = own.map(|place| self.record.path_from_outside(&place.root));
@@ -225,18 +219,12 @@ impl RecordFile {
     }
 
     /// Changes what is written down.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
         Ok(self.write()?)
     }
 
     /// The same, but on disk it is so only once a process begins that is given the result.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<PendingUpdate, Error> {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
@@ -251,9 +239,6 @@ impl RecordFile {
     }
 
     /// Has no other job whose record lies in the same directory this id?
-    ///
-    /// # Errors
-    /// If the state directory cannot be listed.
     pub fn id_is_unique(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let begin = format!("{}-", self.record.id);
@@ -266,7 +251,6 @@ impl RecordFile {
     }
 
     /// Where it is written.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -281,10 +265,7 @@ impl RecordFile {
         locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
     }
 
-    /// Reads it again. Was it changed?
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Reads it again; true if it has changed.
     pub fn reload(&mut self) -> Result<bool, Error> {
         let record: Record = files::read_json(&self.path)?;
         let changed = record != self.record;
@@ -294,7 +275,6 @@ impl RecordFile {
 
     /// The journal of the stage-out. It is next to the record: it takes no room in the allocation, which
     /// may be full, and can be read without entering the job's view.
-    #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.path.with_extension(JOURNAL)
     }
@@ -303,7 +283,6 @@ impl RecordFile {
         self.path.with_extension(TEMPORARY)
     }
 
-    /// Whoever reads it sees it whole, before or after.
     fn write(&self) -> forebay_host::Result<()> {
         files::write_json(&self.path, &self.temporary(), &self.record)
     }
@@ -324,10 +303,7 @@ pub struct Records {
     pub begun: Vec<PathBuf>,
 }
 
-/// All that is recorded.
-///
-/// # Errors
-/// If a state directory cannot be listed.
+/// Reads all records.
 pub fn records() -> Result<Records, Error> {
     Ok(read_records()?)
 }
@@ -372,9 +348,6 @@ fn read_records() -> forebay_host::Result<Records> {
 }
 
 /// Bytes of memory that other jobs' allocations may still take.
-///
-/// # Errors
-/// If a state directory cannot be listed.
 pub fn reserved_bytes() -> forebay_host::Result<u64> {
     let records = read_records()?;
     let reserved = records.found.iter().filter_map(|job| {

@@ -1,4 +1,4 @@
-//! What is still to be done for a job, as its record and its lists say. Changes nothing.
+//! Derives from a job's record and lists what is still to be done. Changes nothing.
 
 use forebay_host::files;
 
@@ -8,7 +8,6 @@ use crate::{Phase, RecordFile};
 
 impl RecordFile {
     /// Was there a script that may have written something which is to be staged out yet?
-    #[must_use]
     pub fn needs_stage_out(&self) -> bool {
         match self.record.phase {
             Phase::Preparing => false,
@@ -19,13 +18,12 @@ impl RecordFile {
 
     /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
     fn has_nothing_to_stage_out(&self) -> bool {
-        // Yes, if nobody can tell.
+        // True if that is unknown.
         let is_asked = || self.open_requests().map_or(true, |open| !open.is_empty());
         !self.record.stages_out() && !is_asked()
     }
 
     /// May its programs have asked for something to be staged out, so that only its own machine can tell?
-    #[must_use]
     pub fn may_have_requests(&self) -> bool {
         let record = &self.record;
         let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
@@ -34,9 +32,8 @@ impl RecordFile {
         has_begun && !record.keep && !record.stages_out() && is_unknown
     }
 
-    /// Is it for the user alone to say that it can go? So it is if he wants it kept, or if a script may
-    /// have written something that nothing stages out.
-    #[must_use]
+    /// May only the user decide to remove it? True with `--keep`, and if a script may have written what nothing stages
+    /// out.
     pub fn needs_user_decision(&self) -> bool {
         let has_nothing_to_stage_out =
             || self.has_nothing_to_stage_out() && self.record.place.is_some();

@@ -26,7 +26,6 @@ impl Default for StagingOptions {
 
 impl StagingOptions {
     /// When checksums are taken where the journal goes with its process, so that they have nowhere to be kept.
-    #[must_use]
     pub fn verify_without_journal(self) -> Verify {
         match self.verify {
             Verify::End => Verify::End,

@@ -18,12 +18,11 @@ use crate::RecordFile;
 const SEPARATOR: u8 = 0;
 
 /// The tag of what one thread of a drain copies.
-#[must_use]
 pub fn tag(job: &str, thread: usize) -> String {
     format!("{job}-d{thread}")
 }
 
-/// The list, while it is written.
+/// The log of one job.
 #[derive(Debug)]
 pub struct TargetLog {
     path: PathBuf,
@@ -31,19 +30,15 @@ pub struct TargetLog {
 }
 
 impl TargetLog {
-    /// That of this job.
-    #[must_use]
+    /// Of this job.
     pub fn of(recorded: &RecordFile) -> Self {
         Self {
-            path: recorded.drained_into(),
+            path: recorded.target_log_path(),
             list: Mutex::default(),
         }
     }
 
-    /// Something is to be copied into this directory.
-    ///
-    /// # Errors
-    /// If that cannot be written down.
+    /// Logs a directory before a file is copied into it.
     pub fn append(&self, directory: &Path) -> forebay_host::Result<()> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, file) = &mut *list;
@@ -63,18 +58,14 @@ impl TargetLog {
 }
 
 impl RecordFile {
-    /// Where the list is, next to the record.
-    fn drained_into(&self) -> PathBuf {
+    fn target_log_path(&self) -> PathBuf {
         self.path().with_extension("DRAINED-INTO")
     }
 
     /// Removes partial files of a killed drain. Returns directories that cannot be listed.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
     pub fn remove_drained_parts(&self) -> forebay_host::Result<Vec<PathBuf>> {
         let mut unlisted = Vec::new();
-        let list = match files::read_bytes(&self.drained_into()) {
+        let list = match files::read_bytes(&self.target_log_path()) {
             Err(error) if error.is_not_found() => return Ok(unlisted),
             list => list?,
         };
@@ -91,7 +82,7 @@ impl RecordFile {
         Ok(unlisted)
     }
 
-    pub(crate) fn remove_drained_into(&self) -> forebay_host::Result<()> {
-        files::remove_if_present(&self.drained_into())
+    pub(crate) fn remove_target_log(&self) -> forebay_host::Result<()> {
+        files::remove_if_present(&self.target_log_path())
     }
 }

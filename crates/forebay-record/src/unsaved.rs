@@ -22,21 +22,19 @@ pub struct UnsavedFiles {
     pub bytes: u64,
     /// The list of them all, or where it should be if it could not be written.
     pub list: PathBuf,
-    /// Where the first ones lie.
+    /// The paths of the first ones.
     pub first: Vec<PathBuf>,
 }
 
 impl RecordFile {
-    /// Where the files are listed that are not safe, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
-    #[must_use]
-    pub fn not_safe_list(&self) -> PathBuf {
+    /// The list of files that are not safe, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
+    pub fn unsaved_list(&self) -> PathBuf {
         self.path().with_extension("FILES-NOT-SAFE")
     }
 
     /// How many files the list names; none if there is no list.
-    #[must_use]
-    pub fn not_safe_files(&self) -> Option<u64> {
-        let list = files::read_lossy(&self.not_safe_list()).ok()?;
+    pub fn unsaved_count(&self) -> Option<u64> {
+        let list = files::read_lossy(&self.unsaved_list()).ok()?;
         let named = list.lines().filter(|line| !line.starts_with('#'));
         Some(named.count() as u64)
     }
@@ -45,14 +43,14 @@ impl RecordFile {
     ///
     /// # Errors
     /// If the journal cannot be read. If the list cannot be written what is missing is counted all the same.
-    pub fn list_not_safe(
+    pub fn list_unsaved(
         &self,
         journal: &Journal,
         root: Option<&Path>,
         reason: Option<&str>,
     ) -> Result<(UnsavedFiles, forebay_host::Result<()>), Error> {
         let mut found = UnsavedFiles {
-            list: self.not_safe_list(),
+            list: self.unsaved_list(),
             ..UnsavedFiles::default()
         };
         let mut text = self.header();
@@ -70,16 +68,16 @@ impl RecordFile {
             }
         })?;
         let done = if found.files == 0 {
-            self.remove_not_safe_list()
+            self.remove_unsaved_list()
         } else {
             files::write_atomically(&found.list, &temporary(&found.list), &text)
         };
         Ok((found, done))
     }
 
-    /// Everything is safe.
-    pub(crate) fn remove_not_safe_list(&self) -> forebay_host::Result<()> {
-        let list = self.not_safe_list();
+    /// Removes the list: everything is safe.
+    pub(crate) fn remove_unsaved_list(&self) -> forebay_host::Result<()> {
+        let list = self.unsaved_list();
         for path in [temporary(&list), list] {
             files::remove_if_present(&path)?;
         }

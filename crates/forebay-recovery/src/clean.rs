@@ -9,7 +9,7 @@ use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
-use forebay_record::{Phase, Record, RecordFile, StagingOptions, open_in};
+use forebay_record::{Phase, Record, RecordFile, StagingOptions, load_pending};
 use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
 use forebay_store::Allocation;
 
@@ -166,7 +166,7 @@ fn drain(
     let place = record.place.as_ref();
     let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
     if let Some(allocation) = &allocation {
-        remove_parts(open_in(allocation.root())?, &record.id)?;
+        remove_parts(load_pending(allocation.root())?, &record.id)?;
     }
     job.remove_drained_parts()?;
     let stage_out = StageOut {
@@ -188,7 +188,7 @@ fn drain(
     let staged = staging.carry_out(&journal, 0);
     if !staged.failures.is_empty() {
         let root = allocation.as_ref().map(Allocation::root);
-        job.list_not_safe(&journal, root, None)?.1?;
+        job.list_unsaved(&journal, root, None)?.1?;
     }
     Ok(staged)
 }

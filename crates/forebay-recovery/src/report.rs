@@ -40,9 +40,9 @@ pub struct JobReport {
     /// File systems that had no room for it: what is needed there and what is free.
     pub shortages: Vec<Shortage>,
     /// Files that are in the allocation only; none if nothing was listed.
-    pub not_safe_files: Option<u64>,
+    pub unsaved_count: Option<u64>,
     /// The list that names them.
-    pub not_safe_list: Option<String>,
+    pub unsaved_list: Option<String>,
     /// Bytes in the allocation.
     pub used_bytes: Option<u64>,
     /// Bytes that the allocation may hold.
@@ -70,7 +70,7 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
         JobState::Unreachable => ("unreachable", Vec::new()),
         JobState::Elsewhere => ("elsewhere", Vec::new()),
     };
-    let not_safe_files = recorded.not_safe_files();
+    let unsaved_count = recorded.unsaved_count();
     let here = state != "lost" && state != "elsewhere";
     let begun = if here {
         recorded.staged_out(FAILURES_SHOWN)
@@ -103,9 +103,8 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
             .collect(),
         shortages,
         journal_error,
-        not_safe_files,
-        not_safe_list: not_safe_files
-            .map(|_| recorded.not_safe_list().to_string_lossy().into_owned()),
+        unsaved_count,
+        unsaved_list: unsaved_count.map(|_| recorded.unsaved_list().to_string_lossy().into_owned()),
         used_bytes: recorded
             .used_bytes()
             .filter(|_| here && state != "unreachable"),

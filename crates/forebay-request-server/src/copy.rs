@@ -12,22 +12,22 @@ use forebay_mover::{
 };
 
 use crate::state::{CopyResult, Shared};
-use crate::table::{Copy, Errno, Failed, Task};
+use crate::table::{Copy, Errno, FailedFiles, Task};
 use forebay_directive::Direction;
 
-/// Failures of one directory that are told.
+/// Failures of one directory that are reported.
 const FAILURES_MAX: usize = 100_000;
 
-/// Starts workers for what waits, as far as there may be more of them.
+/// Starts workers for what waits, up to their limit.
 pub(crate) fn start_workers(shared: &Arc<Shared>) {
     let mut state = shared.state.lock();
     let mut waiting = state.table.waiting();
     while state.workers < state.workers_max && waiting > 0 {
         waiting -= 1;
         let shared = Arc::clone(shared);
-        // Where there may be no more threads, those that run, or the stage-out, do it.
+        // Without another thread, the running ones or the stage-out copy it.
         if std::thread::Builder::new()
-            .spawn(move || work(&shared))
+            .spawn(move || worker_loop(&shared))
             .is_err()
         {
             return;
@@ -36,9 +36,9 @@ pub(crate) fn start_workers(shared: &Arc<Shared>) {
     }
 }
 
-/// The disk is left to the job, which computes meanwhile, but not the processor: ranks that wait for our copy may
-/// spin on all of them, and a thread of the lowest priority would get next to nothing.
-fn work(shared: &Shared) {
+/// Leaves the disk to the job, but not the processor: ranks that wait for our copy may spin on all of them, and a
+/// thread of the lowest priority would get next to nothing.
+fn worker_loop(shared: &Shared) {
     // Where the kernel refuses, the copies only yield to nobody.
     priority::set_idle_io_class().ok();
     loop {
@@ -54,14 +54,14 @@ fn work(shared: &Shared) {
         };
         drop(state);
         let result = copy(&task, shared).unwrap_or_else(|error| CopyResult {
-            failed: failed_as(&task.copy, &[Failure::from(error)]),
+            failed: failures_by_name(&task.copy, &[Failure::from(error)]),
             ..CopyResult::default()
         });
-        shared.ended(&task, result);
+        shared.finish(&task, result);
     }
 }
 
-/// Its own journal goes with us: what is open stands in the list of requests.
+/// Its journal is in memory: the list of requests has what is pending.
 fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
@@ -94,7 +94,7 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     Ok(CopyResult {
         files: moved.files,
         bytes: moved.bytes,
-        failed: failed_as(copy, &failures),
+        failed: failures_by_name(copy, &failures),
     })
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
 }
 
 /// Failures by their names in the burst buffer.
-fn failed_as(copy: &Copy, failures: &[Failure]) -> Failed {
+fn failures_by_name(copy: &Copy, failures: &[Failure]) -> FailedFiles {
     let (source, target) = copy.ends();
     let named = |failure: &Failure| {
         let path = &failure.path;

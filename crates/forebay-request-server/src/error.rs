@@ -20,7 +20,6 @@ pub enum Error {
 
 impl Error {
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Host(error) => error.hint().map(str::to_owned),

@@ -1,8 +1,6 @@
-//! What programs of a job ask for while it runs (docs/libdatawarp.md).
-//!
-//! A few threads of `forebay run`, which are in the job's view, answer at a socket beside the namespaces; others
-//! copy. What is to be staged out and has not arrived stands on disk beside the data (`requests.sqlite`), so that it is
-//! carried out when the job ends, or by `forebay clean` when we were killed.
+//! Answers and carries out what programs of a job request while it runs (docs/libdatawarp.md). Assumes that its threads
+//! are in the job's view. Never forgets a stage-out that did not arrive: it is on disk next to the data, for the end of
+//! the job or `forebay clean`.
 
 mod copy;
 mod error;
@@ -26,7 +24,7 @@ use parking_lot::{Condvar, Mutex};
 pub use error::Error;
 use forebay_directive::Direction;
 use forebay_persistent::AskableNamespace;
-use forebay_record::{PendingList, StagingOptions, open_in};
+use forebay_record::{PendingList, StagingOptions, load_pending};
 use rate_limit::RateLimit;
 pub use state::Requested;
 use state::{Shared, State};
@@ -36,10 +34,10 @@ use table::RequestTable;
 const ANSWERERS: usize = 3;
 /// Files that are copied at the same time unless the program says otherwise: the job computes meanwhile.
 const WORKERS: usize = 2;
-/// A signal does not wake us: so often it is looked for.
+/// How often to look for a signal, which does not wake us.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
-/// Those of one job, being carried out.
+/// The requests of one job.
 pub struct Requests {
     shared: Arc<Shared>,
     listener: Arc<Listener>,
@@ -68,12 +66,12 @@ impl Requests {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 table: RequestTable::default(),
-                open: PendingList::beside(allocation.root()),
+                open: PendingList::in_allocation(allocation.root()),
                 requested: Requested::default(),
                 workers: 0,
                 workers_max: WORKERS,
                 rate_limit: RateLimit::default(),
-                trouble: None,
+                list_error: None,
                 is_closed: false,
             }),
             changed: Condvar::new(),
@@ -97,15 +95,15 @@ impl Requests {
         }))
     }
 
-    /// What tells programs where to ask.
+    /// The variable that names the socket.
     pub fn variable(&self) -> (String, String) {
         let socket = self.socket.to_string_lossy().into_owned(); // paths of stores are UTF-8
         (SOCKET_VARIABLE.to_owned(), socket)
     }
 
-    /// The job has ended: nobody asks any more. What is being staged out, or waits for it, is brought to its
-    /// end, unless we are asked to stop or it `is_late`: then the stage-out has it; what is being staged in is of no use any more. Returns what was done
-    /// and what could not be written down.
+    /// Ends the service after the job. Completes what is being staged out or waits for it, unless we are to stop or it
+    /// `is_late`: then the stage-out copies it. Cancels what is being staged in. Returns what was done, and what could
+    /// not be recorded.
     pub fn end(
         &self,
         stops: &StopRequests,
@@ -123,11 +121,12 @@ impl Requests {
             self.shared.changed.wait_for(&mut state, SIGNAL_CHECK);
         }
         let mut requested = state.requested.clone();
-        requested.left_to_stage_out = open_in(&self.shared.allocation).map_or(0, |open| open.len());
-        let trouble = state.trouble.map(|number| Error::RequestsNotKept {
+        requested.left_to_stage_out =
+            load_pending(&self.shared.allocation).map_or(0, |open| open.len());
+        let list_error = state.list_error.map(|number| Error::RequestsNotKept {
             allocation: self.shared.allocation.clone(),
             error: std::io::Error::from_raw_os_error(number),
         });
-        (requested, closed.map(Error::from).or(trouble))
+        (requested, closed.map(Error::from).or(list_error))
     }
 }

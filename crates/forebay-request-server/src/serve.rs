@@ -1,4 +1,4 @@
-//! What a program asks is judged and noted here, and answered at once; copying is for others.
+//! Checks and records what a program requests, and answers at once. Never copies.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
 use forebay_host::{clock, filesystem, system};
-use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, heard};
+use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, receive_question};
 use parking_lot::MutexGuard;
 use serde_json::json;
 
@@ -18,29 +18,29 @@ use crate::table::{Copy, Errno};
 use forebay_directive::Direction;
 use forebay_record::{PendingStageOut, Selection};
 
-/// Files that may be copied at the same time, at most.
+/// Files that are copied at the same time, at most.
 const WORKERS_MAX: u32 = 64;
-/// Whoever connects has the question ready.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// For want of descriptors nobody can be listened to for a while.
-const PAUSE: Duration = Duration::from_millis(10);
+/// A program that connects sends its question within this time.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two attempts where there are no descriptors.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// With one server, a stripe of any size holds; this one is usual on the file systems around.
 const STRIPE_BYTES: u64 = 1 << 20;
 
 /// Answers until the listener is closed.
 pub(crate) fn answer(shared: &Arc<Shared>, listener: &Listener) {
     loop {
-        match listener.accept(PATIENCE) {
+        match listener.accept(QUESTION_TIMEOUT) {
             Ok(None) => return,
             Ok(Some(channel)) => answer_one(shared, channel),
-            Err(_) => clock::sleep(PAUSE),
+            Err(_) => clock::sleep(RETRY_PAUSE),
         }
     }
 }
 
 fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
-    let Ok(question) = heard(&mut channel) else {
-        return; // killed while he spoke
+    let Ok(question) = receive_question(&mut channel) else {
+        return; // killed while it sent
     };
     let takes_long = |action| matches!(action, Action::Wait | Action::Terminate);
     match question {
@@ -54,7 +54,7 @@ fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
 
 fn reply(shared: &Arc<Shared>, channel: &mut Channel, question: Question) {
     let answer = shared.handle(question).unwrap_or_else(Answer::Refused);
-    // Whoever asked may have been killed; what he asked for stands.
+    // The program may have been killed; its request stays valid.
     forebay_requests::answer(channel, &answer).ok();
 }
 
@@ -103,7 +103,7 @@ impl Shared {
         Ok(Answer::Done)
     }
 
-    /// The path with links resolved, proved to lie in a striped namespace.
+    /// The path with links resolved. An error outside of the striped namespaces.
     fn resolve_inner(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = match files::real_path(&path) {
@@ -125,7 +125,7 @@ impl Shared {
         }
     }
 
-    /// A path on the file system, proved to lie outside of the allocation.
+    /// A path on the file system. An error inside the allocation.
     fn resolve_outer(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
@@ -314,17 +314,17 @@ impl Shared {
                 );
             }
             Action::Terminate => {
-                let meant = self.meant(&inner, is_tree)?;
+                let meant = self.select(&inner, is_tree)?;
                 let mut state =
                     self.wait_until_all(&meant, |state, meant| state.table.terminate(meant));
                 for meant in &meant {
-                    state.leave_out(meant)?;
+                    state.exclude(meant)?;
                 }
             }
             Action::Revoke => {
                 let mut state = self.state.lock();
                 for (meant, _) in state.deferred(&inner, is_tree)? {
-                    state.leave_out(&meant)?;
+                    state.exclude(&meant)?;
                     state.table.revoke(&meant);
                 }
             }
@@ -339,7 +339,7 @@ impl Shared {
                 let mut state = self.state.lock();
                 for (meant, _) in &deferred {
                     if let Selection::Part { .. } = meant {
-                        state.leave_out(meant)?;
+                        state.exclude(meant)?;
                         state.table.revoke(meant);
                     }
                 }
@@ -348,12 +348,12 @@ impl Shared {
         Ok(Answer::Done)
     }
 
-    /// What is meant by these names, each of which must have been asked for.
-    fn meant(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Selection>, Errno> {
+    /// The selection of these names, each of which must have been requested.
+    fn select(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Selection>, Errno> {
         let mut state = self.state.lock();
         let mut all = Vec::new();
         for path in inner {
-            let meant = state.table.meant(path, is_tree);
+            let meant = state.table.select(path, is_tree);
             if meant.is_empty() {
                 state.counts(path, is_tree)?; // says that it is missing, where it is
                 return Err(libc::EINVAL);
@@ -363,7 +363,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// A path that may be asked about: as it was given, if it is known under that name.
+    /// The path as given, if a request has that name; else with links resolved.
     fn resolve_known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name.clone());
         if self.state.lock().table.is_asked(&path, is_tree) {
@@ -372,7 +372,7 @@ impl Shared {
         self.resolve_inner(name)
     }
 
-    /// Waits until it holds of all of them, and holds as long as nobody else is let in.
+    /// Waits until `holds` is true of all, and returns with the lock held.
     fn wait_until_all<T>(
         &self,
         all: &[T],
@@ -380,7 +380,7 @@ impl Shared {
     ) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         loop {
-            // All are asked each time: terminating begins with all at once.
+            // Calls all each time: terminating begins with all at once.
             let held = all.iter().filter(|one| holds(&mut state, one)).count();
             if held == all.len() {
                 return state;
@@ -392,13 +392,13 @@ impl Shared {
     fn failures(&self, below: Name) -> Result<Answer, Errno> {
         let below = self.resolve_inner(below)?;
         let mut state = self.state.lock();
-        let mut told = Vec::new();
+        let mut failures = Vec::new();
         for (path, errno) in state.table.failures(&below) {
             if !state.drop_if_removed(&path) {
-                told.push((Name::from(path.as_path()), errno));
+                failures.push((Name::from(path.as_path()), errno));
             }
         }
-        Ok(Answer::Failures(told))
+        Ok(Answer::Failures(failures))
     }
 
     /// What is known of the names that are publicly documented for DataWarp.
@@ -433,9 +433,9 @@ impl Shared {
 }
 
 impl State {
-    /// It is not wanted at the job's end any more.
-    fn leave_out(&mut self, meant: &Selection) -> Result<(), Errno> {
-        let left_out = self.open.leave_out(meant);
+    /// Excludes it from the stage-out at the job's end.
+    fn exclude(&mut self, meant: &Selection) -> Result<(), Errno> {
+        let left_out = self.open.exclude(meant);
         left_out.map_err(|error| number_of(&error))
     }
 
@@ -449,19 +449,18 @@ impl State {
         }
     }
 
-    /// A file that came out of the burst buffer, or should have, and is not there any more takes with it
-    /// what was known of it.
+    /// Drops the entry of a file that was staged out, or should have been, and is no longer there.
     fn drop_if_removed(&mut self, path: &Path) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
         if !is_gone || self.table.is_busy(path, false) || self.table.is_in(path) {
             return false;
         }
-        self.table.forget(path);
-        self.closed(path, false);
+        self.table.drop_entry(path);
+        self.close_request(path, false);
         true
     }
 
-    /// What is deferred of these, each of which must be, at least in part.
+    /// The deferred ones of these, each of which must be so at least in part.
     fn deferred(
         &mut self,
         inner: &[PathBuf],
@@ -493,7 +492,6 @@ fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool
     }
 }
 
-/// The only one.
 fn exactly_one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {
     let [path] = <[PathBuf; 1]>::try_from(paths).map_err(|_| libc::EINVAL)?;
     Ok(path)
@@ -514,7 +512,7 @@ fn must_be_file(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// What is to become a file may be one already, or nothing.
+/// A target may be a file, or not exist.
 fn refuse_directory(path: &Path) -> Result<(), Errno> {
     match files::status(path) {
         Ok(status) if status.kind == Kind::Directory => Err(libc::EISDIR),

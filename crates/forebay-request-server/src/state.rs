@@ -9,11 +9,11 @@ use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
-use crate::table::{Ended, Errno, Failed, RequestTable, Task};
+use crate::table::{Errno, FailedFiles, RequestTable, Task, TaskOutcome};
 use forebay_persistent::AskableNamespace;
 use forebay_record::{PendingList, StagingOptions};
 
-/// Whoever cancels a copy waits no longer than this for it.
+/// How long a cancelled copy may go on.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
 /// What was staged because programs asked for it.
@@ -33,15 +33,15 @@ pub struct Requested {
     pub left_to_stage_out: usize,
 }
 
-/// What was moved, and what was not.
+/// What was copied, and what was not.
 #[derive(Debug, Default)]
 pub(crate) struct CopyResult {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    pub(crate) failed: Failed,
+    pub(crate) failed: FailedFiles,
 }
 
-/// All that is known, for one thread at a time.
+/// Guarded by one lock.
 pub(crate) struct State {
     pub(crate) table: RequestTable,
     pub(crate) open: PendingList,
@@ -49,9 +49,9 @@ pub(crate) struct State {
     pub(crate) workers: usize,
     pub(crate) workers_max: usize,
     pub(crate) rate_limit: RateLimit,
-    /// Something could not be written down.
-    pub(crate) trouble: Option<Errno>,
-    /// The job has ended: what is asked now was asked too late.
+    /// The first change of the list that failed.
+    pub(crate) list_error: Option<Errno>,
+    /// The job has ended: later requests are refused.
     pub(crate) is_closed: bool,
 }
 
@@ -91,12 +91,12 @@ impl Shared {
     }
 
     /// A worker's task has ended.
-    pub(crate) fn ended(&self, task: &Task, result: CopyResult) {
+    pub(crate) fn finish(&self, task: &Task, result: CopyResult) {
         let mut state = self.state.lock();
         let failed = result.failed.len() as u64;
-        let ended = state.table.ended(task, result.failed);
+        let ended = state.table.finish(task, result.failed);
         let requested = &mut state.requested;
-        if ended != Ended::Again {
+        if ended != TaskOutcome::Requeued {
             let (files, bytes) = match task.copy.direction {
                 Direction::In => (&mut requested.files_in, &mut requested.bytes_in),
                 Direction::Out => (&mut requested.files_out, &mut requested.bytes_out),
@@ -105,26 +105,26 @@ impl Shared {
             *bytes += result.bytes;
         }
         match ended {
-            Ended::Failed => requested.failed += failed,
-            Ended::Complete => state.closed(&task.copy.inner, task.copy.is_directory),
-            Ended::Forgotten | Ended::Again => {}
+            TaskOutcome::Failed => requested.failed += failed,
+            TaskOutcome::Complete => state.close_request(&task.copy.inner, task.copy.is_directory),
+            TaskOutcome::Dropped | TaskOutcome::Requeued => {}
         }
         self.changed.notify_all();
     }
 }
 
 impl State {
-    /// A request is open no more.
-    pub(crate) fn closed(&mut self, inner: &Path, is_directory: bool) {
+    /// Removes a request that is complete from the list.
+    pub(crate) fn close_request(&mut self, inner: &Path, is_directory: bool) {
         let removed = self.open.remove(inner, is_directory);
-        // Then it will be staged out once more at the end: no harm to the data.
-        self.trouble = self
-            .trouble
+        // Then it is staged out again at the end, which harms no data.
+        self.list_error = self
+            .list_error
             .or(removed.err().map(|error| number_of(&error)));
     }
 }
 
-/// The number of an error, which programs are told.
+/// The number of an error, as programs receive it.
 pub(crate) fn number_of(error: &std::io::Error) -> Errno {
     error.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -1,4 +1,4 @@
-//! What was asked for and how far it is. Touches nothing of the machine.
+//! The requests and their states. Touches nothing of the machine.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct Copy {
     pub(crate) left_out: BTreeSet<PathBuf>,
 }
 
-/// A copy that a worker has in hand.
+/// A copy in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) copy: Copy,
@@ -39,44 +39,44 @@ pub(crate) struct Task {
 
 /// How a task has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum TaskOutcome {
     Complete,
     Failed,
-    /// It was terminated, or asked for anew: what became of it is of no interest.
-    Forgotten,
+    /// It was terminated, or requested again: the result does not count.
+    Dropped,
     /// It is queued again, and finds what has arrived.
-    Again,
+    Requeued,
 }
 
-/// Files that did not arrive, as they are called in the burst buffer.
-pub(crate) type Failed = BTreeMap<PathBuf, Errno>;
+/// Files that did not arrive, by their names in the burst buffer.
+pub(crate) type FailedFiles = BTreeMap<PathBuf, Errno>;
 
 #[derive(Debug)]
 enum State {
     Deferred,
     Queued,
     Copying(Arc<AtomicBool>, Arc<AtomicU32>),
-    /// As before, but to be forgotten.
+    /// Being copied, and dropped at its end.
     Terminating,
-    Ended(Failed),
+    Ended(FailedFiles),
 }
 
-/// Something that was asked for.
+/// A request.
 #[derive(Debug)]
 struct Entry {
     copy: Copy,
-    /// What a directory held when it was asked for: files by their names in the burst buffer.
+    /// The files of a directory at the time of the request, by their names in the burst buffer.
     files: BTreeSet<PathBuf>,
     state: State,
     serial: u64,
     /// A part of it was terminated while it was copied: it is queued again without that.
-    is_again: bool,
+    requeue: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestTable {
     /// By name in the burst buffer. What is below a directory follows it at once.
-    units: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, Entry>,
     queue: VecDeque<(PathBuf, u64)>,
     serial: u64,
 }
@@ -130,14 +130,14 @@ impl RequestTable {
     /// Notes what is to be copied, now or at the job's end. `files` are those that a directory holds.
     pub(crate) fn add(&mut self, copy: Copy, files: BTreeSet<PathBuf>, is_deferred: bool) {
         let name = copy.inner.clone();
-        // What became of it before is of interest no more.
-        self.forget(&name);
+        // An earlier result no longer counts.
+        self.drop_entry(&name);
         if copy.is_directory {
-            let ended = |unit: &Entry| matches!(unit.state, State::Ended(_));
-            let below = self.below(&name).filter(|unit| ended(unit));
-            let names: Vec<_> = below.map(|unit| unit.copy.inner.clone()).collect();
+            let ended = |entry: &Entry| matches!(entry.state, State::Ended(_));
+            let below = self.below(&name).filter(|entry| ended(entry));
+            let names: Vec<_> = below.map(|entry| entry.copy.inner.clone()).collect();
             for name in names {
-                self.units.remove(&name);
+                self.entries.remove(&name);
             }
         }
         self.serial += 1;
@@ -147,42 +147,44 @@ impl RequestTable {
             self.queue.push_back((name.clone(), self.serial));
             State::Queued
         };
-        let unit = Entry {
+        let entry = Entry {
             copy,
             files,
             state,
             serial: self.serial,
-            is_again: false,
+            requeue: false,
         };
-        self.units.insert(name, unit);
+        self.entries.insert(name, entry);
     }
 
     /// Is something of it being copied, or waiting for it?
     pub(crate) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
         if is_directory {
-            let above = inner.ancestors().filter_map(|above| self.units.get(above));
-            let mut trees = above.filter(|unit| unit.copy.is_directory);
+            let above = inner
+                .ancestors()
+                .filter_map(|above| self.entries.get(above));
+            let mut trees = above.filter(|entry| entry.copy.is_directory);
             return trees.any(Entry::is_pending) || self.below(inner).any(Entry::is_pending);
         }
-        self.holding(inner).is_some_and(Entry::is_pending)
+        self.entry_of(inner).is_some_and(Entry::is_pending)
     }
 
     /// What is to be copied next; the worker says [`RequestTable::ended`] of it.
     pub(crate) fn take(&mut self) -> Option<Task> {
         while let Some((inner, serial)) = self.queue.pop_front() {
-            let Some(unit) = self.units.get_mut(&inner) else {
+            let Some(entry) = self.entries.get_mut(&inner) else {
                 continue; // terminated
             };
-            if unit.serial != serial || !matches!(unit.state, State::Queued) {
-                continue; // asked for anew
+            if entry.serial != serial || !matches!(entry.state, State::Queued) {
+                continue; // requested again
             }
             let task = Task {
-                copy: unit.copy.clone(),
+                copy: entry.copy.clone(),
                 serial,
                 cancelled: Arc::default(),
                 arrived: Arc::default(),
             };
-            unit.state = State::Copying(Arc::clone(&task.cancelled), Arc::clone(&task.arrived));
+            entry.state = State::Copying(Arc::clone(&task.cancelled), Arc::clone(&task.arrived));
             return Some(task);
         }
         None
@@ -194,26 +196,26 @@ impl RequestTable {
     }
 
     /// What became of a task.
-    pub(crate) fn ended(&mut self, task: &Task, failed: Failed) -> Ended {
+    pub(crate) fn finish(&mut self, task: &Task, failed: FailedFiles) -> TaskOutcome {
         let inner = &task.copy.inner;
-        let unit = self.units.get_mut(inner);
-        let Some(unit) = unit.filter(|unit| unit.serial == task.serial) else {
-            return Ended::Forgotten;
+        let entry = self.entries.get_mut(inner);
+        let Some(entry) = entry.filter(|entry| entry.serial == task.serial) else {
+            return TaskOutcome::Dropped;
         };
-        if matches!(unit.state, State::Terminating) {
-            self.units.remove(inner);
-            return Ended::Forgotten;
+        if matches!(entry.state, State::Terminating) {
+            self.entries.remove(inner);
+            return TaskOutcome::Dropped;
         }
-        if std::mem::take(&mut unit.is_again) {
-            unit.state = State::Queued;
+        if std::mem::take(&mut entry.requeue) {
+            entry.state = State::Queued;
             self.queue.push_back((inner.clone(), task.serial));
-            return Ended::Again;
+            return TaskOutcome::Requeued;
         }
         let is_complete = failed.is_empty();
-        unit.state = State::Ended(failed);
+        entry.state = State::Ended(failed);
         match is_complete {
-            true => Ended::Complete,
-            false => Ended::Failed,
+            true => TaskOutcome::Complete,
+            false => TaskOutcome::Failed,
         }
     }
 
@@ -221,16 +223,20 @@ impl RequestTable {
     /// directory, also all that was asked for in it.
     pub(crate) fn counts(&self, inner: &Path, is_directory: bool) -> Option<Counts> {
         if !is_directory {
-            let unit = self.holding(inner)?;
-            return Some(unit.counts_of(inner));
+            let entry = self.entry_of(inner)?;
+            return Some(entry.counts_of(inner));
         }
-        if let Some(unit) = self.units.get(inner).filter(|unit| unit.copy.is_directory) {
-            return Some(unit.counts());
+        if let Some(entry) = self
+            .entries
+            .get(inner)
+            .filter(|entry| entry.copy.is_directory)
+        {
+            return Some(entry.counts());
         }
-        let parts = self.part_of(inner).into_iter().flat_map(|unit| {
-            let files = unit.files.iter().filter(|file| file.starts_with(inner));
-            let files = files.filter(|file| !self.units.contains_key(*file));
-            files.map(|file| unit.counts_of(file))
+        let parts = self.part_of(inner).into_iter().flat_map(|entry| {
+            let files = entry.files.iter().filter(|file| file.starts_with(inner));
+            let files = files.filter(|file| !self.entries.contains_key(*file));
+            files.map(|file| entry.counts_of(file))
         });
         let all = self.below(inner).map(Entry::counts).chain(parts);
         all.reduce(|mut sum, counts| {
@@ -241,52 +247,52 @@ impl RequestTable {
 
     /// Is it to come into the burst buffer, so that it need not be there?
     pub(crate) fn is_in(&self, inner: &Path) -> bool {
-        let unit = self.holding(inner);
-        unit.is_some_and(|unit| unit.copy.direction == Direction::In)
+        let entry = self.entry_of(inner);
+        entry.is_some_and(|entry| entry.copy.direction == Direction::In)
     }
 
     /// Is it to be copied at the job's end, as it is now? Of a directory: as a whole.
     pub(crate) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
-        let unit = match is_directory {
-            true => self.units.get(inner),
-            false => self.holding(inner),
+        let entry = match is_directory {
+            true => self.entries.get(inner),
+            false => self.entry_of(inner),
         };
-        unit.is_some_and(|unit| matches!(unit.state, State::Deferred))
+        entry.is_some_and(|entry| matches!(entry.state, State::Deferred))
     }
 
-    /// What is meant by a name: what was asked for under it; else the part of a directory that was asked for, and
-    /// of a directory also all that was asked for in it.
-    pub(crate) fn meant(&self, inner: &Path, is_directory: bool) -> Vec<Selection> {
-        let whole = |unit: &Entry| Selection::Whole {
-            inner: unit.copy.inner.clone(),
-            is_directory: unit.copy.is_directory,
+    /// The selection of a name: the request of that name; else the part of a requested directory, and of a directory
+    /// also all requests in it.
+    pub(crate) fn select(&self, inner: &Path, is_directory: bool) -> Vec<Selection> {
+        let whole = |entry: &Entry| Selection::Whole {
+            inner: entry.copy.inner.clone(),
+            is_directory: entry.copy.is_directory,
         };
-        let own = self.units.get(inner);
-        if let Some(unit) = own.filter(|unit| unit.copy.is_directory == is_directory) {
-            return vec![whole(unit)];
+        let own = self.entries.get(inner);
+        if let Some(entry) = own.filter(|entry| entry.copy.is_directory == is_directory) {
+            return vec![whole(entry)];
         }
         let mut meant = Vec::new();
         if is_directory {
             meant.extend(self.below(inner).map(whole));
         }
-        let part = self.part_of(inner).map(|unit| Selection::Part {
-            tree: unit.copy.inner.clone(),
+        let part = self.part_of(inner).map(|entry| Selection::Part {
+            tree: entry.copy.inner.clone(),
             inner: inner.to_owned(),
         });
         meant.extend(part);
         meant
     }
 
-    /// Of what is meant by a name, that which is to be copied at the job's end.
+    /// The part of a selection that is to be copied at the job's end.
     pub(crate) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Selection, Copy)> {
-        let meant = self.meant(inner, is_directory).into_iter();
+        let meant = self.select(inner, is_directory).into_iter();
         let deferred = meant.filter_map(|meant| {
-            let unit = self.units.get(meant.name())?;
+            let entry = self.entries.get(meant.name())?;
             let copy = match &meant {
-                Selection::Whole { .. } => unit.copy.clone(),
-                Selection::Part { inner, .. } => unit.copy.part(inner, is_directory),
+                Selection::Whole { .. } => entry.copy.clone(),
+                Selection::Part { inner, .. } => entry.copy.part(inner, is_directory),
             };
-            matches!(unit.state, State::Deferred).then_some((meant, copy))
+            matches!(entry.state, State::Deferred).then_some((meant, copy))
         });
         deferred.collect()
     }
@@ -294,67 +300,70 @@ impl RequestTable {
     /// It is not to be copied at the job's end.
     pub(crate) fn revoke(&mut self, meant: &Selection) {
         match meant {
-            Selection::Whole { inner, .. } => self.forget(inner),
+            Selection::Whole { inner, .. } => self.drop_entry(inner),
             Selection::Part { tree, inner } => {
-                if let Some(unit) = self.units.get_mut(tree) {
-                    unit.leave_out(inner);
+                if let Some(entry) = self.entries.get_mut(tree) {
+                    entry.leave_out(inner);
                 }
             }
         }
     }
 
-    /// Was it asked for under this name?
+    /// Is there a request of this name?
     pub(crate) fn is_asked(&self, inner: &Path, is_directory: bool) -> bool {
-        let unit = self.units.get(inner);
-        unit.is_some_and(|unit| unit.copy.is_directory == is_directory)
+        let entry = self.entries.get(inner);
+        entry.is_some_and(|entry| entry.copy.is_directory == is_directory)
     }
 
     /// Files below a directory that did not arrive.
     pub(crate) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
-        let failed = self.units.values().filter_map(|unit| match &unit.state {
-            State::Ended(failed) => Some(failed),
-            _ => None,
-        });
+        let failed = self
+            .entries
+            .values()
+            .filter_map(|entry| match &entry.state {
+                State::Ended(failed) => Some(failed),
+                _ => None,
+            });
         let failed = failed.flatten().filter(|(path, _)| path.starts_with(below));
         failed.map(|(path, errno)| (path.clone(), *errno)).collect()
     }
 
-    /// Ends it and forgets it, unless it is complete. Returns false while a worker still has it.
+    /// Ends it and drops its entry, unless it is complete. Returns false while a worker still has it.
     pub(crate) fn terminate(&mut self, meant: &Selection) -> bool {
         let (name, part) = match meant {
             Selection::Whole { inner, .. } => (inner, None),
             Selection::Part { tree, inner } => (tree, Some(inner)),
         };
-        let Some(unit) = self.units.get_mut(name) else {
+        let Some(entry) = self.entries.get_mut(name) else {
             return true;
         };
         if let Some(part) = part {
-            return unit.terminate_part(part);
+            return entry.terminate_part(part);
         }
-        match &unit.state {
+        match &entry.state {
             State::Copying(cancelled, _) => {
                 cancelled.store(true, Ordering::SeqCst);
-                unit.state = State::Terminating;
+                entry.state = State::Terminating;
                 false
             }
             State::Terminating => false,
             State::Ended(failed) if failed.is_empty() => true,
             State::Deferred | State::Queued | State::Ended(_) => {
-                self.units.remove(name);
+                self.entries.remove(name);
                 true
             }
         }
     }
 
-    /// Forgets what was asked for under this name, and that a directory could not bring it.
-    pub(crate) fn forget(&mut self, inner: &Path) {
-        self.units.remove(inner);
+    /// Removes the request of this name, and its failure as part of a directory.
+    pub(crate) fn drop_entry(&mut self, inner: &Path) {
+        self.entries.remove(inner);
         for above in inner.ancestors() {
-            let Some(unit) = self.units.get_mut(above) else {
+            let Some(entry) = self.entries.get_mut(above) else {
                 continue;
             };
-            if let State::Ended(failed) = &mut unit.state {
-                unit.files.remove(inner);
+            if let State::Ended(failed) = &mut entry.state {
+                entry.files.remove(inner);
                 failed.remove(inner);
             }
         }
@@ -362,49 +371,54 @@ impl RequestTable {
 
     /// What is in progress and not wanted is to stop; what waits and is not wanted is not begun.
     pub(crate) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
-        for unit in self.units.values_mut() {
-            if let State::Copying(cancelled, _) = &unit.state
-                && !is_wanted(&unit.copy)
+        for entry in self.entries.values_mut() {
+            if let State::Copying(cancelled, _) = &entry.state
+                && !is_wanted(&entry.copy)
             {
                 cancelled.store(true, Ordering::SeqCst);
-                unit.is_again = false;
+                entry.requeue = false;
             }
         }
-        let units = &self.units;
-        let waits = |inner: &PathBuf| units.get(inner).is_some_and(|unit| is_wanted(&unit.copy));
+        let entries = &self.entries;
+        let waits = |inner: &PathBuf| {
+            entries
+                .get(inner)
+                .is_some_and(|entry| is_wanted(&entry.copy))
+        };
         self.queue.retain(|(inner, _)| waits(inner));
     }
 
-    /// The unit that tells of a file: its own, or the directory it was part of.
-    fn holding(&self, inner: &Path) -> Option<&Entry> {
-        let mut units = inner.ancestors().filter_map(|above| self.units.get(above));
-        units.find(|unit| match unit.copy.is_directory {
-            true => unit.files.contains(inner),
-            false => unit.copy.inner == inner,
+    /// The entry of a file: its own, or that of its directory.
+    fn entry_of(&self, inner: &Path) -> Option<&Entry> {
+        let mut entries = inner
+            .ancestors()
+            .filter_map(|above| self.entries.get(above));
+        entries.find(|entry| match entry.copy.is_directory {
+            true => entry.files.contains(inner),
+            false => entry.copy.inner == inner,
         })
     }
 
-    /// The directory that was asked for and that this is part of, or may become: files of one are looked for again
-    /// when its turn comes.
+    /// The requested directory that this is part of, or may become: a directory is listed again when it is copied.
     fn part_of(&self, inner: &Path) -> Option<&Entry> {
         let mut above = inner.ancestors().skip(1);
-        let unit = above.find_map(|above| {
-            let unit = self.units.get(above)?;
-            unit.copy.is_directory.then_some(unit)
+        let entry = above.find_map(|above| {
+            let entry = self.entries.get(above)?;
+            entry.copy.is_directory.then_some(entry)
         })?;
-        let is_part = match &unit.state {
-            State::Ended(_) => unit.files.iter().any(|file| file.starts_with(inner)),
+        let is_part = match &entry.state {
+            State::Ended(_) => entry.files.iter().any(|file| file.starts_with(inner)),
             State::Terminating => false,
             State::Deferred | State::Queued | State::Copying(..) => true,
         };
-        (is_part && !unit.copy.leaves_out(inner)).then_some(unit)
+        (is_part && !entry.copy.leaves_out(inner)).then_some(entry)
     }
 
-    /// What was asked for under this name or below it.
+    /// The requests of this name and below it.
     fn below(&self, inner: &Path) -> impl Iterator<Item = &Entry> {
-        let from = self.units.range(inner.to_owned()..);
+        let from = self.entries.range(inner.to_owned()..);
         let below = from.take_while(move |(name, _)| name.starts_with(inner));
-        below.map(|(_, unit)| unit)
+        below.map(|(_, entry)| entry)
     }
 }
 
@@ -430,10 +444,10 @@ impl Entry {
             self.leave_out(inner);
             if let State::Copying(cancelled, _) = &self.state {
                 cancelled.store(true, Ordering::SeqCst);
-                self.is_again = true;
+                self.requeue = true;
             }
         }
-        !self.is_again
+        !self.requeue
     }
 
     fn is_pending(&self) -> bool {

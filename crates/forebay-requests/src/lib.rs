@@ -1,9 +1,6 @@
-//! What a program asks of its job while it runs, and what it is answered.
-//!
-//! `forebay run` listens at a socket beside the namespaces of the job's allocation. Each question has a
-//! connection of its own, with one message either way: nothing is held by the program between two calls, so
-//! it may fork, exec, close all its files or be killed at any time. A message is a length in bytes (32 bits,
-//! little endian) and the value as postcard writes it; both sides come from one build of Forebay.
+//! The questions of programs to their job and its answers, each over a connection of its own: a length (32 bits, little
+//! endian) and a postcard value. Assumes one build of Forebay on both sides. A program keeps nothing between two calls,
+//! so it may fork, exec, close all its files or be killed at any time.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// Names the socket, for what is started by the job.
 pub const SOCKET_VARIABLE: &str = "FOREBAY_REQUESTS";
-/// Its name, beside the namespaces.
+/// Its name, next to the namespaces.
 pub const SOCKET_NAME: &str = "requests.socket";
 
 /// A path as bytes: names need not be UTF-8.
@@ -35,7 +32,7 @@ impl From<Name> for PathBuf {
     }
 }
 
-/// What is meant by the paths of a question.
+/// What the paths of a question are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// One file.
@@ -150,21 +147,21 @@ pub enum Answer {
 /// Bytes of the longest message: some hundred thousand paths.
 const MESSAGE_BYTES_MAX: u32 = 64 << 20;
 
-/// Asks at a socket, and waits for the answer.
+/// Sends a question to a socket, and waits for the answer.
 ///
 /// # Errors
-/// If nobody listens there, or whoever did is gone before he answered.
-pub fn ask(socket: &Path, question: &Question) -> forebay_host::Result<Answer> {
+/// If there is no listener, or it ended before its answer.
+pub fn query(socket: &Path, question: &Question) -> forebay_host::Result<Answer> {
     let mut channel = socket::connect(socket)?;
     send(&mut channel, question)?;
     receive(&mut channel)
 }
 
-/// The question that has come.
+/// Receives a question.
 ///
 /// # Errors
-/// If it did not come whole, or is none.
-pub fn heard(channel: &mut Channel) -> forebay_host::Result<Question> {
+/// If it is incomplete or damaged.
+pub fn receive_question(channel: &mut Channel) -> forebay_host::Result<Question> {
     receive(channel)
 }
 

@@ -20,7 +20,6 @@ pub struct EndTime {
 
 impl EndTime {
     /// What the scheduler has in the job's environment: true when the job began.
-    #[must_use]
     pub fn from_environment() -> Option<Self> {
         let value = std::env::var("SLURM_JOB_END_TIME").ok()?; // Slurm 23.02 and newer
         let unix_s = value.parse().ok().filter(|seconds| *seconds > 0.0)?;
@@ -28,13 +27,11 @@ impl EndTime {
     }
 
     /// An end that is so many seconds from now.
-    #[must_use]
     pub fn after(seconds: f64, source: &'static str) -> Self {
         known(clock::unix_seconds() + seconds, seconds, source)
     }
 
     /// What is left of the time now.
-    #[must_use]
     pub fn left_s(&self) -> f64 {
         self.left_s - self.known.elapsed().as_secs_f64()
     }

@@ -27,7 +27,6 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// What its lines begin with.
-    #[must_use]
     pub fn sentinel(self) -> &'static str {
         match self {
             Self::Slurm => "#SBATCH",
@@ -105,7 +104,6 @@ pub struct Header {
 const ONLY_RECORDED: &[Meaning] = &[Meaning::Output, Meaning::Error, Meaning::Memory];
 
 /// A limit of time as sbatch takes it; zero is no limit. `None` if it is none.
-#[must_use]
 pub fn parse_time(text: &str) -> Option<Duration> {
     (slurm::DIALECT.time)(text)
 }
@@ -113,7 +111,6 @@ pub fn parse_time(text: &str) -> Option<Duration> {
 impl Header {
     /// Number of tasks the job asks for: as it says, else nodes times tasks per node, else 1 for
     /// each node (sbatch's own rule).
-    #[must_use]
     pub fn task_count(&self) -> u32 {
         let nodes = self.nodes.unwrap_or(1);
         let per_node = self.tasks_per_node.unwrap_or(1);
@@ -121,7 +118,6 @@ impl Header {
     }
 
     /// What the user should know of lines that have no effect.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let Some(scheduler) = self.scheduler else {
             return Vec::new();

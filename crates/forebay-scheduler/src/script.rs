@@ -57,7 +57,6 @@ impl JobScript {
     }
 
     /// As the header says, else the file's name, as sbatch does.
-    #[must_use]
     pub fn job_name(&self) -> String {
         let file_name = || {
             self.path
@@ -69,7 +68,6 @@ impl JobScript {
     }
 
     /// The directory the job works in: the header's, else that of submission.
-    #[must_use]
     pub fn working_directory(&self, submit_directory: &Path) -> PathBuf {
         let named = self.header.directory.as_deref();
         named.map_or_else(

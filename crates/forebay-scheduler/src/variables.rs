@@ -27,7 +27,6 @@ const JOB_ID_VARIABLES: [&str; 4] = ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "
 const OF_FLUX_ITSELF: &str = "FLUX_URI";
 
 /// The id of the scheduler's job that we are part of, if we are; `unnamed` if it has none.
-#[must_use]
 pub fn scheduler_job_id(unnamed: &str) -> Option<String> {
     if std::env::var_os(SHIMS_VARIABLE).is_some() {
         return None; // that is a job of ours, dressed up as a scheduler's
@@ -39,7 +38,6 @@ pub fn scheduler_job_id(unnamed: &str) -> Option<String> {
 }
 
 /// Are we part of a scheduler's job?
-#[must_use]
 pub fn in_a_schedulers_job() -> bool {
     scheduler_job_id("").is_some()
 }
@@ -109,7 +107,6 @@ case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SH
 "#;
 
 /// What makes the shims be found: first in PATH, and put there again where bash starts.
-#[must_use]
 pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
     let mut path = directory.as_os_str().to_owned();
     path.push(":");
@@ -129,7 +126,6 @@ pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
 }
 
 /// `directory` with the trailing slash that DataWarp gives: scripts append names to it.
-#[must_use]
 pub fn with_slash(directory: &Path) -> OsString {
     let mut text = directory.as_os_str().to_owned();
     text.push(OsStr::new("/"));

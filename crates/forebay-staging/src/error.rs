@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::Place;
+use forebay_directive::Position;
 
 /// Why a stage-in cannot be planned.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Error {
         /// The script.
         script: PathBuf,
         /// The directive.
-        place: Place,
+        place: Position,
         /// Its word.
         command: &'static str,
         /// What is wrong with the source.

@@ -104,7 +104,7 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_directive::{Naming, Origin, Place};
+    use forebay_directive::{Origin, Position, VariableStyle};
 
     fn stage(kind: StageKind, inner_path: &str) -> Stage {
         Stage {
@@ -112,8 +112,8 @@ mod tests {
             persistent: None,
             inner_path: inner_path.to_owned(),
             pfs_path: "/pfs".to_owned(),
-            naming: Naming::DataWarp,
-            place: Place {
+            naming: VariableStyle::DataWarp,
+            place: Position {
                 origin: Origin::Script,
                 line: 1,
                 column: 1,

@@ -6,7 +6,7 @@ use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind, remove_parts_in};
 
 use crate::Roots;
-use forebay_record::{PendingStageOut, open_in};
+use forebay_record::{PendingStageOut, load_pending};
 
 /// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
 /// its request with it, but not one whose persistent allocation is not there.
@@ -19,7 +19,7 @@ pub(crate) fn plan_requests(
     roots: &Roots,
     on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
-    let open = match open_in(root) {
+    let open = match load_pending(root) {
         Ok(open) => open,
         Err(error) => {
             let mut failure = Failure::new(root.to_owned(), error.to_string());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_directive::{AccessMode, Stage, is_named_by};
+use forebay_directive::{AccessMode, Stage, matches_variable};
 use forebay_store::Allocation;
 use forebay_store::persistent::namespace_in;
 
@@ -42,7 +42,7 @@ impl Roots {
             None => self.job.as_ref(),
             Some(written) => {
                 let mut all = self.persistent.iter();
-                let found = all.find(|(name, _)| is_named_by(name, written));
+                let found = all.find(|(name, _)| matches_variable(name, written));
                 found.map(|(_, root)| root)
             }
         };

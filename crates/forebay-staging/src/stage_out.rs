@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::{Direction, Stage};
 use forebay_host::files;
 use forebay_mover::{Failure, Journal, Planned};
-use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, are_open_in};
+use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, has_pending};
 use forebay_store::Allocation;
 
 use crate::extra_targets::plan_extra_targets;
@@ -29,7 +29,7 @@ pub struct StageOut<'a> {
 impl StageOut<'_> {
     /// May something be staged out, as far as is known now?
     pub fn is_asked_for(&self) -> bool {
-        let is_requested = || self.allocation.is_some_and(|own| are_open_in(own.root()));
+        let is_requested = || self.allocation.is_some_and(|own| has_pending(own.root()));
         !self.stages.is_empty() || !self.elsewhere.is_empty() || is_requested()
     }
 

@@ -3,14 +3,14 @@
 //! Source: the rule set of nnf-sos, `config/dws/nnf-ruleset.yaml`. What `copy_in` and `copy_out` do with directories
 //! is from the table of nnf-integration-test, `system-test/dm/copy-in-copy-out/copy-in-copy-out.md`.
 
-use super::{Command, Key, Need, Value, refused, yes};
+use super::{Command, Key, Requirement, Value, refused, yes};
 
 const NO_PROFILES: &str = "there are no profiles of storage or of copying";
 
 /// A device without a file system holds no files.
 const TYPE: Key = Key::new(
     "type",
-    Need::Required,
+    Requirement::Required,
     Value::Words(&[
         refused(
             "raw",
@@ -23,13 +23,14 @@ const TYPE: Key = Key::new(
     ]),
 );
 
-const NAME: Key = Key::new("name", Need::Required, Value::NnfId);
+const NAME: Key = Key::new("name", Requirement::Required, Value::NnfId);
 // Optional there, where a profile has a size of its own.
-const CAPACITY: Key = Key::new("capacity", Need::Required, Value::NnfSize);
-const PROFILE: Key = Key::new("profile", Need::Optional, Value::NnfId).no_effect(NO_PROFILES);
+const CAPACITY: Key = Key::new("capacity", Requirement::Required, Value::NnfSize);
+const PROFILE: Key =
+    Key::new("profile", Requirement::Optional, Value::NnfId).no_effect(NO_PROFILES);
 const REQUIRES: Key = Key::new(
     "requires",
-    Need::Optional,
+    Requirement::Optional,
     Value::WordList(&[yes("copy-offload"), yes("user-container-auth")]),
 )
 .refused(
@@ -38,13 +39,17 @@ const REQUIRES: Key = Key::new(
 );
 
 const COPY_KEYS: &[Key] = &[
-    Key::new("source", Need::Required, Value::NnfPath),
-    Key::new("destination", Need::RequiredUnless("list"), Value::NnfPath),
+    Key::new("source", Requirement::Required, Value::NnfPath),
+    Key::new(
+        "destination",
+        Requirement::RequiredUnless("list"),
+        Value::NnfPath,
+    ),
     PROFILE,
     // Older DWS (rule set cds-2.0) has it.
     Key::new(
         "type",
-        Need::Optional,
+        Requirement::Optional,
         Value::Words(&[yes("file"), yes("directory"), yes("list")]),
     ),
 ];
@@ -85,10 +90,10 @@ pub const NNF_COMMANDS: &[Command] = &[
         "container",
         &[
             NAME,
-            Key::new("profile", Need::Required, Value::NnfId),
-            Key::new("DW_JOB_*", Need::Optional, Value::NnfId),
-            Key::new("DW_PERSISTENT_*", Need::Optional, Value::NnfId),
-            Key::new("DW_GLOBAL_*", Need::Optional, Value::OuterPath),
+            Key::new("profile", Requirement::Required, Value::NnfId),
+            Key::new("DW_JOB_*", Requirement::Optional, Value::NnfId),
+            Key::new("DW_PERSISTENT_*", Requirement::Optional, Value::NnfId),
+            Key::new("DW_GLOBAL_*", Requirement::Optional, Value::OuterPath),
         ],
         "#DW container name=server profile=forge DW_JOB_data=scratch",
     )

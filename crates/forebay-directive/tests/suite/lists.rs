@@ -1,11 +1,11 @@
 //! Lists of files.
 
-use forebay_directive::{Direction, Naming, Stage, StageKind, stages_of_list};
+use forebay_directive::{Direction, Stage, StageKind, VariableStyle, stages_of_list};
 
 use crate::{assert_begins, lines_of};
 
 fn pairs(text: &str, direction: Direction) -> Vec<(String, String)> {
-    let stages = stages_of_list(text, direction, &Naming::DataWarp)
+    let stages = stages_of_list(text, direction, &VariableStyle::DataWarp)
         .unwrap_or_else(|p| panic!("{text}\n{p:#?}"));
     let pair = |stage: Stage| {
         assert_eq!(stage.kind, StageKind::File);
@@ -62,7 +62,8 @@ fn every_wrong_line_is_named_with_its_place() {
                 /g/a 'x\n\
                 /g/a $DW_JOB_STRIPED/x\\\n\
                 $DW_JOB_STRIPED/a /g/a\n";
-    let problems = stages_of_list(text, Direction::In, &Naming::DataWarp).expect_err("wrong");
+    let problems =
+        stages_of_list(text, Direction::In, &VariableStyle::DataWarp).expect_err("wrong");
     let found = lines_of(&problems);
     let expected = [
         "1:1 /g/a has no destination | write source and destination",

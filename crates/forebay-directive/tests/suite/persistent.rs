@@ -1,6 +1,6 @@
 //! Allocations that outlive their job.
 
-use forebay_directive::{Direction, Naming, is_named_by, stages_of_list};
+use forebay_directive::{Direction, VariableStyle, matches_variable, stages_of_list};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good};
 
@@ -33,8 +33,8 @@ fn a_job_uses_several_beside_its_own() {
     assert_eq!(ends(&request.stage_in), expected);
     let expected = [named("a-b.c", "d/x"), named("a_b_c", "y")];
     assert_eq!(ends(&request.stage_out), expected);
-    assert!(is_named_by("a-b.c", "a-b.c") && is_named_by("a-b.c", "a_b_c"));
-    assert!(!is_named_by("a_b_c", "a-b.c"));
+    assert!(matches_variable("a-b.c", "a-b.c") && matches_variable("a-b.c", "a_b_c"));
+    assert!(!matches_variable("a_b_c", "a-b.c"));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn staging_is_in_what_the_job_uses() {
 #[test]
 fn a_list_names_them_too() {
     let list = "/g/x $DW_PERSISTENT_STRIPED_my-a/in/\n/g/y $DW_JOB_STRIPED/y\n";
-    let stages = stages_of_list(list, Direction::In, &Naming::DataWarp).expect("right");
+    let stages = stages_of_list(list, Direction::In, &VariableStyle::DataWarp).expect("right");
     assert_eq!(stages[0].persistent.as_deref(), Some("my-a"));
     assert_eq!(
         (stages[0].inner_path.as_str(), stages[1].persistent.as_ref()),

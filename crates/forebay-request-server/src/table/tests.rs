@@ -44,8 +44,8 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
         !table.is_busy(Path::new("/d/new"), false),
         "it is no part of it"
     );
-    let failed = Failed::from([(PathBuf::from("/d/b"), 13)]);
-    assert_eq!(table.ended(&task, failed), Ended::Failed);
+    let failed = FailedFiles::from([(PathBuf::from("/d/b"), 13)]);
+    assert_eq!(table.finish(&task, failed), TaskOutcome::Failed);
     assert_eq!(tree(&table, "/d"), counts(2, 0, 0, 1));
     assert_eq!(
         (file(&table, "/d/b"), file(&table, "/d/a")),
@@ -76,11 +76,11 @@ fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
     let inner = Path::new("/f");
     table.add(copy("/f", false), BTreeSet::new(), false);
     let task = table.take().expect("queued");
-    let meant = &table.meant(inner, false)[0];
+    let meant = &table.select(inner, false)[0];
     assert!(!table.terminate(meant) && !table.terminate(meant));
     assert!(task.cancelled.load(Ordering::SeqCst) && table.is_busy(inner, false));
-    let ended = table.ended(&task, Failed::new());
-    assert_eq!(ended, Ended::Forgotten, "nobody wants it any more");
+    let ended = table.finish(&task, FailedFiles::new());
+    assert_eq!(ended, TaskOutcome::Dropped, "nobody wants it any more");
     assert!(table.terminate(meant) && file(&table, "/f").is_none());
 }
 
@@ -90,7 +90,7 @@ fn a_task_of_a_request_that_was_replaced_changes_nothing() {
     table.add(copy("/f", false), BTreeSet::new(), false);
     let old = table.take().expect("queued");
     table.add(copy("/f", false), BTreeSet::new(), true);
-    assert_eq!(table.ended(&old, Failed::new()), Ended::Forgotten);
+    assert_eq!(table.finish(&old, FailedFiles::new()), TaskOutcome::Dropped);
     assert_eq!(file(&table, "/f"), counts(0, 0, 1, 0));
     assert!(table.take().is_none(), "it is for the job's end");
 }
@@ -111,7 +111,7 @@ fn what_waits_and_is_not_wanted_is_not_begun() {
 }
 
 fn part(table: &RequestTable, inner: &str, is_directory: bool) -> Selection {
-    let meant = table.meant(Path::new(inner), is_directory);
+    let meant = table.select(Path::new(inner), is_directory);
     let [meant] = <[Selection; 1]>::try_from(meant).expect("one thing is meant");
     meant
 }
@@ -127,7 +127,7 @@ fn parts_of_a_directory_are_revoked_and_activated_alone() {
         (None, counts(0, 0, 2, 0))
     );
     assert_eq!(
-        table.meant(Path::new("/d/e/b"), false),
+        table.select(Path::new("/d/e/b"), false),
         [],
         "it is no part any more"
     );
@@ -157,13 +157,16 @@ fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again
     assert!(!table.terminate(&meant) && task.cancelled.load(Ordering::SeqCst));
     assert_eq!(file(&table, "/d/b"), None);
     assert_eq!(
-        table.ended(&task, Failed::from([("/d/a".into(), 125)])),
-        Ended::Again
+        table.finish(&task, FailedFiles::from([("/d/a".into(), 125)])),
+        TaskOutcome::Requeued
     );
     assert!(table.terminate(&meant), "nobody has it in hand");
     let again = table.take().expect("queued again");
     assert_eq!(again.copy.left_out, names(&["/d/b"]));
-    assert_eq!(table.ended(&again, Failed::new()), Ended::Complete);
+    assert_eq!(
+        table.finish(&again, FailedFiles::new()),
+        TaskOutcome::Complete
+    );
     assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 0));
 }
 
@@ -176,8 +179,8 @@ fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
         false,
     );
     let task = table.take().expect("queued");
-    let failed = Failed::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
-    assert_eq!(table.ended(&task, failed), Ended::Failed);
+    let failed = FailedFiles::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
+    assert_eq!(table.finish(&task, failed), TaskOutcome::Failed);
     assert!(table.terminate(&part(&table, "/d/e", true)));
     assert_eq!(
         table.failures(Path::new("/d")),

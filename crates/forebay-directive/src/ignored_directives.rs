@@ -1,11 +1,11 @@
 //! What stands behind the header, where nobody reads directives.
 
-use crate::problem::{Origin, Place, Problem};
+use crate::problem::{Origin, Position, Problem};
 use crate::token::prefix_of;
 
 /// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
 /// is a problem; but not in a here-document, which is another script's text.
-pub(crate) fn behind_the_header(script: &str, header_lines: usize) -> Vec<Problem> {
+pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut here_document: Option<String> = None; // its last line, while we are in one
     for (index, line) in script.lines().enumerate().skip(header_lines) {
@@ -16,7 +16,7 @@ pub(crate) fn behind_the_header(script: &str, header_lines: usize) -> Vec<Proble
             continue;
         }
         if let Some(prefix) = prefix_of(line) {
-            let place = Place {
+            let place = Position {
                 origin: Origin::Script,
                 line: index + 1,
                 column: 1,
@@ -43,7 +43,7 @@ fn here_document_in(line: &str) -> Option<String> {
         .then(|| word.to_owned())
 }
 
-fn no_effect(place: Place, prefix: &str, header_end: usize) -> Problem {
+fn no_effect(place: Position, prefix: &str, header_end: usize) -> Problem {
     Problem::new(
         place,
         format!(

@@ -1,8 +1,8 @@
 //! Lists of files to stage: one pair of paths in a line.
 
-use crate::problem::{Finding, Origin, Place, Problem};
-use crate::token::{Byte, Token};
-use crate::{Direction, Naming, Stage, StageKind, paths};
+use crate::problem::{Finding, Origin, Position, Problem};
+use crate::token::{SourceByte, Token};
+use crate::{Direction, Stage, StageKind, VariableStyle, paths};
 
 /// The file stages of a list that `type=list` names.
 ///
@@ -16,7 +16,7 @@ use crate::{Direction, Naming, Stage, StageKind, paths};
 pub fn stages_of_list(
     text: &str,
     direction: Direction,
-    naming: &Naming,
+    naming: &VariableStyle,
 ) -> Result<Vec<Stage>, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
@@ -34,18 +34,22 @@ pub fn stages_of_list(
     }
 }
 
-fn stage(words: &[Token], direction: Direction, naming: &Naming) -> Result<Option<Stage>, Finding> {
+fn stage(
+    words: &[Token],
+    direction: Direction,
+    naming: &VariableStyle,
+) -> Result<Option<Stage>, Finding> {
     let hint = "write source and destination, and quote names with blanks";
     let (source, destination) = match words {
         [] => return Ok(None),
         [source, destination] => (source, destination),
         [alone] => {
             let message = format!("{} has no destination", alone.text);
-            return Err(Finding::wrong(alone.start, message, hint));
+            return Err(Finding::error(alone.start, message, hint));
         }
         [_, _, third, ..] => {
             let message = format!("\"{}\" is one word too many", third.text);
-            return Err(Finding::wrong(third.start, message, hint));
+            return Err(Finding::error(third.start, message, hint));
         }
     };
     let (from, to) = direction.sides();
@@ -80,10 +84,10 @@ enum Quote {
 /// The words of one line, quotes removed.
 fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
     let mut words = Vec::new();
-    let mut word: Option<(Place, Vec<Byte>)> = None;
+    let mut word: Option<(Position, Vec<SourceByte>)> = None;
     let mut quote = Quote::None;
     for (index, value) in line.bytes().enumerate() {
-        let place = Place {
+        let place = Position {
             origin: Origin::List,
             line: number,
             column: index + 1,
@@ -97,7 +101,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
         }
         let (_, bytes) = word.get_or_insert_with(|| (place, Vec::new()));
         let (next, literal) = step(quote, value);
-        bytes.extend(literal.map(|literal| Byte {
+        bytes.extend(literal.map(|literal| SourceByte {
             value,
             literal,
             place,
@@ -105,7 +109,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
         quote = next;
     }
     if let (true, Some((start, _))) = (quote != Quote::None, &word) {
-        return Err(Finding::wrong(
+        return Err(Finding::error(
             *start,
             "a quotation or a backslash is not finished",
             "close it on the same line, or write \\' \\\" \\\\ for the characters themselves",

@@ -2,8 +2,8 @@
 
 use crate::Symbols;
 use crate::lines::{Found, Line, read as read_lines};
-use crate::problem::{Origin, Place, Problem};
-use crate::token::{Byte, Token, option_words};
+use crate::problem::{Origin, Position, Problem};
+use crate::token::{SourceByte, Token, option_words};
 
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
@@ -61,7 +61,7 @@ fn written(line: &Line) -> String {
 
 fn of_words(text: &str) -> Found {
     let mut found = Found::default();
-    let start = Place {
+    let start = Position {
         origin: Origin::Option,
         line: 1,
         column: 1,
@@ -102,13 +102,13 @@ fn leftover(word: &Token) -> Problem {
 }
 
 /// The bytes of all lines, with a blank between lines. No symbols: none of the values has any.
-fn bytes(text: &str) -> Vec<Byte> {
+fn bytes(text: &str) -> Vec<SourceByte> {
     let mut bytes = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let byte = |(column, value)| Byte {
+        let byte = |(column, value)| SourceByte {
             value,
             literal: false,
-            place: Place {
+            place: Position {
                 origin: Origin::Option,
                 line: index + 1,
                 column: column + 1,

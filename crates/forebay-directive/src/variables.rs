@@ -20,7 +20,6 @@ pub enum AccessMode {
 
 impl AccessMode {
     /// The environment variable that carries the mount point.
-    #[must_use]
     pub fn variable(self) -> &'static str {
         match self {
             Self::Striped => "DW_JOB_STRIPED",
@@ -29,7 +28,6 @@ impl AccessMode {
     }
 
     /// Name of the namespace's directory within the allocation.
-    #[must_use]
     pub fn directory(self) -> &'static str {
         match self {
             Self::Striped => "striped",
@@ -40,7 +38,7 @@ impl AccessMode {
 
 /// The variables that paths begin with, in the dialect of their script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Naming {
+pub enum VariableStyle {
     /// `$DW_JOB_STRIPED`, `$DW_PERSISTENT_STRIPED_NAME`.
     #[default]
     DataWarp,
@@ -51,9 +49,8 @@ pub enum Naming {
     },
 }
 
-impl Naming {
+impl VariableStyle {
     /// The variable of the job's own striped namespace.
-    #[must_use]
     pub fn of_job(&self) -> String {
         match self {
             Self::Nnf { job: Some(name) } => format!("{JOB_OF_NNF}{}", shell_name(name)),
@@ -62,7 +59,6 @@ impl Naming {
     }
 
     /// The variable of a persistent allocation's namespace.
-    #[must_use]
     pub fn of_persistent(&self, name: &str) -> String {
         match self {
             Self::DataWarp => format!("{PERSISTENT}{name}"),
@@ -77,7 +73,7 @@ impl Naming {
             Self::Nnf { job } => {
                 let written = variable.strip_prefix(JOB_OF_NNF);
                 let named = job.as_deref().zip(written);
-                named.is_some_and(|(name, written)| is_named_by(name, written))
+                named.is_some_and(|(name, written)| matches_variable(name, written))
             }
         }
     }
@@ -109,8 +105,7 @@ impl Naming {
 
 /// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
 /// as it is, or as a shell can have it.
-#[must_use]
-pub fn is_named_by(name: &str, written: &str) -> bool {
+pub fn matches_variable(name: &str, written: &str) -> bool {
     name == written || shell_name(name) == written
 }
 

@@ -2,8 +2,8 @@
 
 use crate::dialect::Dialect;
 use crate::lines::Line;
-use crate::problem::{Finding, Place, Problem, Weight};
-use crate::rules::{Command, FOREIGN, Key, Need, Value, key_names};
+use crate::problem::{Finding, Position, Problem, Weight};
+use crate::rules::{Command, FOREIGN, Key, Requirement, Value, key_names};
 use crate::token::Token;
 use crate::{access, values};
 
@@ -12,7 +12,7 @@ use crate::{access, values};
 pub(crate) struct Directive {
     pub(crate) command: &'static Command,
     pub(crate) dialect: Dialect,
-    pub(crate) start: Place,
+    pub(crate) start: Position,
     pub(crate) findings: Vec<Finding>,
     /// The words that stand alone.
     pub(crate) flags: Vec<&'static str>,
@@ -109,7 +109,7 @@ impl Directive {
         };
         let Some(key) = command.key(name) else {
             let message = format!("unknown key \"{name}\"");
-            return vec![Finding::wrong(word.start, message, knows(command))];
+            return vec![Finding::error(word.start, message, knows(command))];
         };
         // A key that stands for many keeps the name that is written.
         let name = if key.name.ends_with('*') {
@@ -119,13 +119,13 @@ impl Directive {
         };
         if self.value(name).is_some() {
             let message = format!("{name} is given twice");
-            return vec![Finding::wrong(word.start, message, "keep one of them")];
+            return vec![Finding::error(word.start, message, "keep one of them")];
         }
         let quoted = value.text.starts_with(['"', '\'']);
         let findings = if quoted {
             let message = format!("{name}={} begins with a quote", value.text);
             let hint = "directives have no quotes: write the value bare; a blank ends it";
-            vec![Finding::wrong(value.start, message, hint)]
+            vec![Finding::error(value.start, message, hint)]
         } else {
             check_value(name, key, &value)
         };
@@ -152,14 +152,14 @@ impl Directive {
             } else {
                 knows(command)
             };
-            return vec![Finding::wrong(word.start, message, hint)];
+            return vec![Finding::error(word.start, message, hint)];
         };
         self.values.push((key.name.to_owned(), word.clone()));
-        let fault = values::fault(key.value, &word.text);
+        let fault = values::value_error(key.value, &word.text);
         fault
             .map(|(what, _)| {
                 let message = format!("{} {} {what}", command.name, word.text);
-                Finding::wrong(word.start, message, for_example(command))
+                Finding::error(word.start, message, for_example(command))
             })
             .into_iter()
             .collect()
@@ -168,7 +168,7 @@ impl Directive {
     /// Is there what must be, and nothing that must not?
     fn check_needs(&mut self) {
         let command = self.command;
-        let needed = |what: String| Finding::wrong(self.start, what, for_example(command));
+        let needed = |what: String| Finding::error(self.start, what, for_example(command));
         let mut findings = Vec::new();
         if let Some(key) = command.positional
             && self.value(key.name).is_none()
@@ -177,18 +177,19 @@ impl Directive {
         }
         for key in command.keys {
             match (key.need, self.value(key.name)) {
-                (Need::Required, None) => {
+                (Requirement::Required, None) => {
                     findings.push(needed(format!("{} needs {}=", command.name, key.name)));
                 }
-                (Need::RequiredUnless(kind), None) if !self.type_is(kind) => {
+                (Requirement::RequiredUnless(kind), None) if !self.type_is(kind) => {
                     findings.push(needed(format!("{} needs {}=", command.name, key.name)));
                 }
-                (Need::RequiredWith(kind), None) if self.type_is(kind) => {
+                (Requirement::RequiredWith(kind), None) if self.type_is(kind) => {
                     findings.push(needed(format!("type={kind} needs {}=", key.name)));
                 }
-                (Need::RequiredWith(kind) | Need::OptionalWith(kind), Some(value))
-                    if !self.type_is(kind) =>
-                {
+                (
+                    Requirement::RequiredWith(kind) | Requirement::OptionalWith(kind),
+                    Some(value),
+                ) if !self.type_is(kind) => {
                     findings.push(misplaced(key, kind, value));
                 }
                 _ => {}
@@ -208,7 +209,7 @@ fn check_value(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
 }
 
 fn misplaced(key: &Key, kind: &str, value: &Token) -> Finding {
-    Finding::wrong(
+    Finding::error(
         value.start,
         format!("{}= belongs to type={kind}", key.name),
         format!("remove it, or write type={kind}"),
