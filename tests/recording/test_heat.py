@@ -78,7 +78,7 @@ int main(void) {
       printf("%d:%lld ", bin, (long long)heat.bytes[WRITING][bin]);
   heat_restart(&heat);
   printf("| %d %lld ", heat.doublings, (long long)heat.bytes[WRITING][0]);
-  struct size_count table[SIZES_MAX] = {{0}}, commonest[SIZES_TOLD_MAX];
+  struct size_count table[SIZES_MAX] = {{0}}, commonest[SIZES_REPORTED_MAX];
   for (int bytes = 1; bytes <= 40; bytes++)     /* eight find no room */
     for (int call = 0; call < (bytes <= 6 ? bytes : 1); call++)
       sizes_note(table, SIZES_MAX, bytes, 1);
