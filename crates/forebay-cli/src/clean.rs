@@ -169,7 +169,7 @@ fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
     let how = CleanOptions {
         discard: arguments.discard,
         end_processes: arguments.kill,
-        staging: arguments.staging.wish(recorded.record.staging),
+        staging: arguments.staging.options_after(recorded.record.staging),
     };
     // Where no stage-out was begun, nobody has counted.
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());

@@ -51,12 +51,12 @@ impl Emulation {
     }
 
     /// The burst buffer itself must not be slow.
-    pub fn check_store(&self, wishes: &StoreOptions) -> Result<(), CliError> {
-        let chosen = Store::choose(wishes.store, wishes.site_store);
+    pub fn check_store(&self, store_options: &StoreOptions) -> Result<(), CliError> {
+        let chosen = Store::choose(store_options.store, store_options.site_store);
         let (store, _) = chosen.map_err(|error| CliError::new(error.to_string()))?;
         let place = match store {
             Store::Directory { path, .. } => path,
-            Store::Memory { .. } if wishes.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
+            Store::Memory { .. } if store_options.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
             Store::Memory { .. } => PathBuf::from(MOUNTED_BELOW),
         };
         if !self.state.covers(place.as_os_str().as_bytes()) {

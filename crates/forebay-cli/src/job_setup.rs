@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_host::process::SignalGuard;
-use forebay_job::{Error, FAILED_BEFORE_THE_JOB, Order, Output};
+use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, Output};
 use forebay_onclose::Spectral;
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
@@ -35,10 +35,10 @@ impl<'a> JobSetup<'a> {
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
-            let wishes = arguments
+            let store_options = arguments
                 .space
-                .wishes(site_store.as_deref(), &arguments.map);
-            emulation.check_store(&wishes).map_err(emulated)?;
+                .store_options(site_store.as_deref(), &arguments.map);
+            emulation.check_store(&store_options).map_err(emulated)?;
             let model = &emulation.model().name;
             print_status(&format!("the parallel file system is emulated: {model}"));
         }
@@ -77,18 +77,18 @@ impl<'a> JobSetup<'a> {
         sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
     }
 
-    /// The order, for a job that is not kept.
-    pub fn order<'b>(&'b self, output: Output<'b>, recording: Option<Recording<'b>>) -> Order<'b> {
+    /// The specification of a job that is not kept.
+    pub fn spec<'b>(&'b self, output: Output<'b>, recording: Option<Recording<'b>>) -> JobSpec<'b> {
         let arguments = self.arguments;
         let space = &arguments.space;
         // In a scheduler's job the scheduler itself keeps the header's limit, and may have changed it.
         let of_header = self.script.header.time_limit;
         let of_header = of_header.filter(|_| !in_a_schedulers_job());
         let own_limit = arguments.time.or(of_header);
-        Order {
+        JobSpec {
             script: &self.script,
             arguments: &arguments.arguments,
-            wishes: space.wishes(self.site_store.as_deref(), &arguments.map),
+            store_options: space.store_options(self.site_store.as_deref(), &arguments.map),
             burst_buffer: !arguments.no_burst_buffer,
             keep: false,
             time_limit: own_limit.filter(|limit| !limit.is_zero()),

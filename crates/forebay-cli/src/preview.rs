@@ -1,6 +1,6 @@
 //! `forebay run --dry-run`.
 
-use forebay_job::{Planned, PlannedDrain, PlannedSpectral, Preview};
+use forebay_job::{DryRun, PlannedDrain, PlannedSpectral, PlannedStage};
 use forebay_onclose::OnClose;
 use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
@@ -10,13 +10,13 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Plan<'a> {
     #[serde(flatten)]
-    preview: &'a Preview,
+    preview: &'a DryRun,
     /// Commands on close, as they were given.
     on_close: &'a [String],
     on_close_at_most: u32,
 }
 
-pub fn show(preview: &Preview, on_close: &[OnClose], at_most: u32, as_json: bool) -> i32 {
+pub fn show(preview: &DryRun, on_close: &[OnClose], at_most: u32, as_json: bool) -> i32 {
     let on_close = on_close.iter().map(|rule| rule.text.clone());
     let plan = Plan {
         preview,
@@ -88,7 +88,7 @@ fn text(plan: &Plan) -> String {
     lines.join("\n")
 }
 
-fn line(name: &str, stage: &Planned) -> String {
+fn line(name: &str, stage: &PlannedStage) -> String {
     let size = match (stage.files, stage.bytes) {
         (Some(files), Some(bytes)) => format!(": {files} file(s), {}", HumanBytes(bytes)),
         _ => String::new(),

@@ -41,7 +41,7 @@ pub enum ProfileVerb {
 }
 
 pub fn profile(arguments: &ProfileArguments) -> i32 {
-    let watcher = Progress::default();
+    let reporter = Progress::default();
     let command = Command {
         words: &arguments.command,
         time_limit: arguments.time.filter(|limit| !limit.is_zero()),
@@ -53,7 +53,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
         },
     };
     let caught = SignalGuard::listen_all().map_err(Error::from);
-    match caught.and_then(|caught| command.run(caught, &watcher)) {
+    match caught.and_then(|caught| command.run(caught, &reporter)) {
         Ok(done) => {
             if let Some(directory) = &done.profile {
                 tell(directory, done.job_s, "command", done.exit_code);
@@ -63,7 +63,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
             }
             done.exit_code
         }
-        Err(error) => CliError::of_job(error).print_with_json(arguments.json, watcher.record()),
+        Err(error) => CliError::of_job(error).print_with_json(arguments.json, reporter.record()),
     }
 }
 

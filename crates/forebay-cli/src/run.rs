@@ -7,7 +7,7 @@ use forebay_terminal::{
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_job::{FAILED_BEFORE_THE_JOB, Outcome, Output, Preview};
+use forebay_job::{DryRun, FAILED_BEFORE_THE_JOB, Outcome, Output};
 use forebay_onclose::{DRAIN_VARIABLE, DrainSpec, OnClose};
 use forebay_profile::Recording;
 use forebay_record::UnsavedFiles;
@@ -75,7 +75,7 @@ struct Account<'a> {
 /// What became of the command.
 enum Done {
     Ran(Box<(Outcome, Option<Emulation>)>),
-    Foreseen(Box<Preview>),
+    Foreseen(Box<DryRun>),
 }
 
 pub fn run(arguments: &RunArguments) -> i32 {
@@ -106,17 +106,17 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
         trace: arguments.trace,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };
-    let mut order = setup.order(output, (!arguments.no_profile).then_some(recording));
-    order.keep = arguments.keep;
-    order.staging = arguments.staging.wish(order.staging);
-    order.deadline = arguments.deadline.wishes();
+    let mut spec = setup.spec(output, (!arguments.no_profile).then_some(recording));
+    spec.keep = arguments.keep;
+    spec.staging = arguments.staging.options_after(spec.staging);
+    spec.deadline = arguments.deadline.options();
     let drain = requested_drains(arguments)?;
-    order.drain = &drain;
+    spec.drain = &drain;
     let on_close = on_close::to_args(&arguments.on_close, &arguments.handling);
-    order.on_close = &on_close;
-    order.spectral = setup.spectral(arguments.spectral);
+    spec.on_close = &on_close;
+    spec.spectral = setup.spectral(arguments.spectral);
     if arguments.dry_run {
-        return order
+        return spec
             .preview(progress)
             .map(|preview| Done::Foreseen(Box::new(preview)))
             .map_err(CliError::of_job);
@@ -130,7 +130,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
             "leave --no-profile out, or put libforebay_mpi.so into LD_PRELOAD in the script",
         );
     }
-    let outcome = forebay_job::run(&order, caught, progress).map_err(CliError::of_job)?;
+    let outcome = forebay_job::run(&spec, caught, progress).map_err(CliError::of_job)?;
     Ok(Done::Ran(Box::new((outcome, setup.emulation))))
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use forebay_host::process::EventSender;
-use forebay_job::{Error, Output, Ran, Ready, Run, What};
+use forebay_job::{Error, Output, Ran, Ready, Run, RunTarget};
 use forebay_profile::Recording;
 use forebay_terminal::{CliError, Progress, observers, print_json};
 use serde::{Deserialize, Serialize};
@@ -85,13 +85,13 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
         trace: false,
         emulated: emulated.as_ref().map(|emulated| emulated as _),
     };
-    let order = setup.order(Output::Error, Some(recording));
+    let spec = setup.spec(Output::Error, Some(recording));
     let progress = Progress::explaining(arguments.explain);
     let mut lines = Lines {
         emulated: model,
         heard: None,
     };
-    forebay_job::series(&order, caught, &progress, &mut lines).map_err(CliError::of_job)
+    forebay_job::series(&spec, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
 /// Requests as lines of standard input, answers as lines of standard output.
@@ -111,7 +111,7 @@ impl Lines<'_> {
     }
 }
 
-impl forebay_job::Requester for Lines<'_> {
+impl forebay_job::RunSource for Lines<'_> {
     fn listen(&mut self, bell: EventSender) {
         let (sender, receiver) = mpsc::channel();
         self.heard = Some((receiver, bell.clone()));
@@ -173,8 +173,8 @@ fn understood(line: &str) -> Result<Run, NotRun> {
 impl Request {
     fn checked(self) -> Result<Run, String> {
         let what = match (self.script, self.command) {
-            (Some(script), None) => What::Script(script),
-            (None, Some(words)) if !words.is_empty() => What::Command(words),
+            (Some(script), None) => RunTarget::Script(script),
+            (None, Some(words)) if !words.is_empty() => RunTarget::Command(words),
             _ => return Err("it must have either a script or a command with words".to_owned()),
         };
         let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
@@ -228,7 +228,7 @@ mod tests {
     fn a_request_is_one_line_with_known_members() {
         let run = understood(r#"{"run": 3, "command": ["true"], "time_limit_s": 1.5}"#);
         let run = run.ok().expect("a request");
-        assert_eq!(run.what, What::Command(vec!["true".to_owned()]));
+        assert_eq!(run.what, RunTarget::Command(vec!["true".to_owned()]));
         assert_eq!(run.time_limit, Some(Duration::from_millis(1500)));
         assert!(!run.fresh && !run.trace && run.record.is_none());
     }

@@ -56,7 +56,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
         path.map_or_else(String::new, |path| path.to_string_lossy().into_owned())
     };
     let source = arguments.list.as_ref().or(arguments.source.as_ref());
-    let order = StagingRequest {
+    let request = StagingRequest {
         is_out,
         source: named(source),
         target: named(arguments.target.as_ref()),
@@ -65,7 +65,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
     // Before there is anything that a signal could leave behind.
     let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
-    let (staging, running) = StagingRecord::begin(order, &transfers)?;
+    let (staging, running) = StagingRecord::begin(request, &transfers)?;
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
@@ -107,7 +107,7 @@ fn finish(
     is_stopped: &(dyn Fn() -> bool + Sync),
     as_json: bool,
 ) -> Result<i32, CliError> {
-    let (id, direction) = (staging.id.clone(), staging.order.direction());
+    let (id, direction) = (staging.id.clone(), staging.request.direction());
     let open = staging.journal.counts()?.open();
     progress.staging(direction, open.files, open.bytes);
     let on = |did| match did {
@@ -115,7 +115,7 @@ fn finish(
         CopyEvent::Reread(_) => {}
         CopyEvent::File => progress.arrived(direction),
     };
-    let options = staging.order.options(&id);
+    let options = staging.request.options(&id);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
     let staged = Staged::new(&moved, staging.journal.notes()?, seconds);
@@ -225,7 +225,7 @@ fn carry_out_in_background(id: &str) -> Result<i32, CliError> {
     let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     let staging = open_by_id(id)?;
-    let options = staging.order.options(id);
+    let options = staging.request.options(id);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
     store::prune_finished()?; // here nobody waits for it
     Ok(if moved.counts.is_complete() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
 use crate::recording;
-use crate::{Error, Watcher};
+use crate::{Error, Reporter};
 
 /// A command, and how it is run.
 pub struct Command<'a> {
@@ -43,13 +43,13 @@ impl Command<'_> {
     ///
     /// # Errors
     /// If it cannot be started, or signals cannot be handed on.
-    pub fn run(&self, caught: SignalGuard, watcher: &dyn Watcher) -> Result<Profiled, Error> {
-        let profile = recording::begin_of_command(self.words, watcher);
-        let done = self.execute(profile.as_ref(), caught, watcher);
+    pub fn run(&self, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Profiled, Error> {
+        let profile = recording::begin_of_command(self.words, reporter);
+        let done = self.execute(profile.as_ref(), caught, reporter);
         if let Some(profile) = profile {
             let record = profile.directory().to_owned();
-            recording::end(profile, &self.recording, done.as_ref(), watcher);
-            prune(&record, watcher);
+            recording::end(profile, &self.recording, done.as_ref(), reporter);
+            prune(&record, reporter);
         }
         done
     }
@@ -58,7 +58,7 @@ impl Command<'_> {
         &self,
         profile: Option<&Profile>,
         caught: SignalGuard,
-        watcher: &dyn Watcher,
+        reporter: &dyn Reporter,
     ) -> Result<Profiled, Error> {
         let (program, arguments) = self.words.split_first().ok_or(Error::NoCommand)?;
         let mut process = command(program);
@@ -68,7 +68,7 @@ impl Command<'_> {
         }
         if let Some(profile) = profile {
             let launcher = is_launcher(program).then_some(program.as_os_str());
-            process.envs(profile.environment(&self.recording, launcher, watcher));
+            process.envs(profile.environment(&self.recording, launcher, reporter));
         }
         let events = caught.watch(None);
         let started = clock::now();
@@ -76,7 +76,7 @@ impl Command<'_> {
         let (ended, asked) = events.wait_forwarding_signals(job, self.time_limit, JOB_GRACE)?;
         let job_s = started.elapsed().as_secs_f64();
         if asked == Some(EndReason::TimeLimit) {
-            watcher.warning("the command was ended: its time limit was reached");
+            reporter.warning("the command was ended: its time limit was reached");
             events.kill_orphans(LEFTOVER_GRACE)?;
         }
         // A command that obeys a signal in its own way has a status of its own.

@@ -12,16 +12,16 @@ use forebay_persistent::{JobPersistents, Owner};
 use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
 
 use crate::Error;
-use crate::order::{Order, Watcher};
+use crate::job_spec::{JobSpec, Reporter};
 
 /// Reasons that are told of a stage-in that cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
 
 /// A job whose script was read and understood.
 pub(crate) struct JobContext<'a> {
-    pub(crate) order: &'a Order<'a>,
+    pub(crate) spec: &'a JobSpec<'a>,
     pub(crate) directory: &'a JobDirectory,
-    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) reporter: &'a dyn Reporter,
     pub(crate) request: Request,
     pub(crate) submitted_in: PathBuf,
     pub(crate) works_in: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct JobContext<'a> {
 
 /// A job that has its allocation.
 pub(crate) struct ActiveJob<'a> {
-    pub(crate) life: &'a JobContext<'a>,
+    pub(crate) context: &'a JobContext<'a>,
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
     pub(crate) job_allocation: Option<&'a JobAllocation>,
@@ -41,21 +41,21 @@ pub(crate) struct ActiveJob<'a> {
 
 impl<'a> JobContext<'a> {
     pub(crate) fn new(
-        order: &'a Order<'a>,
+        spec: &'a JobSpec<'a>,
         directory: &'a JobDirectory,
-        watcher: &'a dyn Watcher,
+        reporter: &'a dyn Reporter,
     ) -> Result<Self, Error> {
         let submitted_in = system::current_directory()?;
-        let works_in = order.script.working_directory(&submitted_in);
+        let works_in = spec.script.working_directory(&submitted_in);
         let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
         let job_id = outer_job
             .clone()
             .unwrap_or_else(|| directory.id().to_owned());
-        let request = order.request(&submitted_in, &job_id, watcher)?;
+        let request = spec.request(&submitted_in, &job_id, reporter)?;
         Ok(Self {
-            order,
+            spec,
             directory,
-            watcher,
+            reporter,
             request,
             submitted_in,
             works_in,
@@ -67,23 +67,23 @@ impl<'a> JobContext<'a> {
     /// The job as the owner of persistent allocations.
     pub(crate) fn owner(&self) -> Owner<'_> {
         let job = (self.job_id.as_str(), self.under_scheduler);
-        self.order.owner(&self.request, job, self.watcher)
+        self.spec.owner(&self.request, job, self.reporter)
     }
 
     /// Makes the allocation and the view, and enters it.
     pub(crate) fn provision(&self, recorded: &mut RecordFile) -> Result<Provisioned, Error> {
-        let wishes = self.order.wishes(self.under_scheduler);
+        let store_options = self.spec.store_options(self.under_scheduler);
         let persistent = recorded.record.persistent.iter();
         let provisioner = Provisioner {
-            options: &wishes,
+            options: &store_options,
             id: self.directory.id(),
             scratch: self.directory.scratch(),
             needed: vec![self.directory.path().to_owned(), recorded.path().to_owned()],
             persistent: persistent.map(|one| one.root.clone()).collect(),
             reserved_bytes: &reserved_bytes,
-            progress: self.watcher,
+            progress: self.reporter,
             asked: self.request.job.as_ref(),
-            node_local: self.order.node_local_path(),
+            node_local: self.spec.node_local_path(),
         };
         Ok(provisioner.provision(recorded)?)
     }

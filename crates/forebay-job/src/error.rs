@@ -74,7 +74,7 @@ pub enum Error {
     StageIn(Vec<Failure>),
     /// The machine refused while the job ran or when its processes were to be ended.
     #[error("lost sight of the job: {error}")]
-    LostSight {
+    ProcessesUnknown {
         /// What was refused.
         error: forebay_host::Error,
         /// The allocation, which was kept.
@@ -105,7 +105,7 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self {
-            Self::LostSight { .. } => STAGE_OUT_INCOMPLETE,
+            Self::ProcessesUnknown { .. } => STAGE_OUT_INCOMPLETE,
             Self::CommandNotStarted(error) if error.is_not_found() => COMMAND_NOT_FOUND,
             Self::CommandNotStarted(_) => COMMAND_NOT_STARTED,
             _ => FAILED_BEFORE_THE_JOB,
@@ -116,7 +116,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::LostSight {
+            Self::ProcessesUnknown {
                 kept: Some(kept), ..
             } => {
                 let kept = kept.display();
@@ -140,7 +140,7 @@ impl Error {
             Self::OnClose(error) => return error.hint(),
             Self::Persistent(error) => return error.hint(),
             Self::Recovery(error) => return error.hint(),
-            Self::Stopped | Self::LostSight { .. } => return None,
+            Self::Stopped | Self::ProcessesUnknown { .. } => return None,
         };
         Some(hint.to_owned())
     }

@@ -14,7 +14,7 @@ use forebay_host::{clock, files, system, users};
 use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
-use crate::order::Output;
+use crate::job_spec::Output;
 use crate::{Error, TIME_LIMIT_REACHED};
 use forebay_deadline::Guard;
 use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, WatcherProcess};
@@ -69,10 +69,10 @@ pub(crate) struct ExecutionResult {
 
 impl<'a> Execution<'a> {
     /// The script whose header counts.
-    pub(crate) fn script(&self, life: &'a JobContext) -> &'a JobScript {
+    pub(crate) fn script(&self, context: &'a JobContext) -> &'a JobScript {
         match self.program {
             Program::Script(script) => script,
-            Program::Command(_) => life.order.script,
+            Program::Command(_) => context.spec.script,
         }
     }
 
@@ -94,21 +94,23 @@ impl ActiveJob<'_> {
     /// # Errors
     /// If it cannot be started, or its processes cannot be seen any more.
     pub(crate) fn execute(&self, execution: &Execution) -> Result<ExecutionResult, Error> {
-        let life = self.life;
+        let context = self.context;
         let job = self.start(execution)?;
         let started = clock::now();
         let guard = execution.guard;
         let ended = self.wait(job, guard, execution.time_limit, JOB_GRACE);
-        let (ended, asked) = ended.map_err(|error| Error::LostSight { error, kept: None })?;
+        let (ended, asked) =
+            ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         let seconds = started.elapsed().as_secs_f64();
         let status = status(ended, asked);
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
         let over_time_limit = asked == Some(EndReason::TimeLimit) && !for_stage_out;
         if over_time_limit {
-            life.watcher
+            context
+                .reporter
                 .warning("the job was ended: its time limit was reached");
         }
-        life.watcher.ended(&life.job_id, status, seconds);
+        context.reporter.ended(&context.job_id, status, seconds);
         Ok(ExecutionResult {
             status,
             seconds,
@@ -159,7 +161,7 @@ impl ActiveJob<'_> {
     }
 
     fn start(&self, execution: &Execution) -> Result<Job, Error> {
-        let life = self.life;
+        let context = self.context;
         let mut process = self.command(execution)?;
         process.stdin(Stdio::null());
         match execution.output {
@@ -179,14 +181,14 @@ impl ActiveJob<'_> {
         self.prepare_environment(&mut process, execution)?;
         if let Some((profile, recording)) = execution.recording {
             let launcher = execution.launcher();
-            process.envs(profile.environment(recording, launcher, life.watcher));
+            process.envs(profile.environment(recording, launcher, context.reporter));
         }
         process.envs(execution.environment);
         if let Some(start_record) = execution.start_record {
             start_record.commit_on_exec(&mut process)?;
         }
-        self.persistents.destroy_and_start(&life.owner(), || {
-            life.watcher.running(&life.job_id);
+        self.persistents.destroy_and_start(&context.owner(), || {
+            context.reporter.running(&context.job_id);
             Ok(start_job(process)?)
         })
     }
@@ -197,24 +199,25 @@ impl ActiveJob<'_> {
         process: &mut Command,
         execution: &Execution,
     ) -> Result<(), Error> {
-        let life = self.life;
+        let context = self.context;
         process.current_dir(execution.works_in);
-        if !life.under_scheduler {
-            let launchers = life.directory.launchers();
-            life.directory
-                .add_launchers(&system::this_program()?, life.order.shims)?;
-            let start_up = life
+        if !context.under_scheduler {
+            let launchers = context.directory.launchers();
+            context
+                .directory
+                .add_launchers(&system::this_program()?, context.spec.shims)?;
+            let start_up = context
                 .directory
                 .add_bash_start_up(forebay_scheduler::BASH_START_UP)?;
             process.envs(forebay_scheduler::shim_variables(&launchers, &start_up));
             process.envs(forebay_scheduler::job_variables(
-                execution.script(life),
-                &life.job_id,
+                execution.script(context),
+                &context.job_id,
                 execution.submitted_in,
-                |lines| life.directory.add_node_file(lines),
+                |lines| context.directory.add_node_file(lines),
             )?);
         }
-        process.env(RUN_VARIABLE, life.directory.with_outer_runs());
+        process.env(RUN_VARIABLE, context.directory.with_outer_runs());
         if std::env::var_os("USER").is_none() {
             // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
             process.env("USER", users::user_name());
@@ -243,7 +246,7 @@ impl ActiveJob<'_> {
         &self,
         execution: &Execution,
     ) -> Result<(ExecutionResult, Option<CommandSummary>), Error> {
-        let (words, Some(allocated)) = (self.life.order.on_close, self.job_allocation) else {
+        let (words, Some(allocated)) = (self.context.spec.on_close, self.job_allocation) else {
             return Ok((self.execute(execution)?, None));
         };
         if words.is_empty() {
@@ -251,18 +254,18 @@ impl ActiveJob<'_> {
         }
         let mut process = command(system::this_program()?);
         self.prepare_environment(&mut process, execution)?;
-        let roots = allocated.roots(&self.life.request);
-        let beside = WatcherProcess::start(process, words, &roots, &self.events)?;
+        let roots = allocated.roots(&self.context.request);
+        let watcher_process = WatcherProcess::start(process, words, &roots, &self.events)?;
         let mut executed = self.execute(execution)?;
         let is_late = execution.guard.is_some_and(Guard::has_ended_job);
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
         let in_order = !is_late && !is_stopped;
-        let handled = beside.end(in_order, &self.events, |beside| {
-            self.wait_for_commands(beside, execution, in_order, executed.seconds)
+        let handled = watcher_process.end(in_order, &self.events, |watcher_process| {
+            self.wait_for_commands(watcher_process, execution, in_order, executed.seconds)
         });
         let handled = handled.map_err(|error| {
             let warning = format!("{error}; what became of the commands is not known");
-            self.life.watcher.warning(&warning);
+            self.context.reporter.warning(&warning);
         });
         // Where the process that watches was killed, its commands may write still.
         let leftovers = self.kill_orphans()?;
@@ -276,7 +279,7 @@ impl ActiveJob<'_> {
     /// scheduler's has ended the job, the time is stage-out's.
     fn wait_for_commands(
         &self,
-        beside: Job,
+        watcher_process: Job,
         execution: &Execution,
         in_order: bool,
         job_s: f64,
@@ -291,11 +294,11 @@ impl ActiveJob<'_> {
         } else {
             has_end.then_some(Duration::ZERO)
         };
-        let waited = self.wait(beside, guard.filter(|_| in_order), limit, grace)?;
+        let waited = self.wait(watcher_process, guard.filter(|_| in_order), limit, grace)?;
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
         if in_order && waited.1 == Some(EndReason::TimeLimit) && !for_stage_out {
-            self.life
-                .watcher
+            self.context
+                .reporter
                 .warning("the commands on close were ended: the job's time limit was reached");
         }
         Ok(waited)
@@ -303,21 +306,21 @@ impl ActiveJob<'_> {
 
     fn kill_orphans(&self) -> Result<Orphans, Error> {
         let ended = self.events.kill_orphans(LEFTOVER_GRACE);
-        let leftovers = ended.map_err(|error| Error::LostSight { error, kept: None })?;
+        let leftovers = ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         if leftovers != Orphans::default() {
-            self.life.watcher.leftovers(&leftovers);
+            self.context.reporter.leftovers(&leftovers);
         }
         Ok(leftovers)
     }
 
     fn command(&self, execution: &Execution) -> Result<Command, Error> {
-        let life = self.life;
+        let context = self.context;
         match execution.program {
             Program::Script(script) => {
                 let mut process = command(&script.interpreter[0]);
                 process.args(&script.interpreter[1..]);
-                process.arg(life.directory.add_script(&script.path, &script.text)?);
-                process.args(life.order.arguments);
+                process.arg(context.directory.add_script(&script.path, &script.text)?);
+                process.args(context.spec.arguments);
                 Ok(process)
             }
             Program::Command(words) => {
@@ -331,7 +334,8 @@ impl ActiveJob<'_> {
 
     /// Those that name the namespaces, with the slash that DataWarp gives.
     pub(crate) fn variables(&self) -> BTreeMap<String, std::ffi::OsString> {
-        let Some((job, allocated)) = self.life.request.job.as_ref().zip(self.job_allocation) else {
+        let Some((job, allocated)) = self.context.request.job.as_ref().zip(self.job_allocation)
+        else {
             return BTreeMap::new();
         };
         let named = job.access.iter().map(|mode| {

@@ -2,26 +2,26 @@
 
 mod command;
 mod context;
+mod dry_run;
 mod error;
 mod execution;
+mod job_spec;
 mod life;
 mod node;
 mod open_work;
-mod order;
 mod outcome;
-mod preview;
 mod recording;
 mod series;
 mod snapshot;
 mod stages;
 
 pub use command::{Command, Profiled};
+pub use dry_run::{DryRun, PathShown, PlannedDrain, PlannedSpectral, PlannedStage};
 pub use error::{
     Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
 };
+pub use job_spec::{JobSpec, Output, Reporter};
 pub use life::{run, series};
-pub use order::{Order, Output, Watcher};
 pub use outcome::Outcome;
-pub use preview::{Planned, PlannedDrain, PlannedSpectral, Preview, Shown};
 pub use recording::complete_profiles;
-pub use series::{Ran, Ready, Requester, Run, What};
+pub use series::{Ran, Ready, Run, RunSource, RunTarget};

@@ -10,9 +10,9 @@ use forebay_host::process::SignalGuard;
 use forebay_host::{clock, probe, system};
 
 use crate::context::{ActiveJob, JobContext, check_directory};
-use crate::order::{Order, Watcher};
+use crate::job_spec::{JobSpec, Reporter};
 use crate::recording::{self, record_refusal};
-use crate::series::Requester;
+use crate::series::RunSource;
 use crate::{Error, Outcome};
 use forebay_persistent::Error as PersistentError;
 use forebay_persistent::JobPersistents;
@@ -24,40 +24,40 @@ use forebay_record::{JobDirectory, Phase, Record, RecordFile};
 /// # Errors
 /// If the job was not started; nothing is left behind then. What goes wrong later is in the
 /// [`Outcome`].
-pub fn run(order: &Order, caught: SignalGuard, watcher: &dyn Watcher) -> Result<Outcome, Error> {
-    let mut resources = match JobResources::create_recorded(order, order.recording.is_some()) {
+pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Outcome, Error> {
+    let mut resources = match JobResources::create_recorded(spec, spec.recording.is_some()) {
         Ok(resources) => resources,
         Err(error) => {
-            record_refusal(order, &error, watcher);
+            record_refusal(spec, &error, reporter);
             return Err(error);
         }
     };
-    let profile = recording::begin_of_job(order, &resources.recorded, watcher);
-    let done = resources.run(order, caught, watcher, true, |running, recorded| {
+    let profile = recording::begin_of_job(spec, &resources.recorded, reporter);
+    let done = resources.run(spec, caught, reporter, true, |running, recorded| {
         running.run(profile.as_ref(), recorded)
     });
     let record = profile
         .as_ref()
         .map(|profile| profile.directory().to_owned());
-    if let (Some(profile), Some(how)) = (profile, &order.recording) {
-        recording::end(profile, how, done.as_ref(), watcher);
+    if let (Some(profile), Some(how)) = (profile, &spec.recording) {
+        recording::end(profile, how, done.as_ref(), reporter);
     }
     let kept = match &done {
         Ok(outcome) => outcome.kept.is_some(),
-        Err(Error::LostSight { kept, .. }) => kept.is_some(),
+        Err(Error::ProcessesUnknown { kept, .. }) => kept.is_some(),
         Err(_) => {
-            resources.reset_to_preparing(watcher);
+            resources.reset_to_preparing(reporter);
             false
         }
     };
     let processes = match &done {
         Ok(outcome) => Some(outcome.unended_processes.as_slice()).filter(|all| !all.is_empty()),
-        Err(Error::LostSight { .. }) => Some(&[] as &[i32]),
+        Err(Error::ProcessesUnknown { .. }) => Some(&[] as &[i32]),
         Err(_) => None,
     };
-    resources.release(kept, processes, watcher);
+    resources.release(kept, processes, reporter);
     if let Some(record) = record {
-        prune(&record, watcher);
+        prune(&record, reporter);
     }
     done
 }
@@ -68,16 +68,16 @@ pub fn run(order: &Order, caught: SignalGuard, watcher: &dyn Watcher) -> Result<
 /// # Errors
 /// If it could not begin.
 pub fn series(
-    order: &Order,
+    spec: &JobSpec,
     caught: SignalGuard,
-    watcher: &dyn Watcher,
-    requester: &mut dyn Requester,
+    reporter: &dyn Reporter,
+    run_source: &mut dyn RunSource,
 ) -> Result<i32, Error> {
-    let mut resources = JobResources::create_recorded(order, false)?;
-    let done = resources.run(order, caught, watcher, false, |running, recorded| {
-        running.serve(recorded, requester)
+    let mut resources = JobResources::create_recorded(spec, false)?;
+    let done = resources.run(spec, caught, reporter, false, |running, recorded| {
+        running.serve(recorded, run_source)
     });
-    resources.release(false, None, watcher);
+    resources.release(false, None, reporter);
     done
 }
 
@@ -91,12 +91,12 @@ struct JobResources {
 
 impl JobResources {
     /// The job's own directory, and its record.
-    fn create_recorded(order: &Order, is_profiled: bool) -> Result<Self, Error> {
+    fn create_recorded(spec: &JobSpec, is_profiled: bool) -> Result<Self, Error> {
         // The nodes of a job begin in the same millisecond, and each has a directory for temporary files of
         // its own: where they share the state directory, an id that another one has too is given back.
         let mut tries = 0;
         loop {
-            let resources = Self::create(order, is_profiled)?;
+            let resources = Self::create(spec, is_profiled)?;
             if resources.recorded.id_is_unique()? {
                 return Ok(resources);
             }
@@ -106,13 +106,13 @@ impl JobResources {
         }
     }
 
-    fn create(order: &Order, is_profiled: bool) -> Result<Self, Error> {
+    fn create(spec: &JobSpec, is_profiled: bool) -> Result<Self, Error> {
         let directory = JobDirectory::make()?;
-        let record = Record::new(directory.id(), &order.script.path, directory.path());
+        let record = Record::new(directory.id(), &spec.script.path, directory.path());
         let recorded = record.and_then(|mut record| {
-            record.emulation = order.emulation.map(Path::to_path_buf);
-            record.keep = order.keep;
-            record.staging = order.staging;
+            record.emulation = spec.emulation.map(Path::to_path_buf);
+            record.keep = spec.keep;
+            record.staging = spec.staging;
             let recorded = record.create(is_profiled)?;
             match directory.mark_recorded() {
                 Ok(()) => Ok(recorded),
@@ -140,14 +140,14 @@ impl JobResources {
     /// allocations.
     fn run<T>(
         &mut self,
-        order: &Order,
+        spec: &JobSpec,
         caught: SignalGuard,
-        watcher: &dyn Watcher,
+        reporter: &dyn Reporter,
         runs_once: bool,
         job: impl FnOnce(&mut ActiveJob, &mut RecordFile) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let life = JobContext::new(order, &self.directory, watcher)?;
-        let of_persistent = &life.request;
+        let context = JobContext::new(spec, &self.directory, reporter)?;
+        let of_persistent = &context.request;
         let touches_persistent = !(of_persistent.persistent.is_empty()
             && of_persistent.create.is_empty()
             && of_persistent.destroy.is_empty());
@@ -155,17 +155,17 @@ impl JobResources {
             return Err(PersistentError::InSeries.into());
         }
         self.persistents
-            .prepare(&life.owner(), &mut self.recorded)?;
-        self.provisioned = life.provision(&mut self.recorded)?;
+            .prepare(&context.owner(), &mut self.recorded)?;
+        self.provisioned = context.provision(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
-        check_directory(&life.works_in)?;
+        check_directory(&context.works_in)?;
         if runs_once {
             // What is not there is said before anything is staged in or destroyed.
-            probe::can_exec(Path::new(&order.script.interpreter[0]), &life.works_in)?;
+            probe::can_exec(Path::new(&spec.script.interpreter[0]), &context.works_in)?;
         }
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {
-            life: &life,
+            context: &context,
             events: caught.watch(keeper),
             keeper,
             job_allocation: self.provisioned.allocation.as_ref(),
@@ -175,22 +175,22 @@ impl JobResources {
     }
 
     /// No script has written anything: nothing is to be staged out, and what was made is undone.
-    fn reset_to_preparing(&mut self, watcher: &dyn Watcher) {
+    fn reset_to_preparing(&mut self, reporter: &dyn Reporter) {
         let is_prepared = |record: &mut Record| record.phase = Phase::Preparing;
         if self.recorded.record.phase != Phase::Preparing
             && let Err(error) = self.recorded.update(is_prepared)
         {
-            watcher.warning(&error.to_string());
+            reporter.warning(&error.to_string());
         }
     }
 
     /// Leaves the allocation to be found through its record, or frees all that the job had. `processes`: those
     /// that go on, as far as they are known, if any do.
-    fn release(mut self, kept: bool, processes: Option<&[i32]>, watcher: &dyn Watcher) {
-        std::mem::take(&mut self.persistents).release(&mut self.recorded, watcher, processes);
+    fn release(mut self, kept: bool, processes: Option<&[i32]>, reporter: &dyn Reporter) {
+        std::mem::take(&mut self.persistents).release(&mut self.recorded, reporter, processes);
         let gone = if kept { self.mark_kept() } else { self.free() };
         if let Err(error) = gone {
-            watcher.warning(&error.to_string());
+            reporter.warning(&error.to_string());
         }
     }
 

@@ -17,7 +17,7 @@ use forebay_store::Allocation;
 
 use crate::Error;
 use crate::context::FAILURES_MAX;
-use crate::order::Watcher;
+use crate::job_spec::Reporter;
 
 /// What is staged in.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) options: StagingOptions,
     pub(crate) drain: Option<&'a Drain<'a>>,
     pub(crate) stops: StopRequests,
-    pub(crate) watcher: &'a dyn Watcher,
+    pub(crate) reporter: &'a dyn Reporter,
     /// The planned stage-out, and how many files the drain brought that do not look so.
     pub(crate) planned: RefCell<Option<(Journal, u64)>>,
 }
@@ -112,7 +112,7 @@ impl<'a> LocalNode<'a> {
             direction,
             tag: self.job_id,
             stops: self.stops.clone(),
-            watcher: self.watcher,
+            reporter: self.reporter,
             into_new_allocation: direction == Direction::In && self.persistent.is_empty(),
             how: self.options,
         }
@@ -234,7 +234,7 @@ impl Node for LocalNode<'_> {
     }
 
     fn list_unsaved(&self, record: &RecordFile, reason: Option<&str>) -> Option<UnsavedFiles> {
-        let warn = |error: &dyn std::fmt::Display| self.watcher.warning(&error.to_string());
+        let warn = |error: &dyn std::fmt::Display| self.reporter.warning(&error.to_string());
         let root = self.allocation().map(Allocation::root);
         let list = |journal: &Journal| {
             let listed = record.list_unsaved(journal, root, reason);

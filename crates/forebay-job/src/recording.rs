@@ -7,26 +7,26 @@ use forebay_host::system;
 use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune, text};
 use forebay_record::{RecordFile, Records};
 
-use crate::series::{Run, What};
-use crate::{Error, Order, Outcome, Watcher};
+use crate::series::{Run, RunTarget};
+use crate::{Error, JobSpec, Outcome, Reporter};
 use forebay_scheduler::JobScript;
 
 /// Begins the record of a job whose own record was just created.
 pub(crate) fn begin_of_job(
-    order: &Order,
+    spec: &JobSpec,
     recorded: &RecordFile,
-    watcher: &dyn Watcher,
+    reporter: &dyn Reporter,
 ) -> Option<Profile> {
     let directory = recorded.record.profile.clone()?;
     let id = &recorded.record.id;
-    let begun = of_order(order).and_then(|job| Ok(Profile::begin(directory, &job, id)?));
-    report_begun(begun, watcher)
+    let begun = of_order(spec).and_then(|job| Ok(Profile::begin(directory, &job, id)?));
+    report_begun(begun, reporter)
 }
 
 /// Begins the record of a command, in the first state directory that takes it.
-pub(crate) fn begin_of_command(words: &[OsString], watcher: &dyn Watcher) -> Option<Profile> {
+pub(crate) fn begin_of_command(words: &[OsString], reporter: &dyn Reporter) -> Option<Profile> {
     let begun = of_command(words).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
-    report_begun(begun, watcher)
+    report_begun(begun, reporter)
 }
 
 /// Begins the record of a run of a series, in a directory of the requester's.
@@ -40,8 +40,8 @@ pub(crate) fn begin_of_run(
 ) -> Result<Profile, Error> {
     let mut job = of_script(script)?;
     job.command = match &run.what {
-        What::Script(path) => vec![text(path)],
-        What::Command(words) => words.clone(),
+        RunTarget::Script(path) => vec![text(path)],
+        RunTarget::Command(words) => words.clone(),
     };
     job.directory = text(works_in);
     job.environment.clone_from(&run.environment);
@@ -54,22 +54,22 @@ pub(crate) fn end(
     profile: Profile,
     recording: &Recording,
     done: Result<&impl serde::Serialize, &Error>,
-    watcher: &dyn Watcher,
+    reporter: &dyn Reporter,
 ) {
     let done = done.map_err(|error| (error.to_string(), error.hint()));
-    profile.end(recording, done, watcher);
+    profile.end(recording, done, reporter);
 }
 
 /// Records a job that failed before it had an id of its own.
-pub(crate) fn record_refusal(order: &Order, error: &Error, watcher: &dyn Watcher) {
-    let Some(recording) = &order.recording else {
+pub(crate) fn record_refusal(spec: &JobSpec, error: &Error, reporter: &dyn Reporter) {
+    let Some(recording) = &spec.recording else {
         return;
     };
-    let begun = of_order(order).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
-    if let Some(profile) = report_begun(begun, watcher) {
+    let begun = of_order(spec).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
+    if let Some(profile) = report_begun(begun, reporter) {
         let directory = profile.directory().to_owned();
-        end(profile, recording, Err::<&Outcome, _>(error), watcher);
-        prune(&directory, watcher);
+        end(profile, recording, Err::<&Outcome, _>(error), reporter);
+        prune(&directory, reporter);
     }
 }
 
@@ -84,25 +84,25 @@ pub fn complete_profiles(records: &Records) -> Result<(), Error> {
 }
 
 /// Says where the record is, or that there is none.
-fn report_begun(begun: Result<Profile, Error>, watcher: &dyn Watcher) -> Option<Profile> {
+fn report_begun(begun: Result<Profile, Error>, reporter: &dyn Reporter) -> Option<Profile> {
     match begun {
         Ok(profile) => {
-            watcher.recorded(profile.directory());
+            reporter.recorded(profile.directory());
             Some(profile)
         }
         Err(error) => {
-            watcher.warning(&format!("the job's I/O is not recorded: {error}"));
+            reporter.warning(&format!("the job's I/O is not recorded: {error}"));
             None
         }
     }
 }
 
-fn of_order(order: &Order) -> Result<JobDescription, Error> {
-    let path = order.script.path.as_os_str();
-    let words = std::iter::once(path).chain(order.arguments.iter().map(AsRef::as_ref));
-    let mut job = of_script(order.script)?;
+fn of_order(spec: &JobSpec) -> Result<JobDescription, Error> {
+    let path = spec.script.path.as_os_str();
+    let words = std::iter::once(path).chain(spec.arguments.iter().map(AsRef::as_ref));
+    let mut job = of_script(spec.script)?;
     job.command = words.map(text).collect();
-    let recording = order.recording.as_ref();
+    let recording = spec.recording.as_ref();
     let emulated = recording.and_then(|recording| recording.emulated);
     job.emulated = emulated.map(|emulated| emulated());
     Ok(job)

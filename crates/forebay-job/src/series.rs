@@ -12,24 +12,24 @@ use forebay_staging::Staged;
 use crate::context::{ActiveJob, check_directory};
 use crate::error::Error;
 use crate::execution::{Execution, Program};
+use crate::job_spec::Output;
 use crate::node::{Node, Scope};
-use crate::order::Output;
 use crate::outcome::Outcome;
 use crate::recording::{self, begin_of_run};
 use crate::snapshot::Snapshot;
 use forebay_scheduler::JobScript;
 
-pub use protocol::{Ran, Ready, Requester, Run, What};
+pub use protocol::{Ran, Ready, Run, RunSource, RunTarget};
 
 impl ActiveJob<'_> {
     /// Stages in, and runs what is asked for until nobody asks any more. Returns the exit code.
     pub(crate) fn serve(
         &self,
         recorded: &mut RecordFile,
-        requester: &mut dyn Requester,
+        run_source: &mut dyn RunSource,
     ) -> Result<i32, Error> {
-        requester.listen(self.events.bell());
-        match self.serve_until_stopped(recorded, requester) {
+        run_source.listen(self.events.bell());
+        match self.serve_until_stopped(recorded, run_source) {
             Ok(()) | Err(Error::Stopped) => {
                 let signal = self.events.stops().signal();
                 Ok(signal.map_or(0, |signal| 128 + signal))
@@ -41,7 +41,7 @@ impl ActiveJob<'_> {
     fn serve_until_stopped(
         &self,
         recorded: &mut RecordFile,
-        requester: &mut dyn Requester,
+        run_source: &mut dyn RunSource,
     ) -> Result<(), Error> {
         let stage_in = self.node(None).stage_in(Scope::Everything)?;
         let root = self
@@ -51,12 +51,12 @@ impl ActiveJob<'_> {
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
-        requester.ready(&self.ready(stage_in));
-        while let Some(run) = self.events.wait_until(|| requester.next()) {
+        run_source.ready(&self.ready(stage_in));
+        while let Some(run) = self.events.wait_until(|| run_source.next()) {
             let done = self.run_one(&run, snapshot.as_mut(), recorded);
-            requester.answer(&run, done.as_ref());
+            run_source.answer(&run, done.as_ref());
             // Nobody can tell any more what still runs.
-            if let Err(error @ Error::LostSight { .. }) = done {
+            if let Err(error @ Error::ProcessesUnknown { .. }) = done {
                 return Err(error);
             }
         }
@@ -84,13 +84,13 @@ impl ActiveJob<'_> {
         snapshot: Option<&mut Snapshot>,
         recorded: &mut RecordFile,
     ) -> Result<Ran, Error> {
-        let life = self.life;
+        let context = self.context;
         let script = match &run.what {
-            What::Script(path) => Some(JobScript::read(path)?),
-            What::Command(_) => None,
+            RunTarget::Script(path) => Some(JobScript::read(path)?),
+            RunTarget::Command(_) => None,
         };
-        let script = script.as_ref().unwrap_or(life.order.script);
-        let submitted_in = run.directory.as_deref().unwrap_or(&life.submitted_in);
+        let script = script.as_ref().unwrap_or(context.spec.script);
+        let submitted_in = run.directory.as_deref().unwrap_or(&context.submitted_in);
         let named = run.directory.clone();
         let works_in = named.unwrap_or_else(|| script.working_directory(submitted_in));
         check_directory(&works_in)?;
@@ -101,14 +101,14 @@ impl ActiveJob<'_> {
         let execution = Execution {
             start_record: None,
             program: match &run.what {
-                What::Script(_) => Program::Script(script),
-                What::Command(words) => Program::Command(words),
+                RunTarget::Script(_) => Program::Script(script),
+                RunTarget::Command(words) => Program::Command(words),
             },
             submitted_in,
             works_in: &works_in,
             environment: &run.environment,
             output: run.output.as_deref().map_or(Output::Error, Output::Both),
-            time_limit: run.time_limit.or(life.order.time_limit),
+            time_limit: run.time_limit.or(context.spec.time_limit),
             guard: None,
             recording: None,
         };
@@ -126,16 +126,16 @@ impl ActiveJob<'_> {
         execution: &Execution,
         stage_in: Option<Staged>,
     ) -> Result<Ran, Error> {
-        let life = self.life;
-        let (Some(directory), Some(recording)) = (&run.record, &life.order.recording) else {
+        let context = self.context;
+        let (Some(directory), Some(recording)) = (&run.record, &context.spec.recording) else {
             return Ok(self.carry_out(execution, stage_in)?.0);
         };
         let recording = Recording {
             trace: run.trace,
             ..recording.clone()
         };
-        let id = format!("{}.{}", life.directory.id(), run.number);
-        let (script, works_in) = (execution.script(life), execution.works_in);
+        let id = format!("{}.{}", context.directory.id(), run.number);
+        let (script, works_in) = (execution.script(context), execution.works_in);
         let profile = begin_of_run(directory, run, script, works_in, &id, &recording)?;
         let execution = Execution {
             recording: Some((&profile, &recording)),
@@ -143,7 +143,7 @@ impl ActiveJob<'_> {
         };
         let done = self.carry_out(&execution, stage_in);
         let outcome = done.as_ref().map(|(_, outcome)| outcome);
-        recording::end(profile, &recording, outcome, life.watcher);
+        recording::end(profile, &recording, outcome, context.reporter);
         Ok(done?.0)
     }
 

@@ -31,7 +31,7 @@ impl ActiveJob<'_> {
         profile: Option<&Profile>,
         recorded: &mut RecordFile,
     ) -> Result<Outcome, Error> {
-        let life = self.life;
+        let context = self.context;
         if let Some(allocated) = self.job_allocation {
             self.check_destinations(allocated)?;
         }
@@ -46,24 +46,24 @@ impl ActiveJob<'_> {
             return Err(Error::Stopped);
         }
         let guard = self.guard(&node, stage_in.as_ref());
-        let recording = life.order.recording.as_ref();
+        let recording = context.spec.recording.as_ref();
         let requests = self.requests()?;
         let socket = requests.iter().map(Requests::variable);
         let environment = socket.collect();
         // There may be data in the allocation that exist nowhere else from the moment in which the script begins.
         let start_record = recorded.prepare(|record| {
             record.phase = Phase::Running;
-            record.stage_out.clone_from(&life.request.stage_out);
+            record.stage_out.clone_from(&context.request.stage_out);
             record.drain_to = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
         })?;
         let execution = Execution {
             start_record: Some(&start_record),
-            program: Program::Script(life.order.script),
-            submitted_in: &life.submitted_in,
-            works_in: &life.works_in,
+            program: Program::Script(context.spec.script),
+            submitted_in: &context.submitted_in,
+            works_in: &context.works_in,
             environment: &environment,
-            output: life.order.output,
-            time_limit: life.order.time_limit,
+            output: context.spec.output,
+            time_limit: context.spec.time_limit,
             guard: guard.as_ref(),
             recording: profile.zip(recording),
         };
@@ -73,7 +73,7 @@ impl ActiveJob<'_> {
             None => run(),
         };
         let (executed, handled) = executed.map_err(|error| match error {
-            Error::LostSight { error, .. } => Error::LostSight {
+            Error::ProcessesUnknown { error, .. } => Error::ProcessesUnknown {
                 error,
                 kept: node.data_location(),
             },
@@ -98,12 +98,12 @@ impl ActiveJob<'_> {
         executed: ExecutionResult,
         stage_in: Option<Staged>,
     ) -> Outcome {
-        let life = self.life;
+        let context = self.context;
         let profile = execution.recording.map(|(profile, _)| profile.directory());
         Outcome {
-            job_id: life.job_id.clone(),
-            run_id: life.directory.id().to_owned(),
-            script: execution.script(life).path.clone(),
+            job_id: context.job_id.clone(),
+            run_id: context.directory.id().to_owned(),
+            script: execution.script(context).path.clone(),
             store: self.job_allocation.map(|allocated| allocated.used.clone()),
             persistent: self.persistents.account(),
             stage_in,
@@ -133,7 +133,7 @@ impl ActiveJob<'_> {
         node: &LocalNode,
         guard: Option<&Guard>,
     ) -> Outcome {
-        let life = self.life;
+        let context = self.context;
         let mut missing = !outcome.unended_processes.is_empty();
         let drain = node.drain;
         let drained = drain.map(Drain::report_progress);
@@ -155,7 +155,7 @@ impl ActiveJob<'_> {
         self.check_capacity(node);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
-            let change = if life.order.keep {
+            let change = if context.spec.keep {
                 Record::clear_stage_out
             } else {
                 Record::mark_removing
@@ -165,10 +165,10 @@ impl ActiveJob<'_> {
                 .map_or(Ok(()), |own| clear_pending(own.allocation.root()))
                 .and_then(|()| recorded.update(change));
             if let Err(error) = written {
-                life.watcher.warning(&error.to_string());
+                context.reporter.warning(&error.to_string());
             }
         }
-        if missing || (life.order.keep && self.job_allocation.is_some()) {
+        if missing || (context.spec.keep && self.job_allocation.is_some()) {
             let kept = node.data_location();
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
@@ -220,45 +220,45 @@ impl ActiveJob<'_> {
     }
 
     fn drained_job<'a>(&'a self, allocated: &'a JobAllocation) -> DrainedJob<'a> {
-        let life = self.life;
-        let order = life.order;
+        let context = self.context;
+        let spec = context.spec;
         DrainedJob {
-            id: life.directory.id(),
-            directory: life.directory.path(),
-            request: &life.request,
+            id: context.directory.id(),
+            directory: context.directory.path(),
+            request: &context.request,
             allocation: &allocated.allocation,
-            roots: allocated.roots(&life.request),
-            node_local: order.node_local_path(),
-            specs: order.drain,
-            spectral: &order.spectral,
-            verify: order.staging.verify_without_journal(),
-            messages: life.watcher,
+            roots: allocated.roots(&context.request),
+            node_local: spec.node_local_path(),
+            specs: spec.drain,
+            spectral: &spec.spectral,
+            verify: spec.staging.verify_without_journal(),
+            messages: context.reporter,
         }
     }
 
     pub(crate) fn node<'a>(&'a self, drain: Option<&'a Drain<'a>>) -> LocalNode<'a> {
-        let life = self.life;
+        let context = self.context;
         LocalNode {
-            job_id: life.directory.id(),
-            script: &life.order.script.path,
-            directory: life.directory.path(),
-            request: &life.request,
+            job_id: context.directory.id(),
+            script: &context.spec.script.path,
+            directory: context.directory.path(),
+            request: &context.request,
             job_allocation: self.job_allocation,
             persistent: self.persistents.namespaces(),
             persistent_root: self.persistents.root(),
-            options: life.order.staging,
+            options: context.spec.staging,
             drain,
             stops: self.events.stops(),
-            watcher: life.watcher,
+            reporter: context.reporter,
             planned: RefCell::default(),
         }
     }
 
     /// Looks after the end that a scheduler sets, if there may be something to be staged out by then.
     fn guard<'a>(&'a self, node: &LocalNode<'a>, stage_in: Option<&Staged>) -> Option<Guard<'a>> {
-        let life = self.life;
+        let context = self.context;
         let has_data = node.data_location().is_some();
-        let wishes = life.order.deadline.as_ref().filter(|_| has_data)?;
+        let store_options = context.spec.deadline.as_ref().filter(|_| has_data)?;
         let work = OpenStageOut {
             stage_out: node.stage_out_lines(),
             drain: node.drain,
@@ -266,15 +266,15 @@ impl ActiveJob<'_> {
         let measurements = Measurements {
             stage_in: stage_in.map(|staged| (staged.copied_bytes, staged.seconds)),
             earlier: || recent_stage_outs().collect(),
-            bytes_per_s_max: life.order.staging.bytes_per_s_max,
+            bytes_per_s_max: context.spec.staging.bytes_per_s_max,
         };
         let guard = Guard::new(
-            wishes,
-            life.under_scheduler,
+            store_options,
+            context.under_scheduler,
             Box::new(work),
             measurements,
             JOB_GRACE,
-            life.watcher,
+            context.reporter,
         )?;
         guard.begin();
         Some(guard)
@@ -282,12 +282,12 @@ impl ActiveJob<'_> {
 
     /// Listens to what the job's programs ask.
     fn requests(&self) -> Result<Option<Requests>, Error> {
-        let asked = self.life.request.job.as_ref();
+        let asked = self.context.request.job.as_ref();
         match asked.zip(self.job_allocation) {
             Some((job, allocated)) => {
                 let persistent = self.persistents.askable()?;
-                let tag = self.life.directory.id();
-                let how = self.life.order.staging;
+                let tag = self.context.directory.id();
+                let how = self.context.spec.staging;
                 let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
                 Ok(Requests::listen(
                     own,
@@ -312,7 +312,7 @@ impl ActiveJob<'_> {
         let (requested, trouble) =
             requests.end(&self.events.stops(), before, skip_remaining_copies);
         if let Some(error) = trouble {
-            self.life.watcher.warning(&error.to_string());
+            self.context.reporter.warning(&error.to_string());
         }
         Some(requested).filter(|requested| *requested != Requested::default())
     }
@@ -321,7 +321,7 @@ impl ActiveJob<'_> {
     pub(crate) fn check_capacity(&self, node: &dyn Node) {
         if let Some((used, capacity)) = node.over_capacity() {
             let (used, capacity) = (HumanBytes(used), HumanBytes(capacity));
-            self.life.watcher.warning(&format!(
+            self.context.reporter.warning(&format!(
                 "the job left {used} in an allocation of {capacity}: where the size is enforced it \
                  would have seen ENOSPC"
             ));
@@ -330,14 +330,14 @@ impl ActiveJob<'_> {
 
     /// What is staged out must not end in what is removed next.
     fn check_destinations(&self, allocated: &JobAllocation) -> Result<(), Error> {
-        let life = self.life;
-        let stages = life.request.stage_out.iter();
+        let context = self.context;
+        let stages = context.request.stage_out.iter();
         let mut named = stages.filter(|stage| stage.kind != StageKind::List);
         match named
             .find(|stage| is_inside_allocation(&allocated.allocation, Path::new(&stage.pfs_path)))
         {
             Some(stage) => Err(Error::StageOutInside {
-                script: life.order.script.path.clone(),
+                script: context.spec.script.path.clone(),
                 place: stage.place,
                 command: stage.command(Direction::Out),
                 destination: stage.pfs_path.clone(),

@@ -169,7 +169,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn set(state: &State, words: &SetWords) -> i32 {
-    let wish = Striping {
+    let striping = Striping {
         stripe_count: words.stripe_count,
         stripe_size_bytes: words.stripe_size,
         first_target: words.stripe_index,
@@ -178,7 +178,7 @@ fn set(state: &State, words: &SetWords) -> i32 {
         if words.delete {
             state.remove_striping(path)
         } else {
-            state.set_striping(path, wish)
+            state.set_striping(path, striping)
         }
     })
 }

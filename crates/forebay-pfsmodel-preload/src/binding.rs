@@ -63,8 +63,8 @@ fn settle(state: &State, descriptor: c_int, may_create: bool, opening: Opening) 
 /// together: one attribute wins and both use it. If the attribute cannot be stored (no permission, no user
 /// attributes), the derived layout stays.
 fn bind(state: &State, descriptor: c_int, file: &mut OpenFile) {
-    let wish = directory_of_descriptor(descriptor).unwrap_or(Striping::DEFAULT);
-    let layout = state.complete(wish);
+    let striping = directory_of_descriptor(descriptor).unwrap_or(Striping::DEFAULT);
+    let layout = state.complete(striping);
     match Striping::from(layout).bind_descriptor(descriptor) {
         Ok(()) => descriptors::rebind(descriptor, file, layout),
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
@@ -86,14 +86,14 @@ fn directory_of_descriptor(descriptor: c_int) -> Option<Striping> {
     directory_striping(&mut path, length)
 }
 
-/// The wish on the directory of the path in `path[..length]`, which is cut.
+/// The striping of the directory of the path in `path[..length]`, which is cut.
 fn directory_striping(path: &mut Buffer, length: usize) -> Option<Striping> {
     let cut = paths::parent_length(&path[..length]);
     *path.get_mut(cut)? = 0;
     Striping::of_path(CStr::from_bytes_until_nul(path).ok()?).ok()?
 }
 
-/// Gives a new directory the wish of the one it lies in.
+/// Gives a new directory the striping of its parent.
 pub(crate) fn after_mkdir(result: c_int, directory: c_int, path: *const c_char) {
     if result != 0 || session::is_off() || path.is_null() {
         return;
@@ -110,12 +110,12 @@ fn inherit(state: &State, directory: c_int, path: &[u8]) -> Option<()> {
         return None;
     }
     let cut = paths::parent_length(&buffer[..length]);
-    let wish = directory_striping(&mut buffer, length)?;
+    let striping = directory_striping(&mut buffer, length)?;
     *buffer.get_mut(cut)? = b'/';
     *buffer.get_mut(length)? = 0;
     let name = CStr::from_bytes_until_nul(&buffer).ok()?;
-    // Without user attributes there was no wish to inherit.
-    wish.store_at_path(name).ok()
+    // Without user attributes there is no striping to inherit.
+    striping.store_at_path(name).ok()
 }
 
 fn charge_metadata(state: &State) {

@@ -1,4 +1,4 @@
-//! The striping wish kept in the extended attribute [`LAYOUT_XATTR`] of directories and files.
+//! The requested striping, kept in the extended attribute [`LAYOUT_XATTR`] of directories and files.
 //!
 //! A directory's wish may leave things open (`-1` all targets, `0` the default, first target `-1` any); the
 //! value on a file is fully bound. Both have the same text, readable with `getfattr`:

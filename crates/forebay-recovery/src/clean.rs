@@ -42,7 +42,7 @@ pub fn clean(
     mut job: RecordFile,
     how: CleanOptions,
     caught: SignalGuard,
-    watcher: &dyn StagingProgress,
+    reporter: &dyn StagingProgress,
 ) -> Result<Option<Staged>, Error> {
     let lock = match job.lock() {
         // It has ended by itself meanwhile.
@@ -80,8 +80,8 @@ pub fn clean(
         })?;
     }
     let drains = is_inside || (!how.discard && job.needs_stage_out());
-    remove_partial_files(&job, now == JobState::Lost || !drains, watcher);
-    let drained = drains.then(|| drain(&job, is_inside, how.staging, caught, watcher));
+    remove_partial_files(&job, now == JobState::Lost || !drains, reporter);
+    let drained = drains.then(|| drain(&job, is_inside, how.staging, caught, reporter));
     let staged = drained.transpose()?;
     let is_incomplete = |staged: &Staged| !staged.failures.is_empty();
     if staged.as_ref().is_some_and(is_incomplete) {
@@ -98,7 +98,7 @@ pub fn clean(
     // Killed from here on, the next one must not take a half removed allocation for the results.
     job.update(Record::mark_removing)?;
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
-        watcher.warning(&error.to_string());
+        reporter.warning(&error.to_string());
     }
     remove_all(job, is_inside)?;
     drop(lock);
@@ -155,7 +155,7 @@ fn drain(
     is_inside: bool,
     how: StagingOptions,
     caught: SignalGuard,
-    watcher: &dyn StagingProgress,
+    reporter: &dyn StagingProgress,
 ) -> Result<Staged, Error> {
     let record = &job.record;
     if record.keeper.is_some() && !is_inside {
@@ -181,7 +181,7 @@ fn drain(
         direction: Direction::Out,
         tag: &record.id,
         stops: events.stops(),
-        watcher,
+        reporter,
         into_new_allocation: false,
         how,
     };
@@ -194,15 +194,15 @@ fn drain(
 }
 
 /// Removes partial files elsewhere than in the job's allocation.
-fn remove_partial_files(job: &RecordFile, also_out: bool, watcher: &dyn Messages) {
-    let warn = |error: forebay_record::Error| watcher.warning(&error.to_string());
+fn remove_partial_files(job: &RecordFile, also_out: bool, reporter: &dyn Messages) {
+    let warn = |error: forebay_record::Error| reporter.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
         // What it staged into a persistent allocation would stay there as partial files.
         job.remove_partial_stage_in().unwrap_or_else(warn);
     }
     if also_out {
         // Partial files of a killed stage-out are at the destination, not in the allocation.
-        remove_partial_stage_out(job, watcher).unwrap_or_else(warn);
+        remove_partial_stage_out(job, reporter).unwrap_or_else(warn);
     }
 }
 
@@ -210,7 +210,7 @@ fn remove_partial_files(job: &RecordFile, also_out: bool, watcher: &dyn Messages
 /// because its view cannot be entered any more.
 fn remove_partial_stage_out(
     job: &RecordFile,
-    watcher: &dyn Messages,
+    reporter: &dyn Messages,
 ) -> Result<(), forebay_record::Error> {
     let record = &job.record;
     if let Some(journal) = job.stage_out_journal()? {
@@ -219,7 +219,7 @@ fn remove_partial_stage_out(
     let unlisted = job.remove_drained_parts()?;
     for directory in unlisted.iter().filter(|_| record.keeper.is_some()) {
         let (directory, id) = (directory.display(), &record.id);
-        watcher.warning(&format!(
+        reporter.warning(&format!(
             "what is half drained in {directory}, as the job called it, was not looked for: .forebay-{id}-d*.part"
         ));
     }

@@ -28,7 +28,7 @@ pub struct Staging<'a> {
     /// Counts how often we are asked to stop.
     pub stops: StopRequests,
     /// Hears how it goes.
-    pub watcher: &'a dyn StagingProgress,
+    pub reporter: &'a dyn StagingProgress,
     /// Into allocations that were made for this job alone.
     pub into_new_allocation: bool,
     /// How it copies.
@@ -55,9 +55,10 @@ impl Staging<'_> {
         };
         let moved = journal.counts().and_then(|counts| {
             let open = counts.open();
-            self.watcher.staging(self.direction, open.files, open.bytes);
+            self.reporter
+                .staging(self.direction, open.files, open.bytes);
             let on = |did| match did {
-                CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => self.watcher.moved(bytes),
+                CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => self.reporter.moved(bytes),
                 CopyEvent::Reread(_) | CopyEvent::File => {}
             };
             carry_out(journal, &options, &on, &|| self.stops.count() > before)
@@ -71,7 +72,7 @@ impl Staging<'_> {
                 ..Staged::default()
             },
         };
-        self.watcher.staged(self.direction, &staged);
+        self.reporter.staged(self.direction, &staged);
         staged
     }
 }

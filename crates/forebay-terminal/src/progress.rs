@@ -8,7 +8,7 @@ use forebay_directive::Direction;
 use forebay_engine::{AllocationProgress, StoreUsed};
 use forebay_host::messages::Messages;
 use forebay_host::process::Orphans;
-use forebay_job::Watcher;
+use forebay_job::Reporter;
 use forebay_staging::{Staged, StagingProgress};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-impl Watcher for Progress {
+impl Reporter for Progress {
     fn recorded(&self, directory: &Path) {
         self.record.set(directory.to_owned()).ok(); // a job has one
     }

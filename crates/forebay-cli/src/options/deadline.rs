@@ -29,7 +29,7 @@ pub struct DeadlineArguments {
 
 impl DeadlineArguments {
     /// None with `--no-deadline`.
-    pub fn wishes(&self) -> Option<DeadlineOptions> {
+    pub fn options(&self) -> Option<DeadlineOptions> {
         (!self.no_deadline).then_some(DeadlineOptions {
             end_after: self.deadline,
             drain_bytes_per_s: self.drain_rate,

@@ -72,7 +72,7 @@ impl JobArguments {
 
 impl SpaceArguments {
     /// What the options ask for; `maps` may be empty.
-    pub fn wishes<'a>(
+    pub fn store_options<'a>(
         &'a self,
         site_store: Option<&'a Path>,
         maps: &'a [PathMap],

@@ -49,7 +49,7 @@ impl JobStagingArguments {
     }
 
     /// What is not said here is as it was.
-    pub fn wish(&self, was: StagingOptions) -> StagingOptions {
+    pub fn options_after(&self, was: StagingOptions) -> StagingOptions {
         StagingOptions {
             verify: self.stage_verify.map_or(was.verify, Verify::from),
             bytes_per_s_max: self.stage_rate.or(was.bytes_per_s_max),

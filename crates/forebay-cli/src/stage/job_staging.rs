@@ -46,7 +46,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
         Direction::In => (script, data),
         Direction::Out => (data, destinations.join(", ")),
     };
-    let order = StagingRequest {
+    let request = StagingRequest {
         is_out: direction == Direction::Out,
         source,
         target,
@@ -55,7 +55,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     Ok(StagingRecord {
         id: id.clone(),
         journal,
-        order,
+        request,
         began: clock::now(),
     })
 }

@@ -58,7 +58,7 @@ impl StagingRequest {
 pub struct StagingRecord {
     pub id: String,
     pub journal: Journal,
-    pub order: StagingRequest,
+    pub request: StagingRequest,
     /// When this process began with it.
     pub began: Instant,
 }
@@ -116,7 +116,7 @@ impl From<Failure> for ShownFailure {
 impl StagingRecord {
     /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
     pub fn begin(
-        order: StagingRequest,
+        request: StagingRequest,
         transfers: &[Transfer],
     ) -> Result<(Self, JournalLock), Error> {
         let began = clock::now();
@@ -130,7 +130,7 @@ impl StagingRecord {
                 None => number += 1,
             }
         };
-        let begun = create_journal(&path, &order, transfers);
+        let begun = create_journal(&path, &request, transfers);
         if begun.is_err() {
             Journal::remove(&path).ok(); // there may be no room, and nobody would find it
         }
@@ -139,7 +139,7 @@ impl StagingRecord {
         let staging = Self {
             id,
             journal,
-            order,
+            request,
             began,
         };
         Ok((staging, running))
@@ -148,10 +148,10 @@ impl StagingRecord {
     /// None if it was killed, or is, before it was begun.
     pub fn open(path: &Path) -> Result<Option<Self>, Error> {
         let journal = Journal::open_existing(path)?;
-        let Some(order) = journal.meta::<String>("order")? else {
+        let Some(request) = journal.meta::<String>("order")? else {
             return Ok(None);
         };
-        let order = serde_json::from_str(&order).map_err(|error| Error::Damaged {
+        let request = serde_json::from_str(&request).map_err(|error| Error::Damaged {
             path: path.to_owned(),
             what: error.to_string(),
         })?;
@@ -159,7 +159,7 @@ impl StagingRecord {
         Ok(Some(Self {
             id: id.into_owned(),
             journal,
-            order,
+            request,
             began: clock::now(),
         }))
     }
@@ -188,9 +188,9 @@ impl StagingRecord {
         let notes = self.journal.notes()?.into_iter();
         Ok(StagingStatus {
             id: self.id.clone(),
-            direction: if self.order.is_out { "out" } else { "in" },
-            source: self.order.source.clone(),
-            target: self.order.target.clone(),
+            direction: if self.request.is_out { "out" } else { "in" },
+            source: self.request.source.clone(),
+            target: self.request.target.clone(),
             state,
             files: all.files,
             bytes: all.bytes,
@@ -223,14 +223,14 @@ impl StagingRecord {
 
 fn create_journal(
     path: &Path,
-    order: &StagingRequest,
+    request: &StagingRequest,
     transfers: &[Transfer],
 ) -> Result<Journal, Error> {
     let journal = Journal::open(path)?;
     journal.begin_plan()?;
     journal.record_request(transfers)?;
     // Last: a journal without an order is none that was begun.
-    let text = serde_json::to_string(order).map_err(std::io::Error::other);
+    let text = serde_json::to_string(request).map_err(std::io::Error::other);
     journal.set_meta("order", files::with_path(text, "write down", path)?)?;
     Ok(journal)
 }

@@ -25,7 +25,7 @@ pub fn sync_file_system(file: &File, path: &Path) -> Result<()> {
     on(rustix::fs::syncfs(file), "sync the file system of", path)
 }
 
-/// Drops what the machine's memory holds of a file, so that it is read from the disk next. A wish: the
+/// Drops what the machine's memory holds of a file, so that it is read from the disk next. A request: the
 /// kernel keeps what was not written yet.
 pub fn drop_page_cache(file: &File, path: &Path) -> Result<()> {
     let dropped = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);

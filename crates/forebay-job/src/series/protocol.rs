@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::Error;
 
 /// Who says what a series is to run.
-pub trait Requester {
+pub trait RunSource {
     /// Called once, when threads may be started: from now on the bell is to be rung for each request,
     /// and hung up when there will be none.
     fn listen(&mut self, bell: EventSender);
@@ -41,7 +41,7 @@ pub struct Ready {
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum RunTarget {
     /// The script at this path.
     Script(PathBuf),
     /// A program and its arguments.
@@ -54,7 +54,7 @@ pub struct Run {
     /// Repeated in the answer.
     pub number: u64,
     /// Script or command.
-    pub what: What,
+    pub what: RunTarget,
     /// First make the allocation what it was after stage-in.
     pub fresh: bool,
     /// Where it runs; none: where the series was started.

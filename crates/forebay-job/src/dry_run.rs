@@ -10,7 +10,7 @@ use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
-use crate::{Error, Order, Watcher};
+use crate::{Error, JobSpec, Reporter};
 use forebay_engine::StoreUsed;
 use forebay_onclose::DrainSpec;
 use forebay_onclose::not_in_burst_buffer;
@@ -21,7 +21,7 @@ use forebay_staging::{Roots, plan_in};
 
 /// The plan of a run.
 #[derive(Debug, Serialize)]
-pub struct Preview {
+pub struct DryRun {
     /// Where the allocation would lie, and how large it would be; none for a job without one.
     pub store: Option<StoreUsed>,
     /// Variables the job would get, each with a directory of its own.
@@ -29,11 +29,11 @@ pub struct Preview {
     /// Persistent allocations that would be made, used or destroyed.
     pub persistent: Vec<PersistentPlan>,
     /// Directories that the job would see under other paths.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<PathShown>,
     /// Stage-in, in order.
-    pub stage_in: Vec<Planned>,
+    pub stage_in: Vec<PlannedStage>,
     /// Stage-out, in order; how much there will be is not known.
-    pub stage_out: Vec<Planned>,
+    pub stage_out: Vec<PlannedStage>,
     /// What would go on while the job runs, as soon as it is closed.
     pub drain: Vec<PlannedDrain>,
     /// The same in Spectral's way.
@@ -48,7 +48,7 @@ pub struct Preview {
 
 /// A directory under a second path.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct PathShown {
     /// As the job sees it.
     pub path: String,
     /// Where it is; none if it is the job's own storage on its node.
@@ -57,7 +57,7 @@ pub struct Shown {
 
 /// One directive of staging.
 #[derive(Debug, Serialize)]
-pub struct Planned {
+pub struct PlannedStage {
     /// Line in the script.
     pub line: usize,
     /// It is not the script's, but that of `--bb` or `--bbf`.
@@ -96,25 +96,25 @@ pub struct PlannedSpectral {
     pub pfs_dir: Option<PathBuf>,
 }
 
-impl Order<'_> {
+impl JobSpec<'_> {
     /// Checks all that a run checks before it makes anything, and says what the run would do.
     ///
     /// # Errors
     /// Those of [`crate::run`] before the job starts.
-    pub fn preview(&self, watcher: &dyn Watcher) -> Result<Preview, Error> {
+    pub fn preview(&self, reporter: &dyn Reporter) -> Result<DryRun, Error> {
         let submitted_in = system::current_directory()?;
         let id = clock::unix_milliseconds().to_string(); // as good as the one that it would get
-        let request = self.request(&submitted_in, &id, watcher)?;
-        let wishes = self.wishes(forebay_scheduler::scheduler_job_id(&id).is_some());
+        let request = self.request(&submitted_in, &id, reporter)?;
+        let store_options = self.store_options(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
-        if let (Some(why), false) = (wishes.no_view, shown.is_empty()) {
+        if let (Some(why), false) = (store_options.no_view, shown.is_empty()) {
             return Err(forebay_engine::Error::NoView(why.to_owned()).into());
         }
-        wishes.check_maps()?;
+        store_options.check_maps()?;
         self.check_directory(&submitted_in)?;
-        let choose = |job| wishes.choose(job, &reserved_bytes, watcher);
+        let choose = |job| store_options.choose(job, &reserved_bytes, reporter);
         let chosen = request.job.as_ref().map(choose).transpose()?;
-        let persistent = plans(&self.owner(&request, (&id, false), watcher))?;
+        let persistent = plans(&self.owner(&request, (&id, false), reporter))?;
         let naming = request.job.as_ref().map(|job| job.naming.clone());
         let variable = format!("${}", naming.unwrap_or_default().of_job());
         let variable_of = |name: &str| format!("${}", VariableStyle::DataWarp.of_persistent(name));
@@ -126,7 +126,7 @@ impl Order<'_> {
                 .collect(),
         };
         let plan_of = |stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
-            self.plan_of(stages, &roots, wishes.maps, is_wanted)
+            self.plan_of(stages, &roots, store_options.maps, is_wanted)
         };
         let (_, failures) = plan_of(&request.stage_in, &|_| true)?;
         if let Some(chosen) = &chosen {
@@ -152,7 +152,7 @@ impl Order<'_> {
             let modes = job.access.iter();
             modes.map(|mode| job.variable(*mode))
         });
-        Ok(Preview {
+        Ok(DryRun {
             store: chosen.map(|chosen| chosen.used),
             variables: variables.collect(),
             persistent,
@@ -172,7 +172,7 @@ impl Order<'_> {
     }
 }
 
-impl Order<'_> {
+impl JobSpec<'_> {
     /// How much a stage-in would copy, and what of it would fail.
     fn plan_of(
         &self,
@@ -190,7 +190,7 @@ impl Order<'_> {
 
     /// The directory in which the script would run must be there, or be made for it.
     fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
-        let maps = self.wishes.maps;
+        let maps = self.store_options.maps;
         let works_in = self.script.working_directory(submitted_in);
         let found = files::status(&PathMap::behind(maps, &works_in));
         let will_be_made = maps.iter().any(|map| map.path.starts_with(&works_in));
@@ -200,12 +200,12 @@ impl Order<'_> {
         Ok(())
     }
 
-    fn shown(&self) -> Vec<Shown> {
-        let maps = self.wishes.maps.iter().map(|map| Shown {
+    fn shown(&self) -> Vec<PathShown> {
+        let maps = self.store_options.maps.iter().map(|map| PathShown {
             path: map.path.display().to_string(),
             directory: Some(map.directory.display().to_string()),
         });
-        let local = self.node_local_path().map(|path| Shown {
+        let local = self.node_local_path().map(|path| PathShown {
             path: path.display().to_string(),
             directory: None,
         });
@@ -233,13 +233,13 @@ impl Order<'_> {
     }
 }
 
-fn planned_drain(wish: &DrainSpec) -> PlannedDrain {
-    let patterns = wish.patterns.all().iter();
+fn planned_drain(drain_spec: &DrainSpec) -> PlannedDrain {
+    let patterns = drain_spec.patterns.all().iter();
     PlannedDrain {
         patterns: patterns.map(|one| one.as_str().to_owned()).collect(),
-        rate_bytes_per_s: wish.rate_bytes_per_s,
-        newest: wish.newest,
-        to: wish.to.clone(),
+        rate_bytes_per_s: drain_spec.rate_bytes_per_s,
+        newest: drain_spec.newest,
+        to: drain_spec.to.clone(),
     }
 }
 
@@ -256,8 +256,8 @@ fn planned(
     source: String,
     destination: String,
     (files, bytes): (Option<u64>, Option<u64>),
-) -> Planned {
-    Planned {
+) -> PlannedStage {
+    PlannedStage {
         line: stage.place.line,
         of_option: stage.place.origin == Origin::Option,
         kind: match stage.kind {

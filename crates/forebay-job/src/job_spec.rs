@@ -24,13 +24,13 @@ use forebay_staging::StagingProgress;
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
 
 /// What is to be run, and how.
-pub struct Order<'a> {
+pub struct JobSpec<'a> {
     /// The script.
     pub script: &'a JobScript,
     /// Words behind it, for the script.
     pub arguments: &'a [OsString],
     /// Where allocations lie.
-    pub wishes: StoreOptions<'a>,
+    pub store_options: StoreOptions<'a>,
     /// Obey the directives? If not, they are the comments they look like.
     pub burst_buffer: bool,
     /// Keep the allocation at the end, whatever it holds.
@@ -71,7 +71,7 @@ pub enum Output<'a> {
 }
 
 /// Hears what happens in the life of a job, as it happens.
-pub trait Watcher: AllocationProgress + StagingProgress {
+pub trait Reporter: AllocationProgress + StagingProgress {
     /// A record of its I/O was begun there.
     fn recorded(&self, directory: &Path);
     /// The script is started.
@@ -82,13 +82,13 @@ pub trait Watcher: AllocationProgress + StagingProgress {
     fn leftovers(&self, leftovers: &Orphans);
 }
 
-impl Order<'_> {
+impl JobSpec<'_> {
     /// What the script asks for, as far as it is to be obeyed.
     pub(crate) fn request(
         &self,
         submitted_in: &Path,
         job_id: &str,
-        watcher: &dyn Watcher,
+        reporter: &dyn Reporter,
     ) -> Result<Request, Error> {
         if !self.burst_buffer {
             return Ok(Request::default());
@@ -96,7 +96,7 @@ impl Order<'_> {
         let mut request = self.script.request(submitted_in, job_id)?;
         for warning in &request.warnings {
             let script = self.script.path.display();
-            watcher.warning(&format!("{script}: {warning}; {}", warning.hint));
+            reporter.warning(&format!("{script}: {warning}; {}", warning.hint));
         }
         if self.wants_node_local() {
             let job = request.job.get_or_insert_with(node_local);
@@ -113,17 +113,22 @@ impl Order<'_> {
             }
             .into());
         }
-        forebay_onclose::check(self.drain, &self.spectral, &request, self.wishes.maps)?;
+        forebay_onclose::check(
+            self.drain,
+            &self.spectral,
+            &request,
+            self.store_options.maps,
+        )?;
         Ok(request)
     }
 
-    /// The user's wishes, as far as a scheduler's job allows them.
-    pub(crate) fn wishes(&self, under_scheduler: bool) -> StoreOptions<'_> {
-        let mut wishes = self.wishes.clone();
+    /// The user's options, as far as a scheduler's job allows them.
+    pub(crate) fn store_options(&self, under_scheduler: bool) -> StoreOptions<'_> {
+        let mut store_options = self.store_options.clone();
         if under_scheduler {
-            wishes.no_view = Some("the scheduler starts a step's tasks outside of it");
+            store_options.no_view = Some("the scheduler starts a step's tasks outside of it");
         }
-        wishes
+        store_options
     }
 
     /// The job as the owner of persistent allocations.
@@ -139,10 +144,10 @@ impl Order<'_> {
             request,
             under_scheduler,
             search: StoreSearch {
-                named: self.wishes.store,
-                site: self.wishes.site_store,
+                named: self.store_options.store,
+                site: self.store_options.site_store,
             },
-            strict_capacity: self.wishes.strict_capacity,
+            strict_capacity: self.store_options.strict_capacity,
             messages,
         }
     }
