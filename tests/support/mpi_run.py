@@ -28,9 +28,7 @@ class Ran:
         directory = self.scratch / name
         directory.mkdir(exist_ok=True)
         path = directory / f"{name}.sh"
-        path.write_text(
-            "\n".join(["#!/bin/bash", "#SBATCH --ntasks=4", *map(str, lines), ""])
-        )
+        path.write_text("\n".join(["#!/bin/bash", "#SBATCH --ntasks=4", *map(str, lines), ""]))
         return path
 
     def profile(self, name, *lines, hints=""):
@@ -41,19 +39,9 @@ class Ran:
             for key, value in os.environ.items()
             if not key.startswith(("OMPI_MCA_io", "LD_PRELOAD"))
         }
-        environment |= LAUNCHING | {
-            "FOREBAY_STATE": str(self.scratch / "state"),
-            "MPICH_MPIIO_HINTS": hints,
-        }
+        environment |= LAUNCHING | {"FOREBAY_STATE": str(self.scratch / "state"), "MPICH_MPIIO_HINTS": hints}
         done = subprocess.run(
-            [
-                self.build / "bin" / "forebay",
-                "run",
-                "--json",
-                "--pfs-model",
-                MODEL,
-                path.name,
-            ],
+            [self.build / "bin" / "forebay", "run", "--json", "--pfs-model", MODEL, path.name],
             cwd=path.parent,
             env=environment,
             capture_output=True,

@@ -61,9 +61,7 @@ def record(state, job=None, *steps):
     if job:
         (directory / "job.json").write_text(json.dumps(job))
     for number, step in enumerate(steps):
-        (directory / f"step-170000000000{number}-{100 + number}.json").write_text(
-            json.dumps(step)
-        )
+        (directory / f"step-170000000000{number}-{100 + number}.json").write_text(json.dumps(step))
     return directory
 
 
@@ -84,16 +82,7 @@ def step(*files, **members):
 
 
 def posix_file(
-    path,
-    *,
-    read_bytes=0,
-    written_bytes=0,
-    calls=10,
-    read_s=0.0,
-    write_s=0.0,
-    opens=1,
-    open_s=0.0,
-    **members,
+    path, *, read_bytes=0, written_bytes=0, calls=10, read_s=0.0, write_s=0.0, opens=1, open_s=0.0, **members
 ):
     """One rank's file, opened without MPI-IO."""
     way = {"system_calls": calls, "system_ranks": 1, "steps_back": 0}
@@ -104,9 +93,7 @@ def posix_file(
         "layer": "posix",
         "ranks": 1,
         "opens": opens,
-        "read": way | {"system_bytes": read_bytes}
-        if read_bytes
-        else {"system_calls": 0, "system_bytes": 0},
+        "read": way | {"system_bytes": read_bytes} if read_bytes else {"system_calls": 0, "system_bytes": 0},
         "write": way
         | {
             "system_bytes": written_bytes,

@@ -53,9 +53,7 @@ def plan(parameters=PARAMETERS, runs_max=30, nodes=1) -> Plan:
     )  # fmt: skip
 
 
-def job_s(
-    configuration: dict[str, str], default_s: float, noise: random.Random
-) -> float:
+def job_s(configuration: dict[str, str], default_s: float, noise: random.Random) -> float:
     factor = math.prod(EFFECTS.get(f"{k}={v}", 1.0) for k, v in configuration.items())
     return default_s * factor * math.exp(noise.gauss(0, 0.03))
 
@@ -63,14 +61,10 @@ def job_s(
 class Writer:
     """Runs of a study, one after the other; `records` copies these directories for (default, other) runs."""
 
-    def __init__(
-        self, study: Study, records: tuple[pathlib.Path, pathlib.Path] | None = None
-    ) -> None:
+    def __init__(self, study: Study, records: tuple[pathlib.Path, pathlib.Path] | None = None) -> None:
         self.study, self.records, self.noise = study, records, random.Random(3)
 
-    def run(
-        self, place: Place, phase: str, configuration=None, default_s=1.62, **members
-    ) -> Run:
+    def run(self, place: Place, phase: str, configuration=None, default_s=1.62, **members) -> Run:
         configuration = configuration or {}
         number = len(self.study.runs) + 1
         spent_s = job_s(configuration, default_s, self.noise)
@@ -79,9 +73,7 @@ class Writer:
             "status": "ok", "seconds": spent_s if counted else None, "job_s": spent_s, "io_s": 0.6 * spent_s,
             "record": f"runs/{number:04d}",
         } | members  # fmt: skip
-        one = Run(
-            number=number, place=place, phase=phase, configuration=configuration, **told
-        )
+        one = Run(number=number, place=place, phase=phase, configuration=configuration, **told)
         self._keep(one)
         self.study.append_run(one)
         return one
@@ -89,16 +81,10 @@ class Writer:
     def _keep(self, run: Run) -> None:
         directory = self.study.run_directory(run.number)
         directory.mkdir(parents=True)
-        hints = ":".join(
-            f"{k.split(':')[-1]}={v}" for k, v in run.configuration.items()
-        )
+        hints = ":".join(f"{k.split(':')[-1]}={v}" for k, v in run.configuration.items())
         added = f"export MPICH_MPIIO_HINTS='*.out:{hints}'\n" if hints else ""
-        (directory / "script.sh").write_text(
-            f"#!/bin/bash\n#SBATCH -n 4\n{added}srun ./btio deck.data\n"
-        )
-        for file in (
-            self.records[bool(run.configuration)].iterdir() if self.records else ()
-        ):
+        (directory / "script.sh").write_text(f"#!/bin/bash\n#SBATCH -n 4\n{added}srun ./btio deck.data\n")
+        for file in self.records[bool(run.configuration)].iterdir() if self.records else ():
             (directory / file.name).write_bytes(file.read_bytes())
 
     def search(self, place: Place, runs: int, default_s=1.62) -> None:
@@ -171,8 +157,7 @@ def whole(directory: pathlib.Path, records=None, runs: int = 20, **members) -> S
     writer.search("file-system", runs)
     proof = writer.final("file-system", 6)
     study.append_verdict(
-        "file-system",
-        Verdict(recommended=BEST, reason="the interval lies above 1", pairing=proof),
+        "file-system", Verdict(recommended=BEST, reason="the interval lies above 1", pairing=proof)
     )
     writer.search("burst-buffer", runs // 2, 0.62)
     near = writer.final("burst-buffer", 4, 0.62, {BUFFERING.name: "enable"})

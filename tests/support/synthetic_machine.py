@@ -7,7 +7,9 @@ the limit, small buffers cost latency, and collective buffering helps interleave
 import itertools
 import random
 
-from forebay.tune.model import Configuration, Guess, Machine, Parameter, key
+from forebay.tune.model import Configuration, Guess, Machine, key
+
+from support.plans import parameter
 
 MIB = 1 << 20
 RANKS = 8
@@ -32,22 +34,7 @@ GUESSES = (
 )
 
 
-def parameter(name: str, values: tuple[str, ...]) -> Parameter:
-    """One of the machine's; its default is not known, as on a recorded grid."""
-    pattern, colon, setting = name.rpartition(":")
-    return Parameter(
-        name=name,
-        setting=setting,
-        pattern=pattern if colon else None,
-        values=values,
-        ordered=name in ORDERED,
-        default=None,
-        reason="made up",
-        source="synthetic_machine.py",
-    )
-
-
-PARAMETERS = tuple(parameter(name, values) for name, values in VALUES.items())
+PARAMETERS = tuple(parameter(name, *values, ordered=name in ORDERED) for name, values in VALUES.items())
 MACHINE = Machine(ranks=RANKS, nodes=1, mpi="made up")
 
 

@@ -4,12 +4,12 @@ import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, profile_of, shared
 from support.mpi import Mpi
 from support.mpi_run import TARGETS, Ran
+from support.plans import parameter, plan
 
 from forebay.profiles.model import Collective, Hints, Job, WithoutEffect
 from forebay.tune import space
-from forebay.tune.runs import effect
 from forebay.tune.job_script import script
-from forebay.tune.model import Machine, Parameter, Plan
+from forebay.tune.runs import effect
 
 MIB = 1 << 20
 FILE = "effect-replib.bbp"
@@ -22,35 +22,9 @@ def ran(build, tmp_path_factory):
         yield Ran(build, tmp_path_factory.mktemp("effect"))
 
 
-def plan_of(parameters):
-    return Plan(
-        parameters=tuple(parameters),
-        refusals=(),
-        guesses=(),
-        machine=Machine(ranks=16, nodes=1),
-        strategy="tpe",
-        seed=1,
-        runs_max=20,
-    )
-
-
-def parameter(name, *values):
-    pattern, colon, setting = name.rpartition(":")
-    return Parameter(
-        name=name,
-        setting=setting,
-        pattern=pattern if colon else None,
-        values=values,
-        ordered=False,
-        default=None,
-        reason="",
-        source="",
-    )
-
-
 def judged(configuration, default, trial):
-    plan = plan_of(parameter(name, value) for name, value in configuration.items())
-    return effect.without_effect(configuration, plan, default, trial)
+    parameters = (parameter(name, value) for name, value in configuration.items())
+    return effect.without_effect(configuration, plan(parameters), default, trial)
 
 
 # Real runs: Open MPI, which tells no hints in force, and MPICH, which does.
@@ -71,7 +45,7 @@ def test_effect_is_seen_in_the_counters_of_real_runs_and_noise_is_none(ran):
     assert (file.collective.aggregators_write, file.stripe_count) == (4, 4)
 
 
-def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_remarked(ran, build):
+def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_said(ran, build):
     deck = "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data"
     lines = [deck, f"mpiexec.mpich -n 4 {Mpi('mpich', build).btio()} deck.data"]
     default = ran.profile("mpich", *lines)
@@ -86,6 +60,8 @@ def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_remarked(ran, buil
     given = {"btio.full.out:cb_nodes": "4"}
     capped = ran.profile("mpich", *lines, hints="btio.full.out:cb_nodes=4")
     assert judged(given, default, capped) == list(given)
+    (file,) = [file for program in capped.programs for file in program.files if "MPI-IO" in file.layers]
+    assert "1 rank(s) wrote" in file.hints.without_effect[0].seen
 
 
 # Made-up profiles.
@@ -99,18 +75,13 @@ def written(*, hints=None, **members):
         "stripe_count": 1,
         "stripe_bytes": MIB,
     }
-    return profile_of(
-        shared("/scratch/out.nc", hints=hints, **known | members), job=Job(emulated="m")
-    )
+    return profile_of(shared("/scratch/out.nc", hints=hints, **known | members), job=Job(emulated="m"))
 
 
 def denied(**asked):
+    seen = "this MPI does not know it"
     return Hints(
-        environment=asked,
-        without_effect=[
-            WithoutEffect(key=key, asked=value, seen="this MPI does not know it")
-            for key, value in asked.items()
-        ],
+        environment=asked, without_effect=[WithoutEffect(key=k, asked=v, seen=seen) for k, v in asked.items()]
     )
 
 
@@ -123,34 +94,21 @@ def test_a_hint_that_the_library_says_was_not_obeyed():
 
 
 def test_one_of_two_files_that_did_not_obey_is_not_enough():
-    trial = written(
-        hints=denied(romio_ds_write="disable"), system={"calls": 300, "bytes": 4 << 30}
-    )
-    trial.programs[0].files.append(
-        shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, hints=Hints())
-    )
+    trial = written(hints=denied(romio_ds_write="disable"), system={"calls": 300, "bytes": 4 << 30})
+    trial.programs[0].files.append(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, hints=Hints()))
     assert judged({"out.nc:romio_ds_write": "disable"}, written(), trial) == []
 
 
 def test_fewer_aggregators_than_asked_for_are_an_effect():
-    trial = written(
-        collective=Collective(aggregators_write=4), hints=denied(cb_nodes="8")
-    )
+    trial = written(collective=Collective(aggregators_write=4), hints=denied(cb_nodes="8"))
     assert judged({"out.nc:cb_nodes": "8"}, written(), trial) == []
 
 
 def test_what_is_not_known_is_not_called_without_effect():
     unknown = written(
-        collective=None,
-        system={"calls": None, "bytes": None},
-        stripe_count=None,
-        stripe_bytes=None,
+        collective=None, system={"calls": None, "bytes": None}, stripe_count=None, stripe_bytes=None
     )
-    given = {
-        "out.nc:cb_nodes": "8",
-        "out.nc:romio_cb_write": "enable",
-        "lfs_stripe_count": "4",
-    }
+    given = {"out.nc:cb_nodes": "8", "out.nc:romio_cb_write": "enable", "lfs_stripe_count": "4"}
     assert judged(given, unknown, unknown) == []
 
 
@@ -171,22 +129,15 @@ def test_a_file_that_the_trial_lacks_tells_nothing():
     assert judged({"out.nc:cb_nodes": "8"}, written(), profile_of()) == []
 
 
-@pytest.mark.parametrize(
-    ("count", "lost"), [(1, ["lfs_stripe_count"]), (8, []), (4, [])]
-)
+@pytest.mark.parametrize(("count", "lost"), [(1, ["lfs_stripe_count"]), (8, []), (4, [])])
 def test_a_count_beyond_the_targets_is_cut_by_lustre_and_still_an_effect(count, lost):
-    assert (
-        judged({"lfs_stripe_count": "8"}, written(), written(stripe_count=count))
-        == lost
-    )
+    assert judged({"lfs_stripe_count": "8"}, written(), written(stripe_count=count)) == lost
 
 
 def test_a_larger_alignment_moves_the_end():
     longer = written(system=GOOD_SYSTEM | {"end_bytes": 5 << 30})
     assert judged({"nc_var_align_size": str(MIB)}, written(), longer) == []
-    assert judged({"nc_var_align_size": str(MIB)}, written(), written()) == [
-        "nc_var_align_size"
-    ]
+    assert judged({"nc_var_align_size": str(MIB)}, written(), written()) == ["nc_var_align_size"]
 
 
 def test_what_romio_may_do_by_itself_is_not_called_without_effect():

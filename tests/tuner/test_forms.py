@@ -9,6 +9,7 @@ import subprocess
 import msgspec
 import pytest
 
+from support import plans
 from support.mpi import LAUNCHING, PROJECT, Mpi
 from support.users import SCRIPTS
 
@@ -16,9 +17,9 @@ from forebay.profiles import sources
 from forebay.profiles.model import Job, Profile, Program
 from forebay.tune import script_forms
 from forebay.tune.errors import TuneError
-from forebay.tune.script_forms import syntax
-from forebay.tune.model import Machine, Parameter, Plan
 from forebay.tune.job_script import script
+from forebay.tune.script_forms import syntax
+from forebay.tune.model import Machine
 
 SHELLS = ["bash", "dash", "tcsh"]
 OPEN_MPI, MPICH = "Open MPI v4.1.4, package: Debian OpenMPI", "MPICH Version: 4.0.2"
@@ -47,31 +48,8 @@ def read(tmp_path, text, *options):
 
 
 def plan_of(*names, nodes=1, mpi=OPEN_MPI):
-    parameters = []
-    for name in names:
-        pattern, _, setting = name.rpartition(":")
-        parameters.append(
-            Parameter(
-                name=name,
-                setting=setting,
-                pattern=pattern or None,
-                values=("1",),
-                ordered=False,
-                default=None,
-                reason="",
-                source="",
-            )
-        )
     machine = Machine(ranks=4, nodes=nodes, mpi=mpi)
-    return Plan(
-        parameters=tuple(parameters),
-        refusals=(),
-        guesses=(),
-        machine=machine,
-        strategy="tpe",
-        seed=1,
-        runs_max=20,
-    )
+    return plans.plan((plans.parameter(name, "1") for name in names), machine=machine)
 
 
 def trial(job, form, configuration, **options):
@@ -83,13 +61,7 @@ def run(text, directory, **environment):
     path = directory / "added.sh"
     path.write_text(text)
     path.chmod(0o755)
-    done = subprocess.run(
-        [path],
-        cwd=directory,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-    )
+    done = subprocess.run([path], cwd=directory, env=os.environ | environment, capture_output=True, text=True)
     # Open MPI 4.1.4 tells of a race between its daemon and itself, which does no harm.
     said = [line for line in done.stderr.splitlines() if "setpgid" not in line]
     assert (done.returncode, said) == (0, []), text
@@ -101,11 +73,7 @@ def syntax_is_right(path):
 
 
 PRINT = "printenv MPICH_MPIIO_HINTS\nprintenv LD_PRELOAD\n"
-HINTS = {
-    "btio.full.out:cb_nodes": "4",
-    "*.nc:romio_cb_write": "disable",
-    "*.nc:cb_buffer_size": "1048576",
-}
+HINTS = {"btio.full.out:cb_nodes": "4", "*.nc:romio_cb_write": "disable", "*.nc:cb_buffer_size": "1048576"}
 SAID = "btio.full.out:cb_nodes=4:cb_config_list=#*:4#,*.nc:romio_cb_write=disable:cb_buffer_size=1048576"
 
 
@@ -145,10 +113,7 @@ def test_where_the_library_is_missing_or_cannot_be_preloaded(tmp_path, monkeypat
 
 def test_crays_mpi_gets_the_variable_alone(tmp_path):
     lines = script_forms.added_lines(
-        read(tmp_path, "#!/bin/bash\nls\n"),
-        plan_of("*.nc:cb_nodes"),
-        {"*.nc:cb_nodes": "8"},
-        "cray",
+        read(tmp_path, "#!/bin/bash\nls\n"), plan_of("*.nc:cb_nodes"), {"*.nc:cb_nodes": "8"}, "cray"
     )
     assert lines == ["export MPICH_MPIIO_HINTS='*.nc:cb_nodes=8'"]
 
@@ -197,8 +162,8 @@ def test_ours_come_once_behind_lines_that_follow_each_other(tmp_path):
     asked = {"a:cb_nodes": "4", "nc_var_align_size": "4096"}
     text = trial(job, "cray", asked)
     assert [row for row in text.splitlines() if "a:" in row] == [
-        "export MPICH_MPIIO_HINTS=a:cb_nodes=4\"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}\"",
-        "\texport MPICH_MPIIO_HINTS=a:cb_nodes=4\"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}\"",
+        'export MPICH_MPIIO_HINTS=a:cb_nodes=4"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}"',
+        '\texport MPICH_MPIIO_HINTS=a:cb_nodes=4"${MPICH_MPIIO_HINTS:+,$MPICH_MPIIO_HINTS}"',
     ]
     said = run(text.replace(PRINT, "echo $MPICH_MPIIO_HINTS $PNETCDF_HINTS\n"), tmp_path)
     assert said == [
@@ -208,13 +173,7 @@ def test_ours_come_once_behind_lines_that_follow_each_other(tmp_path):
 
 
 def test_aggregators_are_spread_over_nodes(tmp_path):
-    text = trial(
-        read(tmp_path, "#!/bin/bash\nls\n"),
-        "library",
-        {"a:cb_nodes": "5"},
-        nodes=2,
-        mpi=MPICH,
-    )
+    text = trial(read(tmp_path, "#!/bin/bash\nls\n"), "library", {"a:cb_nodes": "5"}, nodes=2, mpi=MPICH)
     assert "a:cb_nodes=5:cb_config_list=#*:3#" in text and "mca_base_env_list" not in text
 
 
@@ -223,7 +182,7 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
     remote = tmp_path / "remote"
     remote.write_text(
         # Daemons of one host would race for one session directory, which those of two have not in common.
-        '#!/bin/bash\nnode=$(mktemp -d -p /tmp node.XXXX)\ntrap \'rm -rf "$node"\' EXIT\nshift\n'
+        "#!/bin/bash\nnode=$(mktemp -d -p /tmp node.XXXX)\ntrap 'rm -rf \"$node\"' EXIT\nshift\n"
         'env -i PATH="$PATH" TMPDIR="$node" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -c "$*"\n'
     )
     remote.chmod(0o755)
@@ -237,12 +196,7 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
         "or else they see nothing"
     )
     with pytest.raises(TuneError, match="line 3 hands variables to other nodes by -x"):
-        trial(
-            read(tmp_path, "#!/bin/bash\n#SBATCH -N 2\nmpirun -x A ./a\n"),
-            "library",
-            asked,
-            nodes=2,
-        )
+        trial(read(tmp_path, "#!/bin/bash\n#SBATCH -N 2\nmpirun -x A ./a\n"), "library", asked, nodes=2)
 
 
 def test_pnetcdfs_hints_stand_behind_the_users(shell, tmp_path, monkeypatch):
@@ -259,12 +213,7 @@ def test_romios_file_of_hints(shell, tmp_path):
     body = 'cat "$ROMIO_HINTS"\nprintenv OMPI_MCA_io_romio341_priority\n'
     asked = {"*:cb_nodes": "4", "*:romio_cb_write": "enable"}
     text = trial(read(tmp_path, f"#!{shell}\n{body}"), "romio-file", asked)
-    assert run(text, tmp_path) == [
-        "cb_nodes 4",
-        "romio_cb_write enable",
-        "cb_config_list *:4",
-        "100",
-    ]
+    assert run(text, tmp_path) == ["cb_nodes 4", "romio_cb_write enable", "cb_config_list *:4", "100"]
     assert [path.name for path in tmp_path.glob(".*")] == [".job.romio_hints"]
     (tmp_path / "mine").write_text("cb_nodes 1\nind_rd_buffer_size 65536\n")
     own = SET[os.path.basename(shell)].replace("MPICH_MPIIO", "ROMIO").format("mine")
@@ -281,22 +230,13 @@ def test_romios_file_of_hints(shell, tmp_path):
 def test_one_file_of_hints_cannot_tell_files_apart(tmp_path):
     assert script_forms.per_file("library") and not script_forms.per_file("romio-file")
     with pytest.raises(TuneError, match=r"cb_nodes is 2 for b, 4 for others") as told:
-        trial(
-            read(tmp_path, "#!/bin/bash\nls\n"),
-            "romio-file",
-            {"a:cb_nodes": "4", "b:cb_nodes": "2"},
-        )
+        trial(read(tmp_path, "#!/bin/bash\nls\n"), "romio-file", {"a:cb_nodes": "4", "b:cb_nodes": "2"})
     assert told.value.hint
 
 
 def test_a_parameter_that_the_plan_does_not_have(tmp_path):
     with pytest.raises(TuneError, match="a:cb_nodes is set, and is no parameter"):
-        script_forms.trial_script(
-            read(tmp_path, "#!/bin/bash\nls\n"),
-            plan_of(),
-            {"a:cb_nodes": "4"},
-            "library",
-        )
+        script_forms.trial_script(read(tmp_path, "#!/bin/bash\nls\n"), plan_of(), {"a:cb_nodes": "4"}, "library")
 
 
 @pytest.mark.parametrize(
@@ -323,10 +263,7 @@ def with_lfs(tmp_path, **more):
     lfs = tmp_path / "bin" / "lfs"
     lfs.write_text(LFS)
     lfs.chmod(0o755)
-    return {
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "OUT": str(tmp_path / "lfs.out"),
-    } | more
+    return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "OUT": str(tmp_path / "lfs.out")} | more
 
 
 def test_striping_of_the_jobs_directory_where_there_is_lustre(shell, tmp_path):
@@ -388,11 +325,7 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
     ]
     plan = msgspec.structs.replace(plan, parameters=tuple(known))
     for asked, said in (({"lfs_stripe_count": "8"}, "-c 8 -S 0"), ({}, "-c 1 -S 0")):
-        run(
-            script_forms.trial_script(job, plan, asked, "library"),
-            tmp_path,
-            **with_lfs(tmp_path),
-        )
+        run(script_forms.trial_script(job, plan, asked, "library"), tmp_path, **with_lfs(tmp_path))
         assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe {said} {tmp_path}\n")
     assert script_forms.added_lines(job, plan, {}, "library") == []
     own = read(tmp_path, "#!/bin/bash\nlfs setstripe -c 3 .\n")
@@ -403,10 +336,7 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
     ("line", "changed"),
     [
         ("lfs setstripe -c 4 out", "lfs setstripe -S 65536 -c 8 out"),
-        (
-            "lfs setstripe -S 1M --stripe-count=2 $X/out",
-            "lfs setstripe -S 65536 --stripe-count=8 $X/out",
-        ),
+        ("lfs setstripe -S 1M --stripe-count=2 $X/out", "lfs setstripe -S 65536 --stripe-count=8 $X/out"),
         (
             "if true; then lfs setstripe -c$N -s 1m out || echo; fi",
             "if true; then lfs setstripe -c8 -s 65536 out || echo; fi",
@@ -482,8 +412,7 @@ TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 
 
 @pytest.mark.parametrize(
-    ("bb", "fs"),
-    [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)],
+    ("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)]
 )
 def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
@@ -495,10 +424,7 @@ def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
         ]
     before, added = text.split("# Tuned on 1 May\n# in 20 runs\n")
     assert before.endswith("capacity=1MiB\n" if shell.endswith("csh") else "set -eu\n")
-    assert ("I/O of a 4 s -> 2 s" in added, "I/O of a 9 s -> 3 s" in added) == (
-        bool(bb),
-        bool(fs),
-    )
+    assert ("I/O of a 4 s -> 2 s" in added, "I/O of a 9 s -> 3 s" in added) == (bool(bb), bool(fs))
     assert added.count("libforebay_mpi.so") <= (2 if shell.endswith("csh") else 2), (
         "what both need is said once"
     )
@@ -506,15 +432,7 @@ def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "slurm-lustre.sh",
-        "lsf-gpfs.sh",
-        "lsf-nvme.sh",
-        "pbs.sh",
-        "flux.sh",
-        "slurm-edited-input.sh",
-    ],
+    "name", ["slurm-lustre.sh", "lsf-gpfs.sh", "lsf-nvme.sh", "pbs.sh", "flux.sh", "slurm-edited-input.sh"]
 )
 @pytest.mark.parametrize("form", ["library", "cray", "romio-file"])
 def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from forebay.profiles.sources import open_path
-from forebay.tune.model import Parameter, Run, Verdict, key
+from forebay.tune.model import Parameter, Verdict, key
+from support.plans import run as tuner_run
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT / "bench"))
@@ -126,25 +127,14 @@ def test_the_record_of_a_default_run_can_be_read(path):
 
 def test_the_outcome_of_a_search_is_that_of_its_final_round():
     best = {"x:cb_nodes": "8"}
-    runs = [
-        Run(
-            number=number,
-            place="file-system",
-            phase=phase,
-            configuration=configuration,
-            status="ok",
-            io_s=io_s,
-        )
-        for number, (phase, configuration, io_s) in enumerate(
-            [
-                ("default", {}, 9.0),
-                ("final", {}, 2.0),
-                ("final", best, 0.5),
-                ("final", best, 0.5),
-                ("final", {}, 2.0),
-            ]
-        )
+    made = [
+        ("default", {}, 9.0),
+        ("final", {}, 2.0),
+        ("final", best, 0.5),
+        ("final", best, 0.5),
+        ("final", {}, 2.0),
     ]
+    runs = [tuner_run(n, one, phase=phase, io_s=io_s) for n, (phase, one, io_s) in enumerate(made)]
     said = msgspec.to_builtins(Verdict(recommended=best, reason="faster"))
     verdict = {"verdict": {"place": "file-system", "verdict": said}}
     lines = [{"forebay_tune": 1}, *({"run": msgspec.to_builtins(one)} for one in runs), verdict]

@@ -4,19 +4,13 @@ import pytest
 
 from forebay.profiles import sources
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
-from forebay.tune.runs import output_check
 from forebay.tune.errors import TuneError
-from forebay.tune.model import Run
+from forebay.tune.runs import output_check
 from forebay.tune.runs.output_check import OutputCheck, Root
+from support.plans import run
 
 TRIAL = {"*:cb_nodes": "2"}
 RESULT = '{{"kernel":"btio","verified":{}}}\n'
-
-
-def run_of(configuration=None, number=1):
-    return Run(
-        number=number, place="file-system", phase="default", configuration=configuration or {}, status="ok"
-    )
 
 
 @pytest.fixture
@@ -48,7 +42,7 @@ def judged(judge, work, configuration, contents, said="", profile=None):
     record = work.parent / f"record-{len(list(work.parent.iterdir()))}"
     record.mkdir()
     (record / "output.txt").write_text(said)
-    return judge.judge(run_of(configuration), profile or wrote(*contents), record)
+    return judge.judge(run(1, configuration), profile or wrote(*contents), record)
 
 
 def test_the_same_bytes_as_by_default(work):
@@ -69,7 +63,9 @@ def test_output_that_differs_from_run_to_run_is_named_and_asked_no_more(work):
     judge = judge_of(work)
     judged(judge, work, {}, {"a.out": "right", "random": "1"})
     again = judged(judge, work, {}, {"a.out": "right", "random": "2"})
-    assert again.right and again.reason == "output differs from run to run: random; give --check (HDF5: h5diff)"
+    assert (
+        again.right and again.reason == "output differs from run to run: random; give --check (HDF5: h5diff)"
+    )
     assert (judge.differs, again.checked) == (["random"], "the same bytes: a.out")
     assert judged(judge, work, TRIAL, {"a.out": "right", "random": "3"}).right
     assert judged(judge, work, TRIAL, {"a.out": "wrong", "random": "1"}).reason == "not as by default: a.out"
@@ -183,7 +179,7 @@ def test_outputs_of_a_real_run_are_compared_and_damage_is_found(build, job):
         assert done.returncode == 0, done.stderr
         record = job.records()[-1]
         (record / "output.txt").write_text(done.stdout)
-        return judge.judge(run_of(configuration), sources.open_path(record), record)
+        return judge.judge(run(1, configuration), sources.open_path(record), record)
 
     assert judged_run({}).checked == "the same bytes: btio.full.out" and not judge.knows_contents
     damaged = judged_run(TRIAL, after="printf x | dd of=btio.full.out bs=1 seek=100 conv=notrunc status=none")

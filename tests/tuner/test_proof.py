@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from forebay.tune.model import Pairing, Run, Verdict
+from forebay.tune.model import Pairing, Verdict
 from forebay.tune.decide.job_time_gain import job_pairing, with_job_time
+from support.plans import run
 
 TUNED = {"cb_nodes": "4"}
 
@@ -13,8 +14,8 @@ def pairs(default_s, tuned_s, io_s=(2.5, 1.1)):
     """A final round with these run times of the job; `io_s` of them is I/O, by default and tuned."""
     times = [(one, {}, io_s[0]) for one in default_s] + [(one, TUNED, io_s[1]) for one in tuned_s]
     return [
-        Run(number=n, place="file-system", phase="final", configuration=configuration, status="ok", seconds=io, io_s=io, job_s=job_s)
-        for n, (job_s, configuration, io) in enumerate(times, 1)
+        run(number, configuration, phase="final", seconds=io, io_s=io, job_s=job_s)
+        for number, (job_s, configuration, io) in enumerate(times, 1)
     ]
 
 
@@ -27,7 +28,10 @@ def test_a_small_gain_of_a_steady_job_is_shown_by_two_pairs():
     """An eighth of it is I/O: what varies in I/O hardly moves the whole."""
     found = job_pairing(pairs([21.00, 21.04], [19.72, 19.72]), TUNED, 0.95)
     assert found.low > 1 and found.ratio == pytest.approx(21.02 / 19.72, rel=0.01)
-    assert "the job as a whole 1.06 times" in with_job_time(verdict(), pairs([21.0, 21.04], [19.72, 19.72]), 0.95).reason
+    assert (
+        "the job as a whole 1.06 times"
+        in with_job_time(verdict(), pairs([21.0, 21.04], [19.72, 19.72]), 0.95).reason
+    )
 
 
 def test_the_same_gain_of_a_job_that_is_mostly_io_is_not():

@@ -49,7 +49,10 @@ def test_replay_refuses_a_trace_of_another_program_or_of_other_ranks(traced):
     (program,) = profile.programs
     text = text_of(profile, trace)
     assert "-n 8 " in text and str(trace) in text
-    for change, message in [({"name": "/bin/other"}, "another program"), ({"ranks": 2}, "a trace of 8 ranks")]:
+    for change, message in [
+        ({"name": "/bin/other"}, "another program"),
+        ({"ranks": 2}, "a trace of 8 ranks"),
+    ]:
         other = msgspec.structs.replace(program, **change)
         with pytest.raises(TuneError, match=message):
             text_of(msgspec.structs.replace(profile, programs=[other]), trace)
@@ -66,7 +69,7 @@ def test_replay_maps_a_trace_of_another_allocation_to_this_one(traced):
     text = text_of(msgspec.structs.replace(profile, job=job), trace, variables=variables)
     assert f"--map {profile.job.directory}=" in text
     own = profile.job.id.split(".")[0]
-    assert f"--map /mnt/forebay/{own}/striped=\"${{DW_JOB_STRIPED%/}}/" in text
+    assert f'--map /mnt/forebay/{own}/striped="${{DW_JOB_STRIPED%/}}/' in text
 
 
 @pytest.mark.parametrize(

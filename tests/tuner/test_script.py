@@ -38,14 +38,7 @@ KNOWN = {
     ),
     "pbs.sh": ("pbs", "btio", 4, 600, False, [(8, "aprun", 4, "./btio")]),
     "flux.sh": ("flux", "btio", 4, 600, False, [(5, "flux run", 4, "./btio")]),
-    "slurm-edited-input.sh": (
-        "slurm",
-        "slurm-edited-input.sh",
-        4,
-        None,
-        True,
-        [(7, "srun", 4, "./btio")],
-    ),
+    "slurm-edited-input.sh": ("slurm", "slurm-edited-input.sh", 4, None, True, [(7, "srun", 4, "./btio")]),
 }
 
 
@@ -54,25 +47,14 @@ def test_foreign_scripts(tmp_path, name):
     shutil.copy(SCRIPTS / name, tmp_path)
     found = script.read(tmp_path / name)
     launches = [(one.line, one.launcher, one.ranks, one.program) for one in found.launches]
-    asked = (
-        found.scheduler,
-        found.name,
-        found.ranks,
-        found.time_limit_s,
-        found.burst_buffer,
-        launches,
-    )
+    asked = (found.scheduler, found.name, found.ranks, found.time_limit_s, found.burst_buffer, launches)
     assert asked == KNOWN[name] and found.nodes == 1
     assert found.digest == hashlib.sha256((SCRIPTS / name).read_bytes()).hexdigest()
 
 
 LAUNCHES = {
     "mpiexec -n 4 ./a -n 8": ("mpiexec", 4, "./a"),
-    "mpirun -np 16 --oversubscribe -x LD_PRELOAD --mca io romio321 ./a b": (
-        "mpirun",
-        16,
-        "./a",
-    ),
+    "mpirun -np 16 --oversubscribe -x LD_PRELOAD --mca io romio321 ./a b": ("mpirun", 16, "./a"),
     "/opt/mpi/bin/mpiexec -genv A 1 -n $NP ./a": ("mpiexec", None, "./a"),
     "mpirun --map-by core --hostfile hosts ./a": ("mpirun", None, "./a"),
     "mpiexec -n 2 ./a : -n 3 ./b": ("mpiexec", None, "./a"),
@@ -82,16 +64,8 @@ LAUNCHES = {
     "jsrun -p 5 -r 2 ./a": ("jsrun", 5, "./a"),
     "aprun -n 48 -N 24 -cc cpu -q ./a -n 2": ("aprun", 48, "./a"),
     "flux run -N1 -n4 ./a": ("flux run", 4, "./a"),
-    "for i in 1 2; do OMP_NUM_THREADS=1 mpiexec -n 3 ./a $i; done": (
-        "mpiexec",
-        3,
-        "./a",
-    ),
-    "if ! out=$(srun -n 3 ./a | tail -1); then exit 1; fi  # don't mind": (
-        "srun",
-        3,
-        "./a",
-    ),
+    "for i in 1 2; do OMP_NUM_THREADS=1 mpiexec -n 3 ./a $i; done": ("mpiexec", 3, "./a"),
+    "if ! out=$(srun -n 3 ./a | tail -1); then exit 1; fi  # don't mind": ("srun", 3, "./a"),
     'srun -n 3 ./a "two\nlines" > log 2>&1 &': ("srun", 3, "./a"),
     "test -f x && srun -n 3 ${PROGRAM}": ("srun", 3, None),
 }
@@ -100,10 +74,7 @@ LAUNCHES = {
 @pytest.mark.parametrize("line", LAUNCHES)
 def test_launch_lines(tmp_path, line):
     [launch] = read(tmp_path, BASH + "# mpiexec in a comment\n\n" + line + "\n").launches
-    assert (launch.line, launch.launcher, launch.ranks, launch.program) == (
-        4,
-        *LAUNCHES[line],
-    )
+    assert (launch.line, launch.launcher, launch.ranks, launch.program) == (4, *LAUNCHES[line])
 
 
 @pytest.mark.parametrize(
@@ -170,12 +141,7 @@ def test_what_it_sets_of_ours_with_the_line_behind_it(tmp_path):
         False,
         "*.nc:cb_nodes=2,*:romio_cb_write=enable",
     )
-    assert (romio.variable, romio.line, romio.is_nested, romio.value) == (
-        "ROMIO_HINTS",
-        5,
-        True,
-        "$PWD/h",
-    )
+    assert (romio.variable, romio.line, romio.is_nested, romio.value) == ("ROMIO_HINTS", 5, True, "$PWD/h")
     [csh] = read(tmp_path, "#!/bin/csh\nsetenv PNETCDF_HINTS 'a=1'\n").assignments
     assert (csh.variable, csh.value) == ("PNETCDF_HINTS", "a=1")
 
@@ -207,7 +173,9 @@ def test_hints_that_ours_would_not_override_are_refused(tmp_path, line, what):
 
 
 def test_variables_that_are_only_handed_on_are_no_error(tmp_path):
-    job = read(tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n")
+    job = read(
+        tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n"
+    )
     assert [one.value for one in job.assignments] == ["*:cb_nodes=2"]
 
 
@@ -236,11 +204,7 @@ def test_nodes(tmp_path, header, nodes):
             "it is run by python3; lines can be added to scripts of sh, bash",
             "from a shell script",
         ),
-        (
-            "#!/usr/bin/env -S perl -w\nexit;\n",
-            "it is run by perl",
-            "from a shell script",
-        ),
+        ("#!/usr/bin/env -S perl -w\nexit;\n", "it is run by perl", "from a shell script"),
         ("ls\n", "#!", None),
         ("#!/bin/bash\r\nls\r\n", "DOS", None),
         ("#!/bin/bash\n#SBATCH -t soon\n", "line 2: -t needs a time", None),

@@ -5,9 +5,10 @@ import random
 
 import pytest
 from support import synthetic_machine
+from support import plans
 from support.strace import EVERY_POINT
 
-from forebay.tune.model import Plan, Run, Step, Verdict, key
+from forebay.tune.model import Step, Verdict, key
 from forebay.tune.decide.search import next_step
 
 BEST = {synthetic_machine.NODES: "8", synthetic_machine.COUNT: "8"}
@@ -16,32 +17,20 @@ RULES = {"canonical": lambda one, _: synthetic_machine.acting(one), "forbidden":
 
 def plan(runs_max=20, **changed):
     given = {
-        "parameters": synthetic_machine.PARAMETERS,
-        "refusals": (),
         "guesses": synthetic_machine.guesses(),
         "machine": synthetic_machine.MACHINE,
-        "strategy": "tpe",
         "seed": 5,
         "runs_max": runs_max,
     }
-    return Plan(**given | changed)
+    given |= {"parameters": synthetic_machine.PARAMETERS} | changed
+    return plans.plan(given.pop("parameters"), **given)
 
 
-def after(runs, step, seconds, status="ok", **more):
+def after(runs, step, seconds, status="ok"):
     """The runs with the one that the step asks for."""
-    return [
-        *runs,
-        Run(
-            number=len(runs) + 1,
-            place="file-system",
-            phase=step.phase,
-            configuration=step.configuration,
-            status="failed" if seconds is None else status,
-            seconds=seconds,
-            replay=step.replay,
-            **more,
-        ),
-    ]
+    status = "failed" if seconds is None else status
+    said = {"phase": step.phase, "status": status, "seconds": seconds, "replay": step.replay}
+    return [*runs, plans.run(len(runs) + 1, step.configuration, **said)]
 
 
 def searched(plan, seconds, runs=(), status=lambda one, number: "ok", **options):
@@ -198,7 +187,9 @@ def test_equal_settings_are_not_recommended():
 
 
 def test_failed_settings_are_neither_repeated_nor_chosen():
-    fast_but_wrong = lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))  # noqa: E731
+    fast_but_wrong = (
+        lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))
+    )  # noqa: E731
     runs, verdict = searched(plan(20), fast_but_wrong)
     failed = [key(run.configuration) for run in runs if run.status == "failed"]
     assert failed and len(failed) == len(set(failed))

@@ -69,9 +69,7 @@ def test_stripe_units(mean_bytes, file_bytes, sizes_kib):
         (10 * MIB, 4 * MIB, [1, 16]),
     ],
 )
-def test_buffers_that_split_what_one_call_moves_or_no_longer_do(
-    round_bytes, default_bytes, sizes_mib
-):
+def test_buffers_that_split_what_one_call_moves_or_no_longer_do(round_bytes, default_bytes, sizes_mib):
     assert sizes(round_bytes, default_bytes) == [one * MIB for one in sizes_mib]
 
 

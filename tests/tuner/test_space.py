@@ -5,11 +5,12 @@ import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, local, profile_of, shared
 from support.record_data import log
 from support.mpi_run import TARGETS, Ran
+from support.plans import plan as plan_with
 
 from forebay.profiles.model import Collective, Hints, Job, Profile
 from forebay.tune import space
-from forebay.tune.model import PLACES, Plan, key
 from forebay.tune.job_script import script
+from forebay.tune.model import PLACES, key
 
 MIB = 1 << 20
 
@@ -28,24 +29,12 @@ def empty(ran):
 
 
 def built(profile, job_script, place="file-system", **options):
-    options = {
-        "layout_may_change": False,
-        "stripe_targets": TARGETS,
-        "head_of": lambda path: b"",
-    } | options
+    options = {"layout_may_change": False, "stripe_targets": TARGETS, "head_of": lambda path: b""} | options
     return space.build(profile, job_script, place, **options)
 
 
 def plan_of(made):
-    return Plan(
-        parameters=made.parameters,
-        refusals=made.refusals,
-        guesses=made.guesses,
-        machine=made.machine,
-        strategy="tpe",
-        seed=1,
-        runs_max=20,
-    )
+    return plan_with(made.parameters, refusals=made.refusals, guesses=made.guesses, machine=made.machine)
 
 
 def named(made):
@@ -54,17 +43,13 @@ def named(made):
 
 def refused(made, setting, pattern=None):
     found = [
-        one.reason
-        for one in made.refusals
-        if setting in one.setting.split(", ") and one.pattern == pattern
+        one.reason for one in made.refusals if setting in one.setting.split(", ") and one.pattern == pattern
     ]
     assert len(found) == 1, made.refusals
     return found[0]
 
 
-def collective(
-    path="/scratch/out.nc", *, by="mca_io_romio321.so", aggregators=1, **members
-):
+def collective(path="/scratch/out.nc", *, by="mca_io_romio321.so", aggregators=1, **members):
     """16 ranks write 16 MiB each in a collective call; one aggregator."""
     known = {
         "write": GOOD | {"common_sizes": [(16 * MIB, 256)]},
@@ -82,9 +67,7 @@ def collective(
 
 @pytest.fixture(scope="module")
 def replib(ran):
-    lines = [
-        f"mpiexec -n 4 {ran.kernel('replib')} -w file1b -r 5 -t 0 -o space-replib.bbp"
-    ]
+    lines = [f"mpiexec -n 4 {ran.kernel('replib')} -w file1b -r 5 -t 0 -o space-replib.bbp"]
     return ran.profile("replib", *lines), script.read(ran.script("replib", *lines))
 
 
@@ -97,17 +80,9 @@ def test_collective_writes_get_aggregators_and_stripes(replib):
     assert parameters["lfs_stripe_count"].values == ("2", "4", "8")
     assert parameters["lfs_stripe_count"].default == "1"
     assert "1 of 8 storage target(s)" in parameters["lfs_stripe_count"].reason
-    assert (
-        made.machine.ranks == 4
-        and made.machine.nodes == 1
-        and not made.machine.lustre_driver
-    )
+    assert made.machine.ranks == 4 and made.machine.nodes == 1 and not made.machine.lustre_driver
     # ompio had the file: that ROMIO takes it is a choice of its own
-    assert parameters["space-replib.bbp:romio_cb_write"].values == (
-        "automatic",
-        "disable",
-        "enable",
-    )
+    assert parameters["space-replib.bbp:romio_cb_write"].values == ("automatic", "disable", "enable")
     # it is written only
     assert not [name for name in parameters if "read" in name]
 
@@ -115,10 +90,7 @@ def test_collective_writes_get_aggregators_and_stripes(replib):
 def test_the_surest_guess_shows_in_the_counters(replib):
     made = built(*replib)
     first = made.guesses[0]
-    assert first.configuration == {
-        "space-replib.bbp:cb_nodes": "4",
-        "lfs_stripe_count": "8",
-    }
+    assert first.configuration == {"space-replib.bbp:cb_nodes": "4", "lfs_stripe_count": "8"}
     assert "ROMIO in place of ompio" in first.reason
     assert {"space-replib.bbp:romio_cb_write": "disable", "lfs_stripe_count": "8"} in [
         guess.configuration for guess in made.guesses
@@ -132,24 +104,14 @@ def test_guesses_differ_in_effect_and_may_be_run(replib):
     for guess in made.guesses:
         assert space.canonical(guess.configuration, plan) == guess.configuration
         assert space.forbidden(guess.configuration, plan) is None
-        assert all(
-            value in named(made)[name].values
-            for name, value in guess.configuration.items()
-        )
-    assert len({key(guess.configuration) for guess in made.guesses}) == len(
-        made.guesses
-    )
+        assert all(value in named(made)[name].values for name, value in guess.configuration.items())
+    assert len({key(guess.configuration) for guess in made.guesses}) == len(made.guesses)
 
 
 def test_independent_pieces_of_one_call_each_leave_only_the_layout(ran):
-    lines = [
-        f"mpiexec -n 4 {ran.kernel('vpic')} --steps 1 --transfer independent -o space-vpic.h5"
-    ]
+    lines = [f"mpiexec -n 4 {ran.kernel('vpic')} --steps 1 --transfer independent -o space-vpic.h5"]
     made = built(ran.profile("vpic", *lines), script.read(ran.script("vpic", *lines)))
-    assert [one.setting for one in made.parameters] == [
-        "lfs_stripe_count",
-        "lfs_stripe_size",
-    ]
+    assert [one.setting for one in made.parameters] == ["lfs_stripe_count", "lfs_stripe_size"]
     assert "no collective calls" in refused(made, "cb_nodes", "space-vpic.h5")
     assert "no hint joins" in refused(made, "romio_ds_write", "space-vpic.h5")
     assert "--check" in refused(made, "hdf5_alignment", "space-vpic.h5")
@@ -184,18 +146,13 @@ def test_romio_has_known_defaults(empty):
     assert parameters["out.nc:cb_buffer_size"].default == "16777216"
     assert "16777216" not in parameters["out.nc:cb_buffer_size"].values
     # one of 16 ranks aggregates: `automatic` is seen to buffer what interleaves, which only costs without
-    assert "disable" not in {
-        value for guess in made.guesses for value in guess.configuration.values()
-    }
+    assert "disable" not in {value for guess in made.guesses for value in guess.configuration.values()}
     assert parameters["out.nc:romio_cb_write"].values == ("disable",)
     assert parameters["out.nc:striping_unit"].values == (str(MIB),)
 
 
 def test_a_hint_of_the_job_is_the_default(empty):
-    file = collective(
-        hints=Hints(environment={"cb_nodes": "4", "cb_config_list": "*:*"}),
-        aggregators=4,
-    )
+    file = collective(hints=Hints(environment={"cb_nodes": "4", "cb_config_list": "*:*"}), aggregators=4)
     nodes = named(built(profile_of(file), empty))["out.nc:cb_nodes"]
     assert nodes.default == "4"
     assert nodes.values == ("2", "8", "16")
@@ -203,13 +160,7 @@ def test_a_hint_of_the_job_is_the_default(empty):
 
 @pytest.mark.parametrize("junk", ["16m", "0", "-1", "", " "])
 def test_hints_that_are_no_numbers_are_no_error(empty, junk):
-    names = (
-        "cb_nodes",
-        "cb_buffer_size",
-        "striping_unit",
-        "striping_factor",
-        "romio_cb_write",
-    )
+    names = ("cb_nodes", "cb_buffer_size", "striping_unit", "striping_factor", "romio_cb_write")
     hints = Hints(environment=dict.fromkeys(names, junk))
     made = built(profile_of(collective(hints=hints, file_system="lustre")), empty)
     assert "out.nc:cb_nodes" in named(made) and made.guesses
@@ -229,22 +180,15 @@ def test_hints_that_are_no_numbers_are_no_error(empty, junk):
         (6, 4, ["1", "2", "6"]),
     ],
 )
-def test_aggregators_divide_the_ranks_and_are_shared_by_the_nodes(
-    empty, ranks, hosts, values
-):
+def test_aggregators_divide_the_ranks_and_are_shared_by_the_nodes(empty, ranks, hosts, values):
     write = GOOD | {"common_sizes": [(16 * MIB, ranks)]}
-    made = built(
-        profile_of(collective(ranks=ranks, write=write), ranks=ranks, hosts=hosts),
-        empty,
-    )
+    made = built(profile_of(collective(ranks=ranks, write=write), ranks=ranks, hosts=hosts), empty)
     assert list(named(made)["out.nc:cb_nodes"].values) == values
     assert all(ranks % int(value) == 0 for value in values)
 
 
 def test_a_lustre_driver_has_no_buffer_size_and_lays_files_out_itself(empty):
-    hints = Hints(
-        in_force={"romio_lustre_co_ratio": "1", "cb_nodes": "1", "striping_factor": "1"}
-    )
+    hints = Hints(in_force={"romio_lustre_co_ratio": "1", "cb_nodes": "1", "striping_factor": "1"})
     made = built(profile_of(collective(hints=hints, file_system="lustre")), empty)
     assert made.machine.lustre_driver
     assert "issue 7935" in refused(made, "cb_buffer_size", "out.nc")
@@ -280,13 +224,9 @@ def test_stripes_are_no_more_than_the_file_has_units(empty):
 
 
 def test_a_file_on_all_targets_stays_there_in_the_guesses(empty):
-    made = built(
-        profile_of(collective(stripe_count=TARGETS), job=Job(emulated="m")), empty
-    )
+    made = built(profile_of(collective(stripe_count=TARGETS), job=Job(emulated="m")), empty)
     assert named(made)["lfs_stripe_count"].values == ("1", "2", "4")
-    assert not [
-        guess for guess in made.guesses if "lfs_stripe_count" in guess.configuration
-    ]
+    assert not [guess for guess in made.guesses if "lfs_stripe_count" in guess.configuration]
 
 
 def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
@@ -297,9 +237,7 @@ def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
         "seconds": 800.0,
         "slowest_rank_s": 50.0,
     }
-    file = collective(
-        by="mca_fs_ufs.so", write=write, system={"calls": 80_000, "bytes": 100 * MIB}
-    )
+    file = collective(by="mca_fs_ufs.so", write=write, system={"calls": 80_000, "bytes": 100 * MIB})
     made = built(profile_of(file, job=Job(emulated="m")), empty)
     assert [guess.configuration for guess in made.guesses[:2]] == [
         {"lfs_stripe_count": "8"},
@@ -308,9 +246,7 @@ def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
 
 
 def test_an_unknown_number_of_targets_is_no_error(empty):
-    made = built(
-        profile_of(collective(), job=Job(emulated="m")), empty, stripe_targets=None
-    )
+    made = built(profile_of(collective(), job=Job(emulated="m")), empty, stripe_targets=None)
     assert named(made)["lfs_stripe_count"].values == ("2", "4", "8", "16", "32", "64")
 
 
@@ -322,58 +258,30 @@ def test_the_line_of_the_script_is_named(ran):
 
 def test_files_without_mpi_io_get_no_hints_but_a_layout(empty):
     path = str(empty.path.parent / "log.txt")
-    made = built(
-        profile_of(local(path, moved=64 * MIB, seconds=50.0), job=Job(emulated="m")),
-        empty,
-    )
+    made = built(profile_of(local(path, moved=64 * MIB, seconds=50.0), job=Job(emulated="m")), empty)
     assert "no hint reaches it" in refused(made, "hints of MPI-IO", "log.txt")
-    assert {one.setting for one in made.parameters} == {
-        "lfs_stripe_count",
-        "lfs_stripe_size",
-    }
+    assert {one.setting for one in made.parameters} == {"lfs_stripe_count", "lfs_stripe_size"}
     # nobody told its layout
     assert named(made)["lfs_stripe_count"].default is None
-    elsewhere = profile_of(
-        local("/elsewhere/log.txt", moved=64 * MIB, seconds=50.0), job=Job(emulated="m")
-    )
+    elsewhere = profile_of(local("/elsewhere/log.txt", moved=64 * MIB, seconds=50.0), job=Job(emulated="m"))
     assert "not on Lustre" in refused(built(elsewhere, empty), "lfs_stripe_count")
 
 
 def test_files_that_take_no_time_are_left_out(empty):
-    little = {
-        "calls": 16,
-        "collective": 16,
-        "bytes": 100,
-        "seconds": 0.1,
-        "slowest_rank_s": 0.01,
-    }
-    made = built(
-        profile_of(collective(), collective("/scratch/tiny_01.dat", write=little)),
-        empty,
-    )
+    little = {"calls": 16, "collective": 16, "bytes": 100, "seconds": 0.1, "slowest_rank_s": 0.01}
+    made = built(profile_of(collective(), collective("/scratch/tiny_01.dat", write=little)), empty)
     assert not [name for name in named(made) if name.startswith("tiny")]
-    assert "1 file(s) (tiny*.dat) take under 1 % of the run each" == refused(
-        made, "all"
-    )
+    assert "1 file(s) (tiny*.dat) take under 1 % of the run each" == refused(made, "all")
 
 
 def test_files_are_tuned_by_pattern_and_by_what_is_done_with_them(empty):
-    read = {
-        "calls": 256,
-        "collective": 256,
-        "bytes": 4 << 30,
-        "seconds": 800.0,
-        "slowest_rank_s": 20.0,
-    }
+    read = {"calls": 256, "collective": 256, "bytes": 4 << 30, "seconds": 800.0, "slowest_rank_s": 20.0}
     made = built(
         profile_of(
             collective("/scratch/wrfout_d01_2007-04-03"),
             collective("/scratch/wrfout_d01_2007-04-04"),
             shared(
-                "/scratch/wrfinput_d01",
-                read=read,
-                system_read=GOOD_SYSTEM,
-                opened_by="mca_io_romio321.so",
+                "/scratch/wrfinput_d01", read=read, system_read=GOOD_SYSTEM, opened_by="mca_io_romio321.so"
             ),
         ),
         empty,
@@ -386,34 +294,20 @@ def test_files_are_tuned_by_pattern_and_by_what_is_done_with_them(empty):
     assert {"cb_nodes", "romio_cb_read", "romio_ds_read"} <= settings["wrfinput*"]
     assert not any("read" in name for name in settings["wrfout*"])
     assert not any("write" in name or "strip" in name for name in settings["wrfinput*"])
-    assert {"wrfout*:cb_nodes", "wrfinput*:cb_nodes"} <= set(
-        made.guesses[0].configuration
-    )
+    assert {"wrfout*:cb_nodes", "wrfinput*:cb_nodes"} <= set(made.guesses[0].configuration)
 
 
 def test_where_hints_are_for_all_files_there_is_one_pattern(empty):
-    profile = profile_of(
-        collective("/scratch/a.nc"), collective("/scratch/b.nc"), mpi="Open MPI v5.0.11"
-    )
+    profile = profile_of(collective("/scratch/a.nc"), collective("/scratch/b.nc"), mpi="Open MPI v5.0.11")
     made = built(profile, empty)
-    assert {one.pattern for one in made.parameters if one.setting == "cb_nodes"} == {
-        "*"
-    }
+    assert {one.pattern for one in made.parameters if one.setting == "cb_nodes"} == {"*"}
 
 
 def test_tiny_collective_calls_are_not_shared_by_more_aggregators(empty):
-    tiny = {
-        "calls": 16000,
-        "collective": 16000,
-        "bytes": 1_600_000,
-        "seconds": 160.0,
-        "slowest_rank_s": 10.0,
-    }
+    tiny = {"calls": 16000, "collective": 16000, "bytes": 1_600_000, "seconds": 160.0, "slowest_rank_s": 10.0}
     made = built(profile_of(collective(write=tiny)), empty)
     assert "too little to be shared" in refused(made, "cb_nodes", "out.nc")
-    assert {"out.nc:romio_cb_write": "disable"} in [
-        guess.configuration for guess in made.guesses
-    ]
+    assert {"out.nc:romio_cb_write": "disable"} in [guess.configuration for guess in made.guesses]
 
 
 INDEPENDENT = {"calls": 160, "independent": 160, "bytes": 160 * MIB, "seconds": 160.0, "slowest_rank_s": 10.0}
@@ -437,15 +331,10 @@ def test_without_locks_there_is_no_sieving_to_write(empty):
 def test_fewer_opens_are_tried_where_opening_takes_long(empty):
     file = collective(write=GOOD | {"slowest_rank_s": 2.0})
     file.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
-    assert (
-        "20 %"
-        in named(built(profile_of(file), empty))["out.nc:romio_no_indep_rw"].reason
-    )
+    assert "20 %" in named(built(profile_of(file), empty))["out.nc:romio_no_indep_rw"].reason
     independent = collective(write=GOOD | {"independent": 3, "slowest_rank_s": 2.0})
     independent.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
-    assert "3 independent" in refused(
-        built(profile_of(independent), empty), "romio_no_indep_rw", "out.nc"
-    )
+    assert "3 independent" in refused(built(profile_of(independent), empty), "romio_no_indep_rw", "out.nc")
 
 
 def test_what_hangs_together_is_not_offered_to_a_job_that_asks_for_one_of_them(empty):
@@ -482,8 +371,7 @@ def test_a_pattern_that_is_tuned_is_not_told_as_left_out(empty):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"],
+    "name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"]
 )
 @pytest.mark.parametrize("place", PLACES)
 def test_a_log_that_tells_less_gives_a_smaller_space(empty, name, place):
@@ -527,10 +415,7 @@ def plan(empty):
         # any other hint brings ROMIO, too
         ({"romio_cb_write": "automatic", "cb_nodes": "8"}, {"cb_nodes": "8"}),
         ({"romio_cb_write": "automatic"}, None),
-        (
-            {"romio_no_indep_rw": "true", "romio_cb_write": "enable"},
-            {"romio_no_indep_rw": "true"},
-        ),
+        ({"romio_no_indep_rw": "true", "romio_cb_write": "enable"}, {"romio_no_indep_rw": "true"}),
         # the default, and the unit of one stripe
         ({"lfs_stripe_count": "1", "lfs_stripe_size": "4194304"}, {}),
         ({"lfs_stripe_count": "4", "lfs_stripe_size": "4194304"}, None),
@@ -539,21 +424,13 @@ def plan(empty):
 )
 def test_what_cannot_act_is_left_out(plan, given, acts):
     def full(short):
-        return {
-            name if name.startswith("lfs") else f"out.nc:{name}": value
-            for name, value in short.items()
-        }
+        return {name if name.startswith("lfs") else f"out.nc:{name}": value for name, value in short.items()}
 
     assert space.canonical(full(given), plan) == full(given if acts is None else acts)
 
 
 def test_several_files_need_romio_brought_once(empty):
-    made = built(
-        profile_of(
-            *(collective(f"/scratch/{name}.nc", by="mca_fs_ufs.so") for name in "ab")
-        ),
-        empty,
-    )
+    made = built(profile_of(*(collective(f"/scratch/{name}.nc", by="mca_fs_ufs.so") for name in "ab")), empty)
     both = {"a.nc:romio_cb_write": "automatic", "b.nc:romio_cb_write": "automatic"}
     assert space.canonical(both, plan_of(made)) == {"a.nc:romio_cb_write": "automatic"}
 
@@ -561,14 +438,8 @@ def test_several_files_need_romio_brought_once(empty):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (
-            {"out.nc:romio_no_indep_rw": "true", "out.nc:striping_unit": "1048576"},
-            "hang",
-        ),
-        (
-            {"out.nc:romio_no_indep_rw": "true", "out.nc:romio_cb_write": "disable"},
-            "switches it off",
-        ),
+        ({"out.nc:romio_no_indep_rw": "true", "out.nc:striping_unit": "1048576"}, "hang"),
+        ({"out.nc:romio_no_indep_rw": "true", "out.nc:romio_cb_write": "disable"}, "switches it off"),
         ({"out.nc:cb_nodes": "5"}, "does not divide 16 ranks"),
         (
             {"out.nc:cb_buffer_size": "4194304", "lfs_stripe_size": "3145728"},
@@ -582,11 +453,7 @@ def test_what_must_not_be_is_forbidden_with_the_reason(plan, given, why):
 
 
 def test_what_may_be_is_not_forbidden(plan):
-    given = {
-        "out.nc:cb_nodes": "8",
-        "out.nc:cb_buffer_size": "1048576",
-        "lfs_stripe_size": "4194304",
-    }
+    given = {"out.nc:cb_nodes": "8", "out.nc:cb_buffer_size": "1048576", "lfs_stripe_size": "4194304"}
     assert space.forbidden(given, plan) is None
 
 

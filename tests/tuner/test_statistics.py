@@ -7,21 +7,13 @@ import numpy as np
 import pytest
 
 from forebay.tune.decide.final_round import LAST_LOOK
-from forebay.tune.model import Run
 from forebay.tune.decide.statistics import disturbed, log_seconds, noise, pairing, ratios
+from support import plans
 from support.strace import EVERY_POINT
 
 
 def run(number, seconds, configuration=None, status="ok", replay=False):
-    return Run(
-        number=number,
-        place="file-system",
-        phase="search",
-        configuration=configuration or {},
-        status=status,
-        seconds=seconds,
-        replay=replay,
-    )
+    return plans.run(number, configuration, seconds=seconds, status=status, replay=replay)
 
 
 A = {"a": "1"}

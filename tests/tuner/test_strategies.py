@@ -2,27 +2,21 @@
 
 import pytest
 from support import synthetic_machine
+from support.plans import parameter, plan
+from support.synthetic_machine import BUFFER, COUNT, NODES, SIZE
 
 from forebay.tune import strategies
 from forebay.tune.errors import TuneError
-from forebay.tune.model import Plan, key
+from forebay.tune.model import key
 from forebay.tune.strategies import History, Regression, Trial
 from forebay.tune.trials.history import levels, untried
 
-PLAN = Plan(
-    parameters=synthetic_machine.PARAMETERS,
-    refusals=(),
-    guesses=(),
-    machine=synthetic_machine.MACHINE,
-    strategy="tpe",
-    seed=1,
-    runs_max=20,
-)
+PLAN = plan(synthetic_machine.PARAMETERS, machine=synthetic_machine.MACHINE)
 NAMES = ["greedy", "random", "tpe"]
 
 
-def history(trials=(), forbidden=lambda one: None, plan=PLAN):
-    return History(plan, tuple(trials), synthetic_machine.acting, forbidden)
+def history(trials=(), forbidden=lambda one: None, chosen=PLAN):
+    return History(chosen, tuple(trials), synthetic_machine.acting, forbidden)
 
 
 def played(name, machine, runs, seed=3, forbidden=lambda one: None):
@@ -46,7 +40,7 @@ def test_there_are_three_and_a_fourth_is_an_error():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_proposals_are_new_acting_allowed_and_the_same_for_the_same_seed(name):
-    forbidden = lambda one: "no" if one.get(synthetic_machine.NODES) == "8" else None  # noqa: E731
+    forbidden = lambda one: "no" if one.get(NODES) == "8" else None  # noqa: E731
     trials = played(name, synthetic_machine.Surface(3), 15, forbidden=forbidden)
     names = [key(trial.configuration) for trial in trials]
     assert len(trials) > 3 and len(set(names)) == len(names) and () not in names
@@ -57,24 +51,23 @@ def test_proposals_are_new_acting_allowed_and_the_same_for_the_same_seed(name):
 
 @pytest.mark.parametrize("name", ["random", "tpe"])
 def test_a_small_space_is_tried_whole_and_then_nothing_is_proposed(name):
-    small = PLAN.parameters[:2]
-    plan = Plan(
-        parameters=small, refusals=(), guesses=(), machine=synthetic_machine.MACHINE, strategy=name, seed=1, runs_max=20
-    )
+    small = plan(PLAN.parameters[:2], machine=synthetic_machine.MACHINE, strategy=name)
     trials = []
-    while (new := strategies.named(name).propose(history(trials, plan=plan), 1)) is not None:
+    while (new := strategies.named(name).propose(history(trials, chosen=small), 1)) is not None:
         trials.append(Trial(new, 0.9 if len(trials) % 2 else None))
     assert len(trials) == 4 * 2 - 1
 
 
-def test_levels_have_the_default_at_its_place_if_it_is_known():
-    known = synthetic_machine.parameter(synthetic_machine.BUFFER, ("1048576", "33554432"))
-    at = lambda default: levels(
-        type(known)(**{f: getattr(known, f) for f in known.__struct_fields__} | {"default": default})
-    )  # noqa: E731, E501
-    assert at("16777216") == ["1048576", None, "33554432"]
-    assert at("33554432") == ["1048576", None]
-    assert at(None) == [None, "1048576", "33554432"]
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [
+        ("16777216", ["1048576", None, "33554432"]),
+        ("33554432", ["1048576", None]),
+        (None, [None, "1048576", "33554432"]),
+    ],
+)
+def test_levels_have_the_default_at_its_place_if_it_is_known(default, expected):
+    assert levels(parameter(BUFFER, "1048576", "33554432", ordered=True, default=default)) == expected
 
 
 def test_untried_leaves_out_what_acts_alike():
@@ -84,21 +77,17 @@ def test_untried_leaves_out_what_acts_alike():
 
 
 def test_the_regression_joins_gains_that_were_seen_apart():
-    trials = [
-        Trial({synthetic_machine.COUNT: "8"}, 0.5),
-        Trial({synthetic_machine.NODES: "8"}, 0.6),
-        Trial({synthetic_machine.BUFFER: "1048576"}, 1.2),
+    trials = [Trial({COUNT: "8"}, 0.5), Trial({NODES: "8"}, 0.6), Trial({BUFFER: "1048576"}, 1.2)]
+    both, worse = Regression(history(trials), 0.05).predict([{COUNT: "8", NODES: "8"}, {BUFFER: "1048576"}])[
+        0
     ]
-    both, worse = Regression(history(trials), 0.05).predict(
-        [{synthetic_machine.COUNT: "8", synthetic_machine.NODES: "8"}, {synthetic_machine.BUFFER: "1048576"}]
-    )[0]
     assert both < -0.7 < 0 < worse
 
 
 def test_our_search_proposes_to_unite_what_helped_apart():
-    trials = [Trial({synthetic_machine.COUNT: "8"}, 0.5), Trial({synthetic_machine.NODES: "8"}, 0.6)]
-    trials += [Trial({synthetic_machine.SIZE: "4194304"}, 1.1), Trial({synthetic_machine.BUFFER: "1048576"}, 1.2)]
-    assert strategies.named("tpe").propose(history(trials), 5) == {synthetic_machine.COUNT: "8", synthetic_machine.NODES: "8"}
+    trials = [Trial({COUNT: "8"}, 0.5), Trial({NODES: "8"}, 0.6)]
+    trials += [Trial({SIZE: "4194304"}, 1.1), Trial({BUFFER: "1048576"}, 1.2)]
+    assert strategies.named("tpe").propose(history(trials), 5) == {COUNT: "8", NODES: "8"}
 
 
 class Walked:
@@ -114,11 +103,11 @@ class Walked:
 def test_the_walk_doubles_while_it_gains_and_leaves_a_loop_at_five_per_cent():
     machine = Walked({("2",): 0.9, ("4",): 0.93, ("8",): 0.99})
     walked = [trial.configuration for trial in played("greedy", machine, 4)]
-    assert walked[:3] == [{synthetic_machine.COUNT: "2"}, {synthetic_machine.COUNT: "4"}, {synthetic_machine.COUNT: "8"}]
+    assert walked[:3] == [{COUNT: "2"}, {COUNT: "4"}, {COUNT: "8"}]
     machine = Walked({("2",): 0.9, ("4",): 0.96})
     walked = [trial.configuration for trial in played("greedy", machine, 4)]
-    assert {synthetic_machine.COUNT: "8"} not in walked
-    assert walked[2] == {synthetic_machine.COUNT: "2", synthetic_machine.SIZE: "4194304"}
+    assert {COUNT: "8"} not in walked
+    assert walked[2] == {COUNT: "2", SIZE: "4194304"}
 
 
 def test_ours_comes_nearer_than_the_others_on_made_up_machines():

@@ -6,16 +6,7 @@ import msgspec
 import pytest
 
 from forebay.tune.errors import TuneError
-from forebay.tune.model import (
-    Guess,
-    Machine,
-    Pairing,
-    Parameter,
-    Plan,
-    Refusal,
-    Run,
-    Verdict,
-)
+from forebay.tune.model import Guess, Machine, Pairing, Parameter, Plan, Refusal, Run, Verdict
 from forebay.tune.study import FILE_NAME, Head, Study
 
 PLAN = Plan(
@@ -52,13 +43,7 @@ def head(**members) -> Head:
 
 
 def run(number: int, **members) -> Run:
-    known = {
-        "place": "file-system",
-        "phase": "search",
-        "configuration": {},
-        "status": "ok",
-        "seconds": 1.5,
-    }
+    known = {"place": "file-system", "phase": "search", "configuration": {}, "status": "ok", "seconds": 1.5}
     return Run(number=number, **(known | members))
 
 
@@ -71,18 +56,8 @@ def study(tmp_path):
 def test_what_was_appended_is_read_again(study):
     study.append_plan("file-system", PLAN)
     study.append_run(run(1, without_effect=["out*:cb_nodes"]))
-    pairing = Pairing(
-        pairs=3,
-        ratio=2.0,
-        low=1.5,
-        high=2.5,
-        confidence=0.95,
-        default_s=2.0,
-        tuned_s=1.0,
-    )
-    verdict = Verdict(
-        recommended={"out*:cb_nodes": "4"}, reason="faster", pairing=pairing
-    )
+    pairing = Pairing(pairs=3, ratio=2.0, low=1.5, high=2.5, confidence=0.95, default_s=2.0, tuned_s=1.0)
+    verdict = Verdict(recommended={"out*:cb_nodes": "4"}, reason="faster", pairing=pairing)
     study.append_verdict("file-system", verdict)
     study.append_end("done", "2 places")
     again = Study.open(study.directory)
@@ -97,10 +72,7 @@ def test_what_was_appended_is_read_again(study):
 def test_each_line_has_one_member_as_documented(study):
     study.append_run(run(1))
     study.append_end("budget", "over")
-    lines = [
-        json.loads(line)
-        for line in (study.directory / FILE_NAME).read_text().splitlines()
-    ]
+    lines = [json.loads(line) for line in (study.directory / FILE_NAME).read_text().splitlines()]
     assert lines[0]["forebay_tune"] == 1
     assert [list(line) for line in lines[1:]] == [["run"], ["end"]]
 

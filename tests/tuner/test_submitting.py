@@ -9,13 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from forebay.tune.errors import TuneError
 from forebay.tune.submitting import MARGIN_S, submit, wall_time_s
+from support.waiting import wait_until
 
 COMMAND = ["forebay", "tune", "--budget", "2h", "job.sh", "a b", "$x"]
 
@@ -287,20 +287,20 @@ def test_local_runs_the_command_and_waits(study, tmp_path, status):
 INTERRUPTED = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from test_submitting import SLURM, submit
+from tuner.test_submitting import SLURM, submit
 command = ["sh", "-c", "trap 'sleep 1; echo ended; exit 130' INT; echo ready; while :; do sleep 0.1; done"]
 submit("local", SLURM, command, pathlib.Path("/"), study=pathlib.Path(sys.argv[2]), wall_s=600)
 """
 
 
 def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
-    words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(study)]
+    words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(study)]
     process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
     output = study / "submitted" / "tune.out"
     try:
-        while not (output.exists() and output.read_text() == "ready\n"):
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.05)
+        wait_until(
+            lambda: output.exists() and output.read_text() == "ready\n", what="the command", process=process
+        )
         os.killpg(process.pid, signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate(timeout=20)[1]
         assert output.read_text() == "ready\nended\n"

@@ -13,7 +13,7 @@ STUDY = '"$(dirname "$PWD")/study.jsonl"'
 
 def hanging_after(phase: str, hangs: str) -> str:
     """A job's line: each run that begins once the study has one of this phase hangs."""
-    return f"grep -qs '\"phase\":\"{phase}\"' {STUDY} && {{ {hangs}; }}"
+    return f'grep -qs \'"phase":"{phase}"\' {STUDY} && {{ {hangs}; }}'
 
 
 @pytest.fixture
@@ -43,7 +43,11 @@ def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
 
 
 def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
-    tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW)
+    tuned.app(
+        before=hanging_after("probe", f"mkdir {begun} && sleep 300"),
+        out="${DW_JOB_STRIPED:-$PWD/}",
+        directive=DW,
+    )
     process = tuned.start(*EMULATED, "--budget", "8")
     wait_until(begun.exists, what="a run after the probe", process=process)
     killed(process)
@@ -70,7 +74,7 @@ def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, be
     tuned.leaves_nothing()
 
 
-def test_tune_killed_in_a_job_that_names_its_directory_leaves_nothing_to_the_next(tuned, begun):
+def test_tune_killed_with_a_mapped_directory_leaves_nothing_to_the_next(tuned, begun):
     tuned.app(before=f"cd '{tuned.directory}'\nmkdir {begun} && sleep 300")
     process = tuned.start(*EMULATED, "--budget", "1")
     wait_until(begun.exists, what="the first run", process=process)

@@ -52,10 +52,15 @@ def conversation(directory, program, environment):
     record.mkdir()
     names = {"directory": directory, "output": directory / "output.txt", "record": record}
     script = {"run": 7, "script": str(directory / "job.sh"), "fresh": True, "trace": True}
-    requests = [script | {name: str(path) for name, path in names.items()}, {"run": 8, "command": ["sh", "-c", "exit 3"]}]
+    requests = [
+        script | {name: str(path) for name, path in names.items()},
+        {"run": 8, "command": ["sh", "-c", "exit 3"]},
+    ]
     words = [program, "__series", *EMULATED, "job.sh"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=directory, env=environment, stdin=pipe, stdout=pipe, text=True) as series:
+    with subprocess.Popen(
+        words, cwd=directory, env=environment, stdin=pipe, stdout=pipe, text=True
+    ) as series:
         lines = [series.stdout.readline()]
         for request in requests:
             print(json.dumps(request), file=series.stdin, flush=True)
@@ -82,7 +87,9 @@ def is_part(part, whole):
     if part is None or whole is None:
         return True
     if isinstance(part, dict):
-        return isinstance(whole, dict) and all(name in whole and is_part(one, whole[name]) for name, one in part.items())
+        return isinstance(whole, dict) and all(
+            name in whole and is_part(one, whole[name]) for name, one in part.items()
+        )
     return is_part(part[0], whole[0]) if isinstance(part, list) and isinstance(whole, list) else part == whole
 
 

@@ -1,7 +1,6 @@
 """The directory of runs: a faithful copy, and the same one before each run."""
 
 import os
-import pathlib
 import shutil
 import signal
 import stat
@@ -11,11 +10,13 @@ import time
 
 import pytest
 
+from forebay.tune.runs import run_directory
 from forebay.tune.errors import TuneError
 from forebay.tune.runs.run_directory import RunDirectory
-from forebay.tune.runs import run_directory
+from support.mpi import PROJECT
+from support.waiting import wait_until
 
-MACHINE = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small.toml"
+MACHINE = PROJECT / "machines" / "lustre-small.toml"
 
 
 @pytest.fixture
@@ -50,18 +51,8 @@ def seen(directory):
     found, names = {}, {}
     for path in sorted(directory.rglob("*")):
         what = path.lstat()
-        content = (
-            os.readlink(path)
-            if path.is_symlink()
-            else path.read_bytes()
-            if path.is_file()
-            else None
-        )
-        found[str(path.relative_to(directory))] = (
-            oct(what.st_mode),
-            what.st_mtime_ns,
-            content,
-        )
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(directory))] = (oct(what.st_mode), what.st_mtime_ns, content)
         if path.is_file() and not path.is_symlink():
             names.setdefault(what.st_ino, []).append(str(path.relative_to(directory)))
     return found, sorted(names.values())
@@ -83,15 +74,10 @@ def test_a_copy_has_modes_times_links_and_names(source):
     }
     changed = {name for name in expected if copied[name] != expected[name]}
     assert copied.keys() == expected.keys() and changed == {"inside", "outside"}
-    assert names == [
-        ["closed/file"],
-        ["data/deep/in.dat"],
-        ["data/second", "first"],
-        ["job.sh"],
-    ]
-    assert os.readlink(work / "inside") == "data" and os.readlink(
-        work / "outside"
-    ) == str(source.parent / "beside")
+    assert names == [["closed/file"], ["data/deep/in.dat"], ["data/second", "first"], ["job.sh"]]
+    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(
+        source.parent / "beside"
+    )
     assert (work / "outside").read_text() == "beside"
     assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
 
@@ -129,9 +115,7 @@ CHANGES = {
     "nothing": lambda work: None,
     "new": write_new,
     "overwritten": overwrite_in_place,
-    "appended through one of two names": lambda work: (work / "first")
-    .open("a")
-    .write("more"),
+    "appended through one of two names": lambda work: (work / "first").open("a").write("more"),
     "one of two names removed": lambda work: (work / "first").unlink(),
     "replaced": replace_by_rename,
     "mode": lambda work: (work / "job.sh").chmod(0o600),
@@ -142,8 +126,7 @@ CHANGES = {
     ),
     "kinds": swap_kinds,
     "all gone": lambda work: [
-        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
-        for p in list(work.iterdir())
+        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
     ],
 }
 
@@ -159,9 +142,7 @@ def test_before_each_run_it_is_what_it_was(source, change):
             assert seen(place.directory) != before or change == "overwritten"
         place.reset()
         assert seen(place.directory) == before
-    assert place.directory.stat().st_ino == inode, (
-        "what is mounted or worked in stays the same"
-    )
+    assert place.directory.stat().st_ino == inode, "what is mounted or worked in stays the same"
 
 
 def test_what_was_not_touched_is_not_copied_again(source):
@@ -190,22 +171,15 @@ def test_an_original_that_changed_is_told(source):
     (source / "job.sh").write_text("edited meanwhile")
     place.reset()
     (place.directory / "job.sh").unlink()
-    with pytest.raises(
-        TuneError, match=r"job\.sh was changed since the tuning began"
-    ) as told:
+    with pytest.raises(TuneError, match=r"job\.sh was changed since the tuning began") as told:
         place.reset()
     assert told.value.hint == "begin a new study"
 
 
 def test_patterns_leave_out_names_and_paths(source):
     work = prepared(source, "*.dat", "closed/", "data/second").directory
-    assert (
-        not (work / "data" / "deep" / "in.dat").exists()
-        and not (work / "closed").exists()
-    )
-    assert (work / "first").read_text() == "two names" and not (
-        work / "data" / "second"
-    ).exists()
+    assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
+    assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
 
 
 def test_what_is_too_large_is_named_and_nothing_is_left(source):
@@ -228,33 +202,29 @@ def test_a_directory_of_too_many_files_is_told(source, monkeypatch):
     assert not (source / "job.tune").exists()
 
 
-def test_progress_counts_each_file_once(source):
-    calls = []
-    prepared(source, progress=lambda done, total: calls.append((done, total)))
-    total = 5000 + len("two names") + len("closed") + len("#!/bin/bash\n")
-    assert calls[-1] == (total, total) and [done for done, _ in calls] == sorted(
-        {done for done, _ in calls}
-    )
-
-
-def test_a_copy_that_fails_leaves_nothing_and_is_told(source):
+def test_copy_that_fails_leaves_nothing(source, monkeypatch):
+    monkeypatch.setattr(run_directory, "copy_entry", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
-        prepared(source, progress=lambda done, total: 1 // 0)
+        prepared(source)
     assert list((source / "job.tune").iterdir()) == []
 
 
 KILLED = """
 import sys, pathlib, time
-from forebay.tune.runs.run_directory import RunDirectory
+from forebay.tune.runs import run_directory
+copy_entry = run_directory.copy_entry
+def copy_one(*arguments):
+    copy_entry(*arguments)
+    print("copying", flush=True)
+    time.sleep(60)
+run_directory.copy_entry = copy_one
 source = pathlib.Path(sys.argv[1])
-RunDirectory(source, source / "job.tune", progress=lambda done, total: (print("copying", flush=True), time.sleep(60))).prepare()
+run_directory.RunDirectory(source, source / "job.tune").prepare()
 """
 
 
 def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"copying\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -266,16 +236,10 @@ def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
 
 def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     old = prepared(source)
-    command = (
-        "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
-    )
-    orphan = subprocess.Popen(
-        ["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL
-    )
+    command = "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
+    orphan = subprocess.Popen(["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
-        while not (old.directory / "d" / "9").exists():
-            assert time.monotonic() < deadline
+        wait_until((old.directory / "d" / "9").exists, what="what the orphan writes")
         new = prepared(source)
         before = seen(new.directory)
         time.sleep(0.05)
@@ -299,56 +263,28 @@ def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
     ],
 )
 def test_scripts_that_need_the_map(source, text, named):
-    assert (
-        RunDirectory(source, source / "job.tune").is_named_in(text.format(source=source))
-        == named
-    )
-
-
-def test_a_script_that_names_its_directory_can_be_made_to_name_the_copy(source):
-    place = prepared(source)
-    text = f"cd '{source}'\nls '{source}/data' '{source}.old' '{source}2'\n"
-    work = place.directory
-    assert (
-        place.renamed(text)
-        == f"cd '{work}'\nls '{work}/data' '{source}.old' '{source}2'\n"
-    )
-    place.discard()
-    assert list(place.study.iterdir()) == []
+    assert RunDirectory(source, source / "job.tune").is_named_in(text.format(source=source)) == named
 
 
 @pytest.mark.parametrize("emulated", [False, True])
 def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulated):
     (job.directory / "in").write_text("input")
-    text = f'pwd; cat in; echo result > "{job.directory}/out"; ls\n' + (
-        "lfs getstripe -c out\n" if emulated else ""
-    )
-    job.script(text)
+    striped = "lfs getstripe -c out" if emulated else ""
+    job.script(f'pwd; cat in; echo result > "{job.directory}/out"; ls\n{striped}')
     place = RunDirectory(job.directory, tmp_path / "job.tune")
     place.prepare()
     options = ["--pfs-model", MACHINE, "--pfs-root", job.directory] if emulated else []
     done = job.run(*place.map_options, *options)
     said = done.stdout.splitlines()
-    assert done.returncode == 0 and said[:4] == [
-        str(job.directory),
-        "inputin",
-        "job.sh",
-        "out",
-    ], done
-    assert said[4:] == (["1"] if emulated else []), (
-        "what lies there is emulated under the name that is seen"
-    )
-    assert (place.directory / "out").read_text() == "result\n" and not (
-        job.directory / "out"
-    ).exists()
+    assert done.returncode == 0 and said[:4] == [str(job.directory), "inputin", "job.sh", "out"], done
+    assert said[4:] == (["1"] if emulated else []), "what lies there is emulated under the name that is seen"
+    assert (place.directory / "out").read_text() == "result\n" and not (job.directory / "out").exists()
     place.reset()
     assert not (place.directory / "out").exists()
     assert stat.S_IMODE((place.directory / "job.sh").stat().st_mode) == 0o644
 
 
-def test_a_script_that_names_its_directory_through_a_link_or_its_home_needs_the_map(
-    source, tmp_path, monkeypatch
-):
+def test_script_that_names_its_directory_by_a_link_or_its_home_needs_the_map(source, tmp_path, monkeypatch):
     link = tmp_path / "link"
     link.symlink_to(source)
     workplace = RunDirectory(link, link / "job.tune")
@@ -356,6 +292,4 @@ def test_a_script_that_names_its_directory_through_a_link_or_its_home_needs_the_
     assert not workplace.is_named_in("cd ~/elsewhere")
     monkeypatch.setenv("HOME", str(source.parent))
     workplace = RunDirectory(source, source / "job.tune")
-    assert workplace.is_named_in(f"cd ~/{source.name}") and workplace.is_named_in(
-        f"cd $HOME/{source.name}"
-    )
+    assert workplace.is_named_in(f"cd ~/{source.name}") and workplace.is_named_in(f"cd $HOME/{source.name}")

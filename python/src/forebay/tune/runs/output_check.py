@@ -65,10 +65,9 @@ class OutputCheck:
         check: Callable[[], int] | None = None,
         reference: Path | None = None,
         prefix: str = "",
-        progress: Callable[[str], None] | None = None,
     ):
         self._roots = sorted(roots, key=lambda root: -len(root.seen))
-        self._check, self._prefix, self._progress = check, prefix, progress
+        self._check, self._prefix = check, prefix
         self._path = reference / REFERENCE if reference is not None else None
         self._default = _read(self._path) if self._path is not None else Outputs()
 
@@ -142,14 +141,9 @@ class OutputCheck:
         What other programs write, and what is written as streams, are mostly logs, with times in them.
         """
         paths = {self._name(path): path for path in _written_by_mpi(profile) if self._real(path).is_file()}
-        digests = {name: self._digest(path) for name, path in sorted(paths.items())}
+        digests = {name: digest(self._real(path)) for name, path in sorted(paths.items())}
         others = {name for root in self._roots for name in _names_in(root)} - digests.keys()
         return Outputs(digests=digests, others=sorted({_without_numbers(name) for name in others}))
-
-    def _digest(self, path: str) -> str:
-        if self._progress is not None:
-            self._progress(path)
-        return digest(self._real(path))
 
     def _root(self, path: str) -> Root | None:
         return next((root for root in self._roots if PurePosixPath(path).is_relative_to(root.seen)), None)

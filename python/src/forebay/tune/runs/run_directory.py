@@ -6,8 +6,7 @@ import fnmatch
 import itertools
 import os
 import re
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,9 +33,6 @@ ENTRIES_MAX = 100_000
 NAMED_MAX = 3
 _UNFINISHED, _OLD = ".work-unfinished-", ".work-old-"
 
-#: Called with bytes copied, and bytes to copy.
-Progress = Callable[[int, int], None]
-
 
 class _State(msgspec.Struct, frozen=True):
     """A file as we left it. Whatever is done to it, but for reading, changes its ctime."""
@@ -61,14 +57,13 @@ class RunDirectory:
         exclude: Sequence[str] = (),
         *,
         bytes_max: int = COPIED_BYTES_MAX,
-        progress: Progress | None = None,
     ):
         self.source = job_directory.resolve()
         self._names = _names(job_directory)
         self.study = study_directory.resolve()
         self.directory = self.study / "work"
         self._exclude = [pattern.rstrip("/") for pattern in exclude]
-        self._bytes_max, self._progress = bytes_max, progress
+        self._bytes_max = bytes_max
         self._originals: Entries = {}
         self._states: dict[str, _State] = {}
 
@@ -84,13 +79,6 @@ class RunDirectory:
         """Does the script speak of its directory by name, or of what is above it? Then it needs the map."""
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
         return above is not None or any(name in text for name in self._names)
-
-    def renamed(self, text: str) -> str:
-        """The script with its directory's name turned into the copy's: for runs without the map.
-
-        Names in the job's input are not seen, nor what it takes from the directory above.
-        """
-        return re.sub(rf"{re.escape(str(self.source))}(?![\w.+-])", lambda _: str(self.directory), text)
 
     def prepare(self) -> None:
         """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
@@ -128,11 +116,6 @@ class RunDirectory:
             self._must_be_as_copied(changed)
             self._copy(changed, self.directory)
             self._states.update(self._seen(changed))
-
-    def discard(self) -> None:
-        """Removes the copy, and what the last run left in it."""
-        with _told("cannot be removed", "remove it by hand"):
-            remove(self.directory)
 
     def _is_left_out(self, name: str) -> bool:
         path = self.source / name
@@ -175,14 +158,10 @@ class RunDirectory:
         """Copies these, and gives all directories their modes and times."""
         groups = groups_of(self._originals)
         copied: set[str] = set()
-        done_bytes, total_bytes = 0, bytes_of(chosen)
         for name, found in chosen.items():
             linked = next((other for other in groups.get(name, ()) if other in copied), None)
             copy_entry(name, found, self.source, target, linked)
             copied.add(name)
-            if self._progress is not None and stat.S_ISREG(found.st_mode) and linked is None:
-                done_bytes += found.st_size
-                self._progress(done_bytes, total_bytes)
         for name, found in reversed(self._originals.items()):
             if is_directory(found):
                 finish_directory(target / name, found)
