@@ -8,8 +8,8 @@ from forebay.tune.model import Configuration, Machine, Parameter, Plan, Run
 def parameter(name: str, *values: str, **members) -> Parameter:
     """PATTERN:SETTING, or SETTING of the whole job."""
     pattern, _, setting = name.rpartition(":")
-    known = {"ordered": False, "default": None, "reason": "made up", "source": "plans.py"}
-    return Parameter(name=name, setting=setting, pattern=pattern or None, values=values, **known | members)
+    known = {"setting": setting, "ordered": False, "default": None, "reason": "made up", "source": "plans.py"}
+    return Parameter(name=name, pattern=pattern or None, values=values, **known | members)
 
 
 def plan(parameters: Iterable[Parameter], **members) -> Plan:

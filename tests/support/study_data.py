@@ -5,22 +5,21 @@ import math
 import pathlib
 import random
 
-from forebay.tune.model import (
-    Guess, Machine, Pairing, Parameter, Place, Plan, Refusal, Run, Verdict,
-)  # fmt: skip
+from forebay.tune.model import Guess, Machine, Pairing, Place, Plan, Refusal, Run, Verdict
 from forebay.tune.study import Head, Study
 
-CB_NODES = Parameter(
-    name="*.out:cb_nodes", setting="cb_nodes", pattern="*.out", values=("1", "2", "4"), ordered=True, default="1",
-    reason="1 of 4 ranks wrote 200 MiB of btio.full.out (aggregators_write = 1)", source="MPICH, ROMIO users guide, 2.3",
+from support.plans import parameter
+
+CB_NODES = parameter(
+    "*.out:cb_nodes", "1", "2", "4", ordered=True, default="1", source="MPICH, ROMIO users guide, 2.3",
+    reason="1 of 4 ranks wrote 200 MiB of btio.full.out (aggregators_write = 1)",
 )  # fmt: skip
-STRIPES = Parameter(
-    name="out:striping", setting="striping", pattern="out", values=("1 x 1 MiB", "4 x 1 MiB", "8 x 4 MiB"), ordered=False,
-    default=None, reason="8 targets, 1 stripe in use", source="Lustre manual, 19.2",
+STRIPES = parameter(
+    "out:striping", "1 x 1 MiB", "4 x 1 MiB", "8 x 4 MiB", reason="8 targets, 1 stripe in use", source="Lustre manual, 19.2"
 )  # fmt: skip
-BUFFERING = Parameter(
-    name="*.out:romio_cb_write", setting="romio_cb", pattern="*.out", values=("enable", "disable"), ordered=False, default="automatic",
-    reason="80 collective writes", source="ROMIO users guide",
+BUFFERING = parameter(
+    "*.out:romio_cb_write", "enable", "disable", setting="romio_cb", default="automatic", reason="80 collective writes",
+    source="ROMIO users guide",
 )  # fmt: skip
 PARAMETERS = (CB_NODES, STRIPES, BUFFERING)
 BEST = {"*.out:cb_nodes": "4", "out:striping": "4 x 1 MiB"}
@@ -28,6 +27,12 @@ EFFECTS = {
     "*.out:cb_nodes=1": 1.05, "*.out:cb_nodes=2": 0.85, "*.out:cb_nodes=4": 0.8, "out:striping=1 x 1 MiB": 1.02,
     "out:striping=4 x 1 MiB": 0.9, "out:striping=8 x 4 MiB": 1.3, "*.out:romio_cb_write=disable": 2.4,
 }  # fmt: skip
+#: Of runs of a search, by their number in it, what makes them no fair ones.
+SPOILT = {
+    6: {"status": "failed", "reason": "its output is wrong: out/btio.full.out differs from byte 4096 on"},
+    8: {"status": "contaminated", "reason": "others used 60 % of the processors", "foreign_cpu": 0.6},
+}
+WITHOUT_EFFECT = {"status": "ineffective", "reason": "1 rank wrote", "without_effect": [CB_NODES.name]}
 
 
 def head(**members) -> Head:
@@ -93,46 +98,13 @@ class Writer:
         self.study.append_plan(place, plan())
         self.run(place, "probe", BEST, default_s)
         for at in range(runs - 2):
-            chosen = {
-                one.name: self.noise.choice(one.values)
-                for one in self.study.plans[place].parameters
-                if self.noise.random() < 0.7
-            }
+            chosen = {one.name: self.noise.choice(one.values) for one in PARAMETERS if self.noise.random() < 0.7}
             if at % 5 == 4:
                 self.run(place, "anchor", None, default_s)
-            elif at == 6:
-                self.run(
-                    place,
-                    "search",
-                    chosen,
-                    default_s,
-                    status="failed",
-                    reason="its output is wrong: out/btio.full.out differs from byte 4096 on",
-                )
-            elif at == 8:
-                self.run(
-                    place,
-                    "search",
-                    chosen,
-                    default_s,
-                    status="contaminated",
-                    reason="others used 60 % of the processors",
-                    foreign_cpu=0.6,
-                )
-            elif at == 9:
-                self.run(place, "repeat", chosen, default_s)
             elif at == 11:
-                self.run(
-                    place,
-                    "search",
-                    {CB_NODES.name: "1"},
-                    default_s,
-                    status="ineffective",
-                    reason="1 rank wrote",
-                    without_effect=[CB_NODES.name],
-                )
+                self.run(place, "search", {CB_NODES.name: "1"}, default_s, **WITHOUT_EFFECT)
             else:
-                self.run(place, "search", chosen, default_s)  # fmt: skip
+                self.run(place, "repeat" if at == 9 else "search", chosen, default_s, **SPOILT.get(at, {}))
 
     def final(self, place: Place, pairs: int, default_s=1.62, best=BEST) -> Pairing:
         """Default and best in turn; the pairing of what came out."""
