@@ -1,7 +1,7 @@
 //! The guard of a job: decides when the job gets its signal and when it is ended.
 
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use forebay_host::clock;
@@ -9,6 +9,7 @@ use forebay_host::messages::Messages;
 use forebay_host::process::{EventSender, Events};
 use forebay_scheduler::EndTime;
 use indicatif::{HumanBytes, HumanDuration};
+use parking_lot::Mutex;
 
 use crate::account::DeadlineAccount;
 use crate::open_work::{OpenWork, Outstanding};
@@ -177,11 +178,11 @@ impl<'a> Guard<'a> {
                 return;
             };
             let terms = self.terms(known_end);
-            let said = *locked(&self.history);
+            let said = *self.history.lock();
             let next_s = match decide(&now, &terms, &said) {
                 Action::GoOn(seconds) => seconds,
                 Action::Warn => {
-                    locked(&self.history).warned_bytes = now.bytes.max(1);
+                    self.history.lock().warned_bytes = now.bytes.max(1);
                     self.warn(known_end, &now, &terms);
                     0.0
                 }
@@ -189,7 +190,7 @@ impl<'a> Guard<'a> {
                 Action::Signal | Action::End if self.refresh_end(known_end, &go_on) => 0.0,
                 Action::Signal | Action::End if !go_on() => return,
                 Action::Signal => {
-                    locked(&self.history).signalled = true;
+                    self.history.lock().signalled = true;
                     if let Some(signal) = self.options.signal {
                         self.request(PendingAction::Signal(signal.signal), bell);
                     }
@@ -208,8 +209,10 @@ impl<'a> Guard<'a> {
 
     /// Its script has ended: what runs still gets no signal before the end.
     pub fn script_has_ended(&self) {
-        locked(&self.history).signalled = true;
-        locked(&self.pending).take_if(|wanted| *wanted != PendingAction::End);
+        self.history.lock().signalled = true;
+        self.pending
+            .lock()
+            .take_if(|wanted| *wanted != PendingAction::End);
     }
 
     /// What is reckoned with now, as far as the job's own drain shows it.
@@ -219,7 +222,7 @@ impl<'a> Guard<'a> {
             source: known_end.rate_source,
         };
         let rate = first.or_drain(self.work.bytes_per_s());
-        let mut account = locked(&known_end.account);
+        let mut account = known_end.account.lock();
         if account.drain_rate_from != rate.source {
             self.messages.explain(&format!(
                 "stage-out is now reckoned with {:.0} MB/s ({:?})",
@@ -240,18 +243,18 @@ impl<'a> Guard<'a> {
     /// # Errors
     /// If /proc cannot be read.
     pub fn apply_pending(&self, events: &Events) -> forebay_host::Result<bool> {
-        let wanted = locked(&self.pending).take();
+        let wanted = self.pending.lock().take();
         let Some((wanted, known_end)) = wanted.zip(self.known()) else {
             return Ok(false);
         };
         match wanted {
             PendingAction::End => {
-                locked(&known_end.account).ended_job = true;
+                known_end.account.lock().ended_job = true;
                 return Ok(true);
             }
             PendingAction::Signal(signal) => {
                 let count = events.signal_catching(signal)?;
-                locked(&known_end.account).signalled = Some(count);
+                known_end.account.lock().signalled = Some(count);
                 if count == 0 {
                     self.warning(known_end, format!(
                         "the job's end is near, and none of its processes catches signal {signal}"
@@ -273,13 +276,13 @@ impl<'a> Guard<'a> {
     /// How it went; none if no end was known.
     pub fn account(&self) -> Option<DeadlineAccount> {
         self.known()
-            .map(|known_end| locked(&known_end.account).clone())
+            .map(|known_end| known_end.account.lock().clone())
     }
 
     /// Was the job ended so that stage-out has time?
     pub fn has_ended_job(&self) -> bool {
         self.known()
-            .is_some_and(|known_end| locked(&known_end.account).ended_job)
+            .is_some_and(|known_end| known_end.account.lock().ended_job)
     }
 
     /// Is so little time left that a stage-out which begins now may be cut short? Where nobody was asked yet,
@@ -299,7 +302,7 @@ impl<'a> Guard<'a> {
     }
 
     fn request(&self, wanted: PendingAction, bell: &EventSender) {
-        *locked(&self.pending) = Some(wanted);
+        *self.pending.lock() = Some(wanted);
         bell.ring();
     }
 
@@ -348,8 +351,8 @@ impl<'a> Guard<'a> {
         if moved_s.abs() < end.resolution_s {
             return false;
         }
-        locked(&known_end.account).end_unix_s = end.unix_s;
-        *locked(&known_end.end) = end;
+        known_end.account.lock().end_unix_s = end.unix_s;
+        *known_end.end.lock() = end;
         let direction = if moved_s > 0.0 { "later" } else { "earlier" };
         self.messages.note(&format!(
             "the scheduler now ends the job {direction} than it said"
@@ -385,13 +388,13 @@ impl<'a> Guard<'a> {
 
     fn warning(&self, known_end: &KnownEnd, text: String) {
         self.messages.warning(&text);
-        locked(&known_end.account).warnings.push(text);
+        known_end.account.lock().warnings.push(text);
     }
 }
 
 impl KnownEnd {
     fn left_s(&self) -> f64 {
-        locked(&self.end).left_s()
+        self.end.lock().left_s()
     }
 }
 
@@ -415,8 +418,4 @@ fn find_end(messages: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<EndTime
 
 fn seconds(seconds: f64) -> HumanDuration {
     HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use forebay_host::files;
 use forebay_mover::remove_parts_in;
+use parking_lot::Mutex;
 
 use crate::RecordFile;
 
@@ -40,7 +40,7 @@ impl TargetLog {
 
     /// Logs a directory before a file is copied into it.
     pub fn append(&self, directory: &Path) -> forebay_host::Result<()> {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         let (known, file) = &mut *list;
         if known.contains(directory) {
             return Ok(());

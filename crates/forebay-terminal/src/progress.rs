@@ -1,8 +1,8 @@
 //! Progress of a job on the terminal.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 use forebay_directive::Direction;
 use forebay_engine::{AllocationProgress, StoreUsed};
@@ -11,6 +11,7 @@ use forebay_host::process::Orphans;
 use forebay_job::Reporter;
 use forebay_staging::{Staged, StagingProgress};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::messages::{print_status, print_warning};
 
@@ -83,11 +84,7 @@ impl Progress {
     }
 
     fn with_bar(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
-        // A poisoned lock holds a bar as good as any.
-        act(&mut self
-            .bar
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner));
+        act(&mut self.bar.lock());
     }
 }
 
