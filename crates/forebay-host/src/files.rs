@@ -32,7 +32,7 @@ pub use read::{
 };
 pub use remove::{empty_directory, remove_empty, remove_file, remove_if_present, remove_tree};
 pub use rename::{rename, rename_directory_noreplace};
-pub use resolve::{final_path, nearest_real_path, real_path};
+pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{
     Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name, tree_bytes,
 };

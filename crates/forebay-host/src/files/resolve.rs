@@ -36,3 +36,8 @@ pub fn final_path(path: &Path) -> Result<PathBuf> {
     }
     Ok(path.to_owned())
 }
+
+/// The directory that holds a path; the root for the root.
+pub fn parent_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}

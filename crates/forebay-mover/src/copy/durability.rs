@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_host::files::{self, parent_of};
 
 use crate::model::item::{Item, LINK};
 use crate::model::leaf_size::GROUP_SYNC_MIN;
@@ -63,7 +63,7 @@ impl Syncing {
             return Ok(());
         }
         let path = if item.kind == LINK {
-            item.target.parent().unwrap_or(Path::new("/"))
+            parent_of(&item.target)
         } else {
             &item.target
         };

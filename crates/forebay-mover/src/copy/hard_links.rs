@@ -41,14 +41,18 @@ impl CopyContext<'_> {
                 }
                 continue;
             }
-            let steps: Vec<_> = made.iter().map(|item| step(item, State::Placed)).collect();
+            let steps: Vec<_> = made
+                .iter()
+                .map(|item| Step::to(item, State::Placed))
+                .collect();
             self.journal.apply_updates(&steps)?;
             made.iter().for_each(|_| self.record_delivered(0, false));
         }
     }
 
     fn make_file_of_its_own(&self, item: Item, block: &mut [u8]) -> Result<(), Error> {
-        self.journal.apply_updates(&[step(&item, State::Copying)])?;
+        self.journal
+            .apply_updates(&[Step::to(&item, State::Copying)])?;
         self.copy_batch(vec![item], &mut [], block)
     }
 
@@ -88,13 +92,5 @@ impl CopyContext<'_> {
             return Ok(false);
         }
         self.put_in_place(&temporary, &item.target).map(|()| true)
-    }
-}
-
-pub(crate) fn step(item: &Item, state: State) -> Step {
-    Step {
-        id: item.id,
-        state,
-        checksum: None,
     }
 }

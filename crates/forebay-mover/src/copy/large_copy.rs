@@ -12,9 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::copy::blocks::{Ends, is_sparse};
 use crate::error::Error;
 
-use crate::model::item::{Item, Step};
+use crate::model::item::Item;
 use crate::model::reason::Reason;
-use crate::model::state::State;
 
 /// A file between its first and its last byte.
 pub(crate) struct LargeCopy {
@@ -62,14 +61,6 @@ impl LargeCopy {
             self.failure().get_or_insert(reason);
         }
         self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    pub(crate) fn state_update(&self, state: State, checksum: Option<u64>) -> Step {
-        Step {
-            id: self.item.id,
-            state,
-            checksum,
-        }
     }
 
     /// All its pieces are done, or one has failed.

@@ -33,12 +33,8 @@ impl CopyContext<'_> {
         match self.open(item, tries, block) {
             Ok(Some(copying)) => self.queue_pieces(copying, block),
             Ok(None) => {
-                let placed = Step {
-                    id: item.id,
-                    state: State::Placed,
-                    checksum: None,
-                };
-                self.journal.apply_updates(&[placed])?;
+                self.journal
+                    .apply_updates(&[Step::to(item, State::Placed)])?;
                 self.record_delivered(item.size_bytes, true);
                 Ok(())
             }
@@ -217,12 +213,12 @@ impl CopyContext<'_> {
         let placed = whole.and_then(|()| {
             if self.options.verify == Verify::End {
                 self.journal
-                    .apply_updates(&[copying.state_update(State::Verified, None)])?;
+                    .apply_updates(&[Step::to(item, State::Verified)])?;
             }
             self.put_in_place(&copying.temporary, &item.target)?;
             Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
             self.journal
-                .apply_updates(&[copying.state_update(State::Placed, None)])?;
+                .apply_updates(&[Step::to(item, State::Placed)])?;
             self.journal.forget_pieces(item.id)?;
             Ok(())
         });
@@ -267,8 +263,10 @@ impl CopyContext<'_> {
             whole.update(&checksum.to_le_bytes());
         }
         let checksum = (self.options.verify != Verify::Off).then(|| whole.digest());
-        self.journal
-            .apply_updates(&[copying.state_update(State::Copied, checksum)])?;
+        self.journal.apply_updates(&[Step {
+            checksum,
+            ..Step::to(item, State::Copied)
+        }])?;
         Ok(())
     }
 

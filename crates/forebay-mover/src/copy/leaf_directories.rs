@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_host::files;
+use forebay_host::files::{self, parent_of};
 
 use crate::copy::context::CopyContext;
 use crate::copy::directories::{FILLED, create_one, restore_write_access};
@@ -49,7 +49,7 @@ impl CopyContext<'_> {
             let Some(first) = of_one.first_mut().filter(is_leaf) else {
                 continue;
             };
-            let target = first.target.parent().unwrap_or(Path::new("/")).to_owned();
+            let target = parent_of(&first.target).to_owned();
             let aside = staging_dir_name(&target, &self.options.tag, first.directory);
             let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);

@@ -322,11 +322,7 @@ impl CopyContext<'_> {
             }
             small_bytes += item.size_bytes;
             if item.state == State::Planned {
-                begun.push(Step {
-                    id: item.id,
-                    state: State::Copying,
-                    checksum: None,
-                });
+                begun.push(Step::to(&item, State::Copying));
             }
             small.push(item);
         }

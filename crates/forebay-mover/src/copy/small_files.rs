@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
 
 use crate::copy::blocks::{Ends, RETRIES, differs, is_sparse};
@@ -319,7 +319,7 @@ impl CopyContext<'_> {
         let status = files::status_of_name(&item.source)?; // before there is anything that would stay
         match files::make_link(&leads_to, &temporary) {
             Err(error) if error.is_not_found() && item.filled.is_none() => {
-                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+                files::make_directories(parent_of(&temporary), 0o777)?;
                 files::make_link(&leads_to, &temporary)?;
             }
             Err(error) if error.already_exists() => {
@@ -340,7 +340,7 @@ impl CopyContext<'_> {
         let dressed = dressed.and_then(|()| match syncing {
             // A link cannot be synced itself; its directory is, once it is renamed.
             Syncing::Together(..) => {
-                let parent = temporary.parent().unwrap_or(Path::new("/"));
+                let parent = parent_of(&temporary);
                 syncing.written(item, files::open_to_read(parent)?)
             }
             Syncing::Not | Syncing::Each => Ok(()),
@@ -370,9 +370,8 @@ fn is_whole(temporary: &Path, status: &Status) -> bool {
 /// With the checksums, or without: they are off, or the journal has them.
 pub(crate) fn steps(written: &[Written], state: State, keeps: bool) -> Vec<Step> {
     let step = |one: &Written| Step {
-        id: one.item.id,
-        state,
         checksum: one.checksum.filter(|_| keeps),
+        ..Step::to(&one.item, state)
     };
     written.iter().map(step).collect()
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
+use forebay_host::files::parent_of;
 use forebay_host::{files, lustre};
 
 use crate::copy::blocks::BLOCK_BYTES;
@@ -25,7 +26,7 @@ impl CopyContext<'_> {
         temporary: &Path,
         size_bytes: u64,
     ) -> Result<File, Reason> {
-        let directory = temporary.parent().unwrap_or(Path::new("/"));
+        let directory = parent_of(temporary);
         let Some(stripes) = stripes(size_bytes) else {
             return self.make_part(temporary, OURS_ALONE);
         };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use forebay_host::files;
+use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
 
 use crate::copy::context::{CopyContext, CopyEvent};
@@ -115,7 +115,7 @@ impl CopyContext<'_> {
     pub(crate) fn make_part(&self, temporary: &Path, mode: u32) -> Result<File, Reason> {
         match files::make_file(temporary, mode) {
             Err(error) if error.is_not_found() => {
-                files::make_directories(temporary.parent().unwrap_or(Path::new("/")), 0o777)?;
+                files::make_directories(parent_of(temporary), 0o777)?;
             }
             Err(error) if error.already_exists() => files::remove_file(temporary)?,
             made => return Ok(made?),

@@ -126,7 +126,7 @@ impl Journal {
     pub fn remove(path: &Path) -> Result<(), Error> {
         remove_with_logs(path)?;
         remove_with_logs(&named_beside(path, ".fresh"))?;
-        Ok(gone(files::remove_file(&named_beside(path, LOCK_END)))?)
+        Ok(files::remove_if_present(&named_beside(path, LOCK_END))?)
     }
 
     /// Closes it and removes it with its lock and logs.
@@ -265,15 +265,7 @@ fn set_log(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn remove_with_logs(path: &Path) -> forebay_host::Result<()> {
     for end in ["", "-wal", "-shm", "-journal"] {
-        gone(files::remove_file(&named_beside(path, end)))?;
+        files::remove_if_present(&named_beside(path, end))?;
     }
     Ok(())
-}
-
-/// What is not there need not be removed.
-fn gone(removed: forebay_host::Result<()>) -> forebay_host::Result<()> {
-    match removed {
-        Err(error) if error.is_not_found() => Ok(()),
-        removed => removed,
-    }
 }

@@ -39,6 +39,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    pub(crate) fn to(item: &Item, state: State) -> Self {
+        Self {
+            id: item.id,
+            state,
+            checksum: None,
+        }
+    }
+
     /// Is it the same step of the next entry? Many of those are one step for SQLite.
     pub(crate) fn is_followed_alike(&self, next: &Self) -> bool {
         self.id.checked_add(1) == Some(next.id)

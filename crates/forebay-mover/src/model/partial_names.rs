@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_host::files::parent_of;
+
 use crate::model::item::Item;
 
 pub(crate) const PREFIX: &str = ".forebay-";
 
 /// Temporary name of the entry with this number on its way to `target`; `tag` keeps two stagings apart.
 pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
-    let directory = target.parent().unwrap_or(Path::new("/"));
+    let directory = parent_of(target);
     directory.join(format!(".forebay-{tag}-{id}.part"))
 }
 
@@ -27,7 +29,7 @@ pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
 
 /// The name under which the directory with this number is filled on its way to `target`.
 pub(crate) fn staging_dir_name(target: &Path, tag: &str, directory: i64) -> PathBuf {
-    let parent = target.parent().unwrap_or(Path::new("/"));
+    let parent = parent_of(target);
     parent.join(format!(".forebay-{tag}-{directory}.dir.part"))
 }
 

@@ -14,7 +14,7 @@ use crate::ownership::Owner;
 use crate::plan::compare::compare;
 use crate::plan::scan::{IsWanted, walk_tree};
 use crate::stop::{LOOK, started};
-use forebay_host::files;
+use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
 
 /// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
@@ -150,8 +150,7 @@ impl PlanWriter<'_> {
         if !is_wanted(&target) {
             return Ok(());
         }
-        let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
-        let directory = Found::directory(&parent(&transfer.source), &parent(&target), false);
+        let directory = Found::directory(parent_of(&transfer.source), parent_of(&target), false);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let (name, source_name) = (name(&target), name(&transfer.source));
         let entry = Found::Entry {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use forebay_mover::{CopyEvent, Error, Options, State, carry_out};
 
-use crate::place::{Place, killed, mode};
+use crate::place::{Place, killed, mode, moved};
 
 const FILES: usize = 40;
 
@@ -36,7 +36,7 @@ fn directories_that_were_not_made_have_not_arrived() {
         reason,
         "staging was stopped: 4 directories are not finished"
     );
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.failures.is_empty());
     let made = fs::metadata(place.path("out/a")).expect("made");
     assert_eq!(made.permissions().mode() & 0o777, 0o750);
@@ -48,7 +48,7 @@ fn directories_that_were_not_made_have_not_arrived() {
 fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.planned();
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
     drop(journal);
     fs::remove_file(place.path("out/a/0")).expect("removed");
@@ -56,11 +56,8 @@ fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
     journal.plan(&[place.tree()]).expect("planned again");
     assert!(journal.counts().expect("counts").open_directories > 0);
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(
-        matches!(stopped, Err(Error::LookInterrupted(_))),
-        "{stopped:?}"
-    );
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && place.path("out/a/0").exists());
 }
 
@@ -71,16 +68,10 @@ fn a_plan_hears_that_the_journal_is_cancelled() {
     journal.begin_plan().expect("begun");
     other.cancel().expect("cancelled");
     let planned = journal.add(&place.tree());
-    assert!(
-        matches!(planned, Err(Error::PlanInterrupted(_))),
-        "{planned:?}"
-    );
+    assert!(matches!(planned, Err(Error::PlanInterrupted(_))));
     journal.retry(&|_| true).expect("retried");
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!(
-        (done.files, done.counts.is_complete()),
-        (FILES as u64, true)
-    );
+    let done = moved(&journal, &options());
+    assert!(done.counts.is_complete() && done.files == FILES as u64);
 }
 
 #[test]
@@ -90,10 +81,7 @@ fn a_look_at_the_places_of_a_plan_can_be_stopped() {
     journal.begin_plan().expect("begun");
     journal.add(&place.tree()).expect("added");
     let stopped = journal.reject_destinations("odd", &|_| false, &|_| true);
-    assert!(
-        matches!(stopped, Err(Error::PlanInterrupted(_))),
-        "{stopped:?}"
-    );
+    assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
     assert_eq!(journal.counts().expect("counts").all().files, FILES as u64);
 }
 
@@ -110,39 +98,24 @@ fn a_retry_that_was_stopped_is_begun_again() {
     journal.end_plan().expect("planned");
     fs::rename(place.path("away"), place.path("in")).expect("moved");
     let stopped = journal.retry(&|_| false);
-    assert!(
-        matches!(stopped, Err(Error::PlanInterrupted(_))),
-        "{stopped:?}"
-    );
+    assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
-    assert!(
-        matches!(refused, Err(Error::PlanInterrupted(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::PlanInterrupted(_))));
     journal.retry(&|_| true).expect("retried");
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!(
-        (done.files, done.counts.is_complete()),
-        (FILES as u64, true)
-    );
+    let done = moved(&journal, &options());
+    assert!(done.counts.is_complete() && done.files == FILES as u64);
 }
 
 #[test]
 fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.planned();
-    carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    moved(&journal, &options());
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(
-        matches!(stopped, Err(Error::LookInterrupted(_))),
-        "{stopped:?}"
-    );
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
-    assert_eq!(
-        (done.files, done.counts.is_complete()),
-        (FILES as u64, true)
-    );
+    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    let done = moved(&journal, &options());
+    assert!(done.counts.is_complete() && done.files == FILES as u64);
     assert!(place.path("out/a/0").is_file());
 }
 
@@ -169,7 +142,7 @@ fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
     let counts = journal.counts().expect("counts");
     assert!(!parts() && counts.of(State::Planned).files > 0);
     assert_eq!(counts.of(State::Planned), counts.missing());
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
     assert_eq!(fs::read(place.path("out/large")).expect("read"), large);
 }
@@ -186,7 +159,7 @@ fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
     let counts = journal.counts().expect("counts");
     assert!(journal.failures(9).expect("asked").is_empty() && !counts.is_complete());
     fs::rename(place.path("away"), place.path("in")).expect("renamed");
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
     assert_eq!(mode(&place.path("out/a")), mode(&place.path("in/a")));
 }
@@ -216,13 +189,10 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
 fn whether_directories_are_still_there_is_looked_at_too() {
     let place = Place::filled(&[("a/b", 0)]);
     let journal = place.planned();
-    carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    moved(&journal, &options());
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(
-        matches!(stopped, Err(Error::LookInterrupted(_))),
-        "{stopped:?}"
-    );
-    let done = carry_out(&journal, &options(), &|_| {}, &|| false).expect("carried out");
+    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && place.path("out/a/b").is_dir());
 }

@@ -11,7 +11,7 @@ use forebay_mover::{
     CopyEvent, Error, Journal, Options, State, Transfer, TransferKind, Verify, WriteMode, carry_out,
 };
 
-use crate::place::{Place, moved, names, obey_modes, transfer};
+use crate::place::{Place, killed, moved, names, obey_modes, transfer};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -44,6 +44,22 @@ impl Place {
         let names = names(&self.path("out"));
         names.iter().filter(|name| name.ends_with(".part")).count()
     }
+}
+
+fn one() -> Options {
+    Options {
+        workers: 1,
+        ..options()
+    }
+}
+
+/// One thread carries it out, as a process would that is killed when more bytes than these are copied.
+fn killed_after(journal: &Journal, bytes_max: u64) {
+    let copied = AtomicU64::new(0);
+    killed(journal, &one(), &|did| match did {
+        CopyEvent::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= bytes_max,
+        _ => false,
+    });
 }
 
 /// Bytes that were copied, holes and what was there already left out.
@@ -141,25 +157,9 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
         .map(|i| (i * 31 % 251) as u8)
         .collect();
     place.write("large", &content);
-    let one = Options {
-        workers: 1,
-        ..options()
-    };
     // A process that was killed after its third piece: the journal and the temporary file stay.
-    let copied = AtomicU64::new(0);
     let journal = place.planned();
-    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let count = |did| {
-            if let CopyEvent::Bytes(bytes) = did {
-                assert!(
-                    copied.fetch_add(bytes, Ordering::Relaxed) < 3 * PIECE_BYTES,
-                    "killed"
-                );
-            }
-        };
-        carry_out(&journal, &one, &count, &|| false).expect("carried out")
-    }));
-    killed.expect_err("it was to end half way");
+    killed_after(&journal, 3 * PIECE_BYTES);
     drop(journal);
     assert_eq!(place.parts(), 1);
     let journal = place.journal();
@@ -167,7 +167,7 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
         journal.counts().expect("counts").of(State::Copying).files,
         1
     );
-    assert_eq!(copied_bytes(&journal, &one), 2 * PIECE_BYTES + 13);
+    assert_eq!(copied_bytes(&journal, &one()), 2 * PIECE_BYTES + 13);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
 }
 
@@ -179,26 +179,12 @@ fn pieces_are_kept_though_the_part_has_its_sources_mode_already() {
     place.write("large", &content);
     let closed = fs::Permissions::from_mode(0o444);
     fs::set_permissions(place.path("in/large"), closed.clone()).expect("closed");
-    let one = Options {
-        workers: 1,
-        ..options()
-    };
-    let copied = AtomicU64::new(0);
     let journal = place.planned();
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let count = |did| {
-            if let CopyEvent::Bytes(bytes) = did {
-                let before = copied.fetch_add(bytes, Ordering::Relaxed);
-                assert!(before < 2 * PIECE_BYTES, "killed");
-            }
-        };
-        carry_out(&journal, &one, &count, &|| false).expect("carried out")
-    }))
-    .expect_err("it was to end before its last piece was written down");
+    killed_after(&journal, 2 * PIECE_BYTES);
     let names = fs::read_dir(place.path("out")).expect("listed");
     let mut parts = names.map(|name| name.expect("entry").path());
     fs::set_permissions(parts.next().expect("a part"), closed).expect("closed");
-    assert_eq!(copied_bytes(&journal, &one), PIECE_BYTES);
+    assert_eq!(copied_bytes(&journal, &one()), PIECE_BYTES);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
     let mode = fs::metadata(place.path("out/large"))
         .expect("there")
@@ -212,25 +198,9 @@ fn pieces_of_a_source_that_changed_meanwhile_are_copied_again() {
     let place = Place::new();
     place.write("large", vec![1; 3 * PIECE_BYTES as usize]);
     let journal = place.planned();
-    let one = Options {
-        workers: 1,
-        ..options()
-    };
-    let copied = AtomicU64::new(0);
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let count = |did| {
-            if let CopyEvent::Bytes(bytes) = did {
-                assert!(
-                    copied.fetch_add(bytes, Ordering::Relaxed) < PIECE_BYTES,
-                    "killed"
-                );
-            }
-        };
-        carry_out(&journal, &one, &count, &|| false).expect("carried out")
-    }))
-    .expect_err("it was to end half way");
+    killed_after(&journal, PIECE_BYTES);
     place.write("large", vec![2; 3 * PIECE_BYTES as usize]);
-    assert_eq!(copied_bytes(&journal, &one), 3 * PIECE_BYTES);
+    assert_eq!(copied_bytes(&journal, &one()), 3 * PIECE_BYTES);
     assert_eq!(place.out("large"), vec![2; 3 * PIECE_BYTES as usize]);
 }
 
@@ -483,14 +453,7 @@ fn names_of_parts_are_stable_so_that_they_can_be_taken_away() {
     let place = Place::new();
     place.write("x", vec![1; 3 * PIECE_BYTES as usize]);
     let journal = place.planned();
-    let one = Options {
-        workers: 1,
-        ..options()
-    };
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        carry_out(&journal, &one, &|_| panic!("killed"), &|| false).expect("carried out")
-    }))
-    .expect_err("it was to end half way");
+    killed(&journal, &one(), &|_| true);
     assert_eq!(place.parts(), 1);
     assert_eq!(journal.remove_parts("another").expect("looked"), 0);
     assert_eq!(journal.remove_parts("7").expect("removed"), 1);
