@@ -184,6 +184,7 @@ def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doc
     assert "sysctl user.max_user_namespaces" in found["remedy"]
 
 
+@pytest.mark.xdist_group("memory")
 def test_the_limit_of_a_memory_cgroup_is_named_and_files_in_memory_count(doctor):
     with cgroup.limited(512 * 2**20) as group:
         held = pathlib.Path("/dev/shm") / group.name

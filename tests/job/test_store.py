@@ -139,6 +139,7 @@ def test_huge_pages_are_for_those_who_ask(memory, store, huge):
     assert (int(pages.split()[1]) * 1024 - before > 100 * MIB) == huge
 
 
+@pytest.mark.xdist_group("memory")
 def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
     memory.script("touch started", DW.replace("64MiB", "1GiB"))
     with cgroup.limited(512 * MIB) as group:
@@ -155,6 +156,7 @@ def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
     memory.leaves_nothing()
 
 
+@pytest.mark.xdist_group("memory")
 def test_what_fits_a_cgroup_ends_in_enospc_and_not_in_a_killed_process(memory):
     memory.script("LC_ALL=C head -c 200M /dev/zero > $DW_JOB_STRIPED/x 2> said; cat said", DW.replace("64MiB", "1GiB"))
     with cgroup.limited(512 * MIB) as group:

@@ -95,7 +95,17 @@ def test_bins_double_and_sizes_overflow(tmp_path):
     """The arithmetic alone: a run of 30 s, and more sizes than the table has room for."""
     (tmp_path / "driver.c").write_text(DRIVER)
     mpi = PROJECT / "mpi"
-    words = ["gcc", "-O1", f"-I{mpi}", tmp_path / "driver.c", mpi / "record" / "io_heatmap.c", mpi / "record" / "size_histogram.c", "-lm", "-o", tmp_path / "driver"]
+    words = [
+        "gcc",
+        "-O1",
+        f"-I{mpi}",
+        tmp_path / "driver.c",
+        mpi / "record" / "io_heatmap.c",
+        mpi / "record" / "size_histogram.c",
+        "-lm",
+        "-o",
+        tmp_path / "driver",
+    ]
     subprocess.run(words, check=True)
     out = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, check=True).stdout
     first, second, third, fourth = re.split(r" ?\| ", out)
@@ -108,15 +118,30 @@ def test_bins_double_and_sizes_overflow(tmp_path):
 @pytest.mark.parametrize("ranks, per_row, rows", [(256, 1, 256), (300, 2, 150), (3000, 12, 250)])
 def test_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
     """The joining alone, of more ranks than this machine can run: rank n writes n + 1 bytes."""
-    left_out = {"rank_merge.c", "hook_slots.c", "preload_switch.c", "mpi_lifecycle.c"}  # the first is included, the others start the library
+    left_out = {
+        "rank_merge.c",
+        "hook_slots.c",
+        "preload_switch.c",
+        "mpi_lifecycle.c",
+    }  # the first is included, the others start the library
     sources = [path for path in sorted((PROJECT / "mpi").glob("*/*.c")) if path.name not in left_out]
     unused = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
-    program = mpich.compiled("merged", "-std=c11", f"-I{PROJECT / 'mpi'}", f"-I{PROJECT / 'mpi' / 'include'}", *unused, PROGRAMS / "merged.c", *sources)
+    program = mpich.compiled(
+        "merged",
+        "-std=c11",
+        f"-I{PROJECT / 'mpi'}",
+        f"-I{PROJECT / 'mpi' / 'include'}",
+        *unused,
+        PROGRAMS / "merged.c",
+        *sources,
+    )
     out = subprocess.run([program, tmp_path / "f", str(ranks)], capture_output=True, text=True, check=True).stdout
     report = json.loads(out)
     [heat] = report["heat"]
     assert (heat["ranks_per_row"], heat["rows"]) == (per_row, rows)
-    assert row_sums(heat, "write") == {row: sum(range(row * per_row + 1, min((row + 1) * per_row, ranks) + 1)) for row in range(rows)}
+    assert row_sums(heat, "write") == {
+        row: sum(range(row * per_row + 1, min((row + 1) * per_row, ranks) + 1)) for row in range(rows)
+    }
     [file] = report["files"]
     assert (file["ranks"], file["rank"], file["write"]["system_bytes"]) == (ranks, None, ranks * (ranks + 1) // 2)
     assert len(file["write"]["writers"]) == 256

@@ -10,21 +10,8 @@ import pytest
 
 from support.job import DW, finished
 from support.strace import EVERY_POINT, calls_made, held_at, killed_at_each, points, traced
-from support.trees import (
-    CALLS,
-    CAREFUL,
-    PIECE,
-    SEED,
-    arrived,
-    files_seen,
-    forget,
-    goes_on,
-    kept,
-    parts,
-    seen,
-    stage,
-    tree,
-)  # noqa: F401
+from support.trees import CALLS, CAREFUL, PIECE, SEED, arrived, files_seen, forget, goes_on, kept, parts, seen, stage
+from support.trees import tree  # noqa: F401 (a fixture)
 from support.waiting import wait_until
 
 LIMIT_S = 60

@@ -14,14 +14,10 @@ def only(profile, code, **options):
     return found
 
 
-def shared(
-    path="/scratch/out.nc", *, write=None, system=None, read=None, system_read=None, ranks=16, **members
-):
+def shared(path="/scratch/out.nc", *, write=None, system=None, read=None, system_read=None, ranks=16, **members):
     """A file that `ranks` ranks share through MPI-IO."""
     none = {"calls": 0, "bytes": 0, "independent": 0, "collective": 0}
-    mpiio = Layer(
-        read=Traffic(**(none | (read or {}))), write=Traffic(**(none | (write or {}))), metadata_s=0.1
-    )
+    mpiio = Layer(read=Traffic(**(none | (read or {}))), write=Traffic(**(none | (write or {}))), metadata_s=0.1)
     posix = Layer(read=Traffic(**(none | (system_read or {}))), write=Traffic(**(none | (system or {}))))
     return File(path=path, layers={"MPI-IO": mpiio, "POSIX": posix}, ranks=ranks, **members)
 

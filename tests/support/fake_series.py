@@ -38,9 +38,7 @@ class Launch:
         self.path = os.path.join(directory, f"forebay-replay/work/{FILE}" if is_replay else self.words[-1])
         is_deaf = "--deaf" in self.words
         self.hints = {} if is_deaf else hints_for(FILE, hints)
-        self.layout = (
-            {COUNT: str(SURFACE.targets), SIZE: str(MIB)} if is_deaf else dict(zip((COUNT, SIZE), layout))
-        )
+        self.layout = {COUNT: str(SURFACE.targets), SIZE: str(MIB)} if is_deaf else dict(zip((COUNT, SIZE), layout))
         hinted = {f"{FILE}:{name}": value for name, value in self.hints.items()}
         known = {name: hinted[name] for name in (NODES, BUFFER, COLLECTIVE, SIEVING) if name in hinted}
         self.io_s = round(SURFACE.seconds(known | self.layout) * math.exp(noise.gauss(0, NOISE)), 6)
@@ -77,12 +75,7 @@ class Launch:
             "writers": writers,
             "rmw_calls": 0,
         }
-        none = {
-            "calls": {"independent": 0, "collective": 0},
-            "asked_bytes": 0,
-            "system_calls": 0,
-            "system_bytes": 0,
-        }
+        none = {"calls": {"independent": 0, "collective": 0}, "asked_bytes": 0, "system_calls": 0, "system_bytes": 0}
         spent = {"open": 0.0, "close": 0.0, "metadata": 0.0, "sync": 0.0, "read": {"calls": 0.0, "data": 0.0}}
         asked = {"environment": self.hints, "program": {}, "in_force": None, "without_effect": []}
         return {
@@ -151,13 +144,7 @@ class Series:
         if request.get("record"):
             self._record(request, done, status, job_s)
         ended = {"ended_by_signal": None, "leftover_processes": 0, "unended_processes": []}
-        return {
-            "run": request["run"],
-            "job_status": status,
-            "job_s": job_s,
-            "over_time_limit": is_over,
-            **ended,
-        }
+        return {"run": request["run"], "job_status": status, "job_s": job_s, "over_time_limit": is_over, **ended}
 
     def _run(self, request: dict, launches: pathlib.Path) -> int:
         """The exit status. Where standard input ends, or a signal comes, the run ends with this process."""
@@ -192,9 +179,7 @@ class Series:
 
     def _mapped(self, text: str) -> str:
         return (
-            re.sub(rf"{re.escape(self.map[0])}(?![\w./+-]*\.tune)", lambda _: self.map[1], text)
-            if self.map
-            else text
+            re.sub(rf"{re.escape(self.map[0])}(?![\w./+-]*\.tune)", lambda _: self.map[1], text) if self.map else text
         )
 
     def _seen(self, step: dict) -> str:
@@ -211,9 +196,7 @@ class Series:
             if request.get("trace"):
                 step["trace"] = f"trace-{name}"
                 (record / step["trace"]).mkdir()
-                (record / step["trace"] / "header").write_text(
-                    f"# {launch.program}, , {launch.ranks} ranks, \n"
-                )
+                (record / step["trace"] / "header").write_text(f"# {launch.program}, , {launch.ranks} ranks, \n")
             if launch.words[0] == "replay":
                 issued = {"ranks": launch.ranks, "calls": 64, "bytes": MIB, "skipped": 0, "differences": 0}
                 with open(request["output"], "a") as output:

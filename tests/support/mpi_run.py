@@ -35,9 +35,7 @@ class Ran:
         """The profile of a run of the lines, with these hints if any."""
         path = self.script(name, *lines)
         environment = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("OMPI_MCA_io", "LD_PRELOAD"))
+            key: value for key, value in os.environ.items() if not key.startswith(("OMPI_MCA_io", "LD_PRELOAD"))
         }
         environment |= LAUNCHING | {"FOREBAY_STATE": str(self.scratch / "state"), "MPICH_MPIIO_HINTS": hints}
         done = subprocess.run(

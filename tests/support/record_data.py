@@ -95,10 +95,7 @@ def posix_file(
         "opens": opens,
         "read": way | {"system_bytes": read_bytes} if read_bytes else {"system_calls": 0, "system_bytes": 0},
         "write": way
-        | {
-            "system_bytes": written_bytes,
-            "writers": [{"rank": 0, "system_calls": calls, "bytes": written_bytes}],
-        }
+        | {"system_bytes": written_bytes, "writers": [{"rank": 0, "system_calls": calls, "bytes": written_bytes}]}
         if written_bytes
         else {"system_calls": 0, "system_bytes": 0},
         "seconds": {"sum": seconds, "slowest": seconds},

@@ -110,10 +110,7 @@ class Writer:
         """Default and best in turn; the pairing of what came out."""
         taken: list[tuple[float, float]] = []
         for _ in range(pairs):
-            one, other = (
-                self.run(place, "final", None, default_s),
-                self.run(place, "final", best, default_s),
-            )
+            one, other = (self.run(place, "final", None, default_s), self.run(place, "final", best, default_s))
             taken.append((one.seconds, other.seconds))
         ratios = sorted(one / other for one, other in taken)
         return Pairing(
@@ -128,15 +125,11 @@ def whole(directory: pathlib.Path, records=None, runs: int = 20, **members) -> S
     writer = Writer(study, records)
     writer.search("file-system", runs)
     proof = writer.final("file-system", 6)
-    study.append_verdict(
-        "file-system", Verdict(recommended=BEST, reason="the interval lies above 1", pairing=proof)
-    )
+    study.append_verdict("file-system", Verdict(recommended=BEST, reason="the interval lies above 1", pairing=proof))
     writer.search("burst-buffer", runs // 2, 0.62)
     near = writer.final("burst-buffer", 4, 0.62, {BUFFERING.name: "enable"})
     kept = Verdict(
-        recommended={},
-        reason="the best that was tried is not shown to be quicker than the default",
-        pairing=near,
+        recommended={}, reason="the best that was tried is not shown to be quicker than the default", pairing=near
     )
     study.append_verdict("burst-buffer", kept)
     study.append_end("done", "each place has its verdict")

@@ -63,9 +63,7 @@ class LiveJob(TunedJob):
         """BTIO full on 4 ranks, without computation, as a job script; its mode is a user's."""
         deck = f'{{ echo w; echo 0; echo 1; echo 16 16 16; echo "{out}/out"; }} > deck.data'
         launch = f"mpiexec.openmpi --oversubscribe -n 4 '{self.kernel}' --sweeps 0 --verify deck.data"
-        self.job.script(
-            "\n".join([WITHOUT_BUFFERING, before, f'mkdir -p "{out}/out"', deck, launch]), directive
-        )
+        self.job.script("\n".join([WITHOUT_BUFFERING, before, f'mkdir -p "{out}/out"', deck, launch]), directive)
         (self.directory / "job.sh").chmod(0o750)
 
     def start(self, *options: str) -> subprocess.Popen:
@@ -75,18 +73,13 @@ class LiveJob(TunedJob):
         """Of a record: system calls that wrote, on files that were opened through MPI-IO."""
         steps = [json.loads(path.read_text()) for path in record.glob("step-*.json")]
         return sum(
-            file["write"]["system_calls"]
-            for step in steps
-            for file in step["files"]
-            if file["layer"] == "mpiio"
+            file["write"]["system_calls"] for step in steps for file in step["files"] if file["layer"] == "mpiio"
         )
 
     def leaves_no_process(self) -> None:
         """Neither keepers nor kernels of this job are left, soon."""
         wait_until(
-            lambda: not self.job.keepers() + processes_of(self.job.temporary),
-            60,
-            "the end of the job's processes",
+            lambda: not self.job.keepers() + processes_of(self.job.temporary), 60, "the end of the job's processes"
         )
 
 
@@ -104,9 +97,7 @@ class MadeUpJob(TunedJob):
         for name in ("forebay", "mpiexec", "mpiexec.openmpi", "app", "lfs"):
             (programs / name).symlink_to(fake)
         (library / "forebay-replay").symlink_to(fake)
-        (library / "libforebay_mpi.so").symlink_to(
-            build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so"
-        )
+        (library / "libforebay_mpi.so").symlink_to(build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so")
         for name in list(os.environ):
             if name.startswith(("SLURM_", "PBS_", "LS_SUBCWD", "FOREBAY_", "MPICH_", "FAKE_")):
                 patch.delenv(name)
@@ -133,9 +124,7 @@ class MadeUpJob(TunedJob):
 
     def app(self, *flags: str, before: str = "", after: str = "", out: str = "", directive: str = "") -> None:
         """A job script that launches it."""
-        self.script(
-            before, f'mpiexec -n {RANKS} app {" ".join(flags)} "{out}{FILE}"', after, directive=directive
-        )
+        self.script(before, f'mpiexec -n {RANKS} app {" ".join(flags)} "{out}{FILE}"', after, directive=directive)
 
     def script(self, *lines: str, directive: str = "") -> None:
         text = "\n".join(["#!/bin/bash", f"#SBATCH --ntasks={RANKS}", directive, *lines, ""])

@@ -80,9 +80,7 @@ def written(*, hints=None, **members):
 
 def denied(**asked):
     seen = "this MPI does not know it"
-    return Hints(
-        environment=asked, without_effect=[WithoutEffect(key=k, asked=v, seen=seen) for k, v in asked.items()]
-    )
+    return Hints(environment=asked, without_effect=[WithoutEffect(key=k, asked=v, seen=seen) for k, v in asked.items()])
 
 
 def test_a_hint_that_the_library_says_was_not_obeyed():
@@ -105,9 +103,7 @@ def test_fewer_aggregators_than_asked_for_are_an_effect():
 
 
 def test_what_is_not_known_is_not_called_without_effect():
-    unknown = written(
-        collective=None, system={"calls": None, "bytes": None}, stripe_count=None, stripe_bytes=None
-    )
+    unknown = written(collective=None, system={"calls": None, "bytes": None}, stripe_count=None, stripe_bytes=None)
     given = {"out.nc:cb_nodes": "8", "out.nc:romio_cb_write": "enable", "lfs_stripe_count": "4"}
     assert judged(given, unknown, unknown) == []
 

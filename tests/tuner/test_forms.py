@@ -148,10 +148,7 @@ def test_own_hints_in_a_branch_that_is_not_taken(tmp_path):
     body = "if false; then\n  export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nfi\n"
     text = trial(read(tmp_path, f"#!/bin/bash\n{body}{PRINT}"), "library", {"a:cb_nodes": "4"})
     assert run(text, tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#"
-    assert (
-        run(text.replace("if false", "if true"), tmp_path)[0]
-        == "a:cb_nodes=4:cb_config_list=#*:4#,*:cb_nodes=1"
-    )
+    assert run(text.replace("if false", "if true"), tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#,*:cb_nodes=1"
 
 
 def test_ours_come_once_behind_lines_that_follow_each_other(tmp_path):
@@ -192,9 +189,7 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
     library = build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so"
     seen = f"a:cb_nodes=2:cb_config_list=#*:1# {library} nc_var_align_size=4096"
     assert run(trial(job, "library", asked, nodes=2), tmp_path, **LAUNCHING) == [seen] * 2
-    assert run(trial(job, "library", asked, nodes=1), tmp_path, **LAUNCHING) == [""] * 2, (
-        "or else they see nothing"
-    )
+    assert run(trial(job, "library", asked, nodes=1), tmp_path, **LAUNCHING) == [""] * 2, "or else they see nothing"
     with pytest.raises(TuneError, match="line 3 hands variables to other nodes by -x"):
         trial(read(tmp_path, "#!/bin/bash\n#SBATCH -N 2\nmpirun -x A ./a\n"), "library", asked, nodes=2)
 
@@ -218,13 +213,7 @@ def test_romios_file_of_hints(shell, tmp_path):
     (tmp_path / "mine").write_text("cb_nodes 1\nind_rd_buffer_size 65536\n")
     own = SET[os.path.basename(shell)].replace("MPICH_MPIIO", "ROMIO").format("mine")
     text = trial(read(tmp_path, f"#!{shell}\n{own}\n{body}"), "romio-file", {"*:cb_nodes": "4"})
-    assert run(text, tmp_path) == [
-        "cb_nodes 4",
-        "cb_config_list *:4",
-        "cb_nodes 1",
-        "ind_rd_buffer_size 65536",
-        "100",
-    ]
+    assert run(text, tmp_path) == ["cb_nodes 4", "cb_config_list *:4", "cb_nodes 1", "ind_rd_buffer_size 65536", "100"]
 
 
 def test_one_file_of_hints_cannot_tell_files_apart(tmp_path):
@@ -268,9 +257,7 @@ def with_lfs(tmp_path, **more):
 
 def test_striping_of_the_jobs_directory_where_there_is_lustre(shell, tmp_path):
     text = trial(
-        read(tmp_path, f"#!{shell}\ntrue\n"),
-        "library",
-        {"lfs_stripe_count": "4", "lfs_stripe_size": "1048576"},
+        read(tmp_path, f"#!{shell}\ntrue\n"), "library", {"lfs_stripe_count": "4", "lfs_stripe_size": "1048576"}
     )
     run(text, tmp_path)
     assert not (tmp_path / "lfs.out").exists(), "no lfs here"
@@ -286,9 +273,7 @@ def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
     )
     (tmp_path / "sub").mkdir()
     run(text, tmp_path, **with_lfs(tmp_path, PBS_O_WORKDIR=str(tmp_path / "sub")))
-    assert (
-        tmp_path / "lfs.out"
-    ).read_text() == f"setstripe -c 2 out dir\nsetstripe -c 1 {tmp_path / 'sub'}\n"
+    assert (tmp_path / "lfs.out").read_text() == f"setstripe -c 2 out dir\nsetstripe -c 1 {tmp_path / 'sub'}\n"
 
 
 def test_striping_reaches_directories_that_exist(shell, tmp_path):
@@ -320,8 +305,7 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
     job = read(tmp_path, "#!/bin/bash\ntrue\n")
     plan = plan_of("lfs_stripe_count", "lfs_stripe_size")
     known = [
-        msgspec.structs.replace(one, default=None if one.setting.endswith("size") else "1")
-        for one in plan.parameters
+        msgspec.structs.replace(one, default=None if one.setting.endswith("size") else "1") for one in plan.parameters
     ]
     plan = msgspec.structs.replace(plan, parameters=tuple(known))
     for asked, said in (({"lfs_stripe_count": "8"}, "-c 8 -S 0"), ({}, "-c 1 -S 0")):
@@ -387,11 +371,10 @@ def test_a_part_of_a_branch_is_not_put_into_another(line):
     assert not syntax.is_whole("csh", "if ( -e out ) then")
 
 
-BOTH = (
-    "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n"
-    + "printenv MPICH_MPIIO_HINTS\necho end\n"
+BOTH = "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n" + "printenv MPICH_MPIIO_HINTS\necho end\n"
+BOTH_SH = (
+    "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\nset -eu\necho ${{MPICH_MPIIO_HINTS-}}\necho end\n"
 )
-BOTH_SH = "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\nset -eu\necho ${{MPICH_MPIIO_HINTS-}}\necho end\n"
 
 
 def both(tmp_path, shell, bb, fs):
@@ -403,31 +386,22 @@ def both(tmp_path, shell, bb, fs):
         "burst-buffer": {"a": "I/O of a 4 s -> 2 s (2 x)"},
         "file-system": {"a:cb_nodes": "I/O of a 9 s -> 3 s (3 x)"},
     }
-    return script_forms.tuned_script(
-        read(tmp_path, text), chosen, "library", ["Tuned on 1 May", "in 20 runs"], gains
-    )
+    return script_forms.tuned_script(read(tmp_path, text), chosen, "library", ["Tuned on 1 May", "in 20 runs"], gains)
 
 
 TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 
 
-@pytest.mark.parametrize(
-    ("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)]
-)
+@pytest.mark.parametrize(("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)])
 def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
     for chosen, environment in ((bb, {"DW_JOB_STRIPED": "/bb/"}), (fs, {})):
         value = chosen and f"a:cb_nodes={chosen['a:cb_nodes']}:cb_config_list=#*:{chosen['a:cb_nodes']}#"
-        assert [line for line in run(text, tmp_path, **environment) if line] == [
-            *([value] if value else []),
-            "end",
-        ]
+        assert [line for line in run(text, tmp_path, **environment) if line] == [*([value] if value else []), "end"]
     before, added = text.split("# Tuned on 1 May\n# in 20 runs\n")
     assert before.endswith("capacity=1MiB\n" if shell.endswith("csh") else "set -eu\n")
     assert ("I/O of a 4 s -> 2 s" in added, "I/O of a 9 s -> 3 s" in added) == (bool(bb), bool(fs))
-    assert added.count("libforebay_mpi.so") <= (2 if shell.endswith("csh") else 2), (
-        "what both need is said once"
-    )
+    assert added.count("libforebay_mpi.so") <= (2 if shell.endswith("csh") else 2), "what both need is said once"
     assert ("DW_JOB_STRIPED" in added) == (bb != fs)
 
 
@@ -438,12 +412,7 @@ def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
 def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):
     shutil.copy(SCRIPTS / name, tmp_path)
     job = script.read(tmp_path / name)
-    asked = {
-        "*:cb_nodes": "2",
-        "lfs_stripe_count": "2",
-        "nc_var_align_size": "4096",
-        "*:hdf5_alignment": "65536",
-    }
+    asked = {"*:cb_nodes": "2", "lfs_stripe_count": "2", "nc_var_align_size": "4096", "*:hdf5_alignment": "65536"}
     chosen = {
         place: (plan_of(*asked), asked | {"*:cb_nodes": n}, "note")
         for place, n in (("file-system", "2"), ("burst-buffer", "4"))
@@ -476,9 +445,7 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
     (job.directory / "job.sh").write_text(text)
     tried = job.run()
     assert tried.returncode == 0, tried.stderr
-    [file] = [
-        f for p in sources.open_path(job.records()[-1]).programs for f in p.files if "MPI-IO" in f.layers
-    ]
+    [file] = [f for p in sources.open_path(job.records()[-1]).programs for f in p.files if "MPI-IO" in f.layers]
     assert file.hints.environment == {"cb_nodes": "2", "cb_config_list": "*:2"}
     assert file.collective.aggregators_write == 2
     stats = job.directory / "stats.json"

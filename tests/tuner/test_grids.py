@@ -42,16 +42,9 @@ def test_what_cannot_act_is_left_out():
 
 
 def test_hints_and_striping_of_a_configuration():
-    configuration = {
-        "wrfout*:cb_nodes": "4",
-        "wrfout*:romio_ds_write": "disable",
-        "wrfbdy*:romio_cb_read": "disable",
-    }
+    configuration = {"wrfout*:cb_nodes": "4", "wrfout*:romio_ds_write": "disable", "wrfbdy*:romio_cb_read": "disable"}
     hints, striping = rendered(configuration | {"lfs_stripe_count": "8", "lfs_stripe_size": "65536"})
-    assert (
-        hints
-        == "wrfbdy*:romio_cb_read=disable,wrfout*:cb_nodes=4:cb_config_list=#*:*#:romio_ds_write=disable"
-    )
+    assert hints == "wrfbdy*:romio_cb_read=disable,wrfout*:cb_nodes=4:cb_config_list=#*:*#:romio_ds_write=disable"
     assert striping == ["-c", "8", "-S", "65536"]
 
 
@@ -127,13 +120,7 @@ def test_the_record_of_a_default_run_can_be_read(path):
 
 def test_the_outcome_of_a_search_is_that_of_its_final_round():
     best = {"x:cb_nodes": "8"}
-    made = [
-        ("default", {}, 9.0),
-        ("final", {}, 2.0),
-        ("final", best, 0.5),
-        ("final", best, 0.5),
-        ("final", {}, 2.0),
-    ]
+    made = [("default", {}, 9.0), ("final", {}, 2.0), ("final", best, 0.5), ("final", best, 0.5), ("final", {}, 2.0)]
     runs = [tuner_run(n, one, phase=phase, io_s=io_s) for n, (phase, one, io_s) in enumerate(made)]
     said = msgspec.to_builtins(Verdict(recommended=best, reason="faster"))
     verdict = {"verdict": {"place": "file-system", "verdict": said}}

@@ -63,9 +63,7 @@ def test_output_that_differs_from_run_to_run_is_named_and_asked_no_more(work):
     judge = judge_of(work)
     judged(judge, work, {}, {"a.out": "right", "random": "1"})
     again = judged(judge, work, {}, {"a.out": "right", "random": "2"})
-    assert (
-        again.right and again.reason == "output differs from run to run: random; give --check (HDF5: h5diff)"
-    )
+    assert again.right and again.reason == "output differs from run to run: random; give --check (HDF5: h5diff)"
     assert (judge.differs, again.checked) == (["random"], "the same bytes: a.out")
     assert judged(judge, work, TRIAL, {"a.out": "right", "random": "3"}).right
     assert judged(judge, work, TRIAL, {"a.out": "wrong", "random": "1"}).reason == "not as by default: a.out"
@@ -76,9 +74,7 @@ def test_logs_are_only_to_be_there(work):
     profile = wrote("log.12345", "rsl.out", layer="STDIO")
     judged(judge, work, {}, {"log.12345": "at 10:00", "rsl.out": "at 10:00"}, profile=profile)
     same = judged(judge, work, TRIAL, {"log.67890": "at 11:00", "rsl.out": "at 11:00"}, profile=profile)
-    assert (
-        same.right and same.checked == "its status alone: nothing that an MPI program wrote can be compared"
-    )
+    assert same.right and same.checked == "its status alone: nothing that an MPI program wrote can be compared"
     gone = judged(judge, work, TRIAL, {"log.67890": ""}, profile=profile)
     assert not gone.right and "rsl.out (missing)" in gone.reason
     serial = wrote("rsl.out", "log.1", layer="POSIX", uses_mpi=False)

@@ -29,8 +29,7 @@ def test_a_small_gain_of_a_steady_job_is_shown_by_two_pairs():
     found = job_pairing(pairs([21.00, 21.04], [19.72, 19.72]), TUNED, 0.95)
     assert found.low > 1 and found.ratio == pytest.approx(21.02 / 19.72, rel=0.01)
     assert (
-        "the job as a whole 1.06 times"
-        in with_job_time(verdict(), pairs([21.0, 21.04], [19.72, 19.72]), 0.95).reason
+        "the job as a whole 1.06 times" in with_job_time(verdict(), pairs([21.0, 21.04], [19.72, 19.72]), 0.95).reason
     )
 
 

@@ -49,10 +49,7 @@ def test_replay_refuses_a_trace_of_another_program_or_of_other_ranks(traced):
     (program,) = profile.programs
     text = text_of(profile, trace)
     assert "-n 8 " in text and str(trace) in text
-    for change, message in [
-        ({"name": "/bin/other"}, "another program"),
-        ({"ranks": 2}, "a trace of 8 ranks"),
-    ]:
+    for change, message in [({"name": "/bin/other"}, "another program"), ({"ranks": 2}, "a trace of 8 ranks")]:
         other = msgspec.structs.replace(program, **change)
         with pytest.raises(TuneError, match=message):
             text_of(msgspec.structs.replace(profile, programs=[other]), trace)

@@ -100,10 +100,7 @@ def test_where_no_launch_is_seen_the_profile_decides(tmp_path, body):
             "srun ./a",
         ),
         ("#!/bin/bash\n# a\nset -eu\nset -o pipefail\n# b\ncd x\n", "# b"),
-        (
-            "#!/bin/bash\n#DW jobdw capacity=1MB \\\n  access_mode=striped type=scratch\n#SBATCH -n 2\nls\n",
-            "ls",
-        ),
+        ("#!/bin/bash\n#DW jobdw capacity=1MB \\\n  access_mode=striped type=scratch\n#SBATCH -n 2\nls\n", "ls"),
         ("#!/bin/bash\nset -- a b\nls\n", "ls"),
         ("#!/bin/tcsh\n#SBATCH -n 2\nsetenv A b\n", "setenv A b"),
         ("#!/bin/bash\nls", "ls"),
@@ -119,10 +116,7 @@ def test_lines_are_added_behind_the_header_and_its_options_of_the_shell(tmp_path
     [
         ("lfs setstripe -c 4 out", (4, None, "out")),
         ("lfs setstripe -S 1M --stripe-count=-1 $OUT/x", (-1, 1 << 20, "$OUT/x")),
-        (
-            "if command -v lfs > /dev/null; then lfs setstripe -c8 -s 64k . || echo no >&2; fi",
-            (8, 65536, "."),
-        ),
+        ("if command -v lfs > /dev/null; then lfs setstripe -c8 -s 64k . || echo no >&2; fi", (8, 65536, ".")),
         ("lfs setstripe -c $N out", (None, None, "out")),
         ("lfs setstripe --stripe-size 2m out > log", (None, 2 << 20, "out")),
     ],
@@ -173,9 +167,7 @@ def test_hints_that_ours_would_not_override_are_refused(tmp_path, line, what):
 
 
 def test_variables_that_are_only_handed_on_are_no_error(tmp_path):
-    job = read(
-        tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n"
-    )
+    job = read(tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n")
     assert [one.value for one in job.assignments] == ["*:cb_nodes=2"]
 
 

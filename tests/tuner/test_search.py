@@ -187,9 +187,7 @@ def test_equal_settings_are_not_recommended():
 
 
 def test_failed_settings_are_neither_repeated_nor_chosen():
-    fast_but_wrong = (
-        lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))
-    )  # noqa: E731
+    fast_but_wrong = lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))  # noqa: E731
     runs, verdict = searched(plan(20), fast_but_wrong)
     failed = [key(run.configuration) for run in runs if run.status == "failed"]
     assert failed and len(failed) == len(set(failed))
@@ -225,9 +223,7 @@ def test_without_parameters_there_is_nothing_to_try():
 def test_a_contaminated_run_is_made_again_and_does_not_count():
     made = synthetic_machine.Surface(3)
     status = lambda one, number: "contaminated" if number == 2 else "ok"  # noqa: E731
-    runs, verdict = searched(
-        plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status
-    )
+    runs, verdict = searched(plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status)
     assert runs[2].configuration == runs[3].configuration and runs[3].phase == "repeat"
     assert verdict.recommended
 

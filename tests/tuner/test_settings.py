@@ -74,13 +74,7 @@ def test_buffers_that_split_what_one_call_moves_or_no_longer_do(round_bytes, def
 
 
 def test_powers_of_two():
-    assert [powers_near(number) for number in (1, 3, 1000, 1_400_000, 380_000)] == [
-        1,
-        4,
-        1024,
-        MIB,
-        512 * KIB,
-    ]
+    assert [powers_near(number) for number in (1, 3, 1000, 1_400_000, 380_000)] == [1, 4, 1024, MIB, 512 * KIB]
     assert doubled(2, 9) == [2, 4, 8]
 
 

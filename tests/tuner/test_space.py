@@ -42,9 +42,7 @@ def named(made):
 
 
 def refused(made, setting, pattern=None):
-    found = [
-        one.reason for one in made.refusals if setting in one.setting.split(", ") and one.pattern == pattern
-    ]
+    found = [one.reason for one in made.refusals if setting in one.setting.split(", ") and one.pattern == pattern]
     assert len(found) == 1, made.refusals
     return found[0]
 
@@ -230,13 +228,7 @@ def test_a_file_on_all_targets_stays_there_in_the_guesses(empty):
 
 
 def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
-    write = {
-        "calls": 80_000,
-        "independent": 80_000,
-        "bytes": 100 * MIB,
-        "seconds": 800.0,
-        "slowest_rank_s": 50.0,
-    }
+    write = {"calls": 80_000, "independent": 80_000, "bytes": 100 * MIB, "seconds": 800.0, "slowest_rank_s": 50.0}
     file = collective(by="mca_fs_ufs.so", write=write, system={"calls": 80_000, "bytes": 100 * MIB})
     made = built(profile_of(file, job=Job(emulated="m")), empty)
     assert [guess.configuration for guess in made.guesses[:2]] == [
@@ -280,9 +272,7 @@ def test_files_are_tuned_by_pattern_and_by_what_is_done_with_them(empty):
         profile_of(
             collective("/scratch/wrfout_d01_2007-04-03"),
             collective("/scratch/wrfout_d01_2007-04-04"),
-            shared(
-                "/scratch/wrfinput_d01", read=read, system_read=GOOD_SYSTEM, opened_by="mca_io_romio321.so"
-            ),
+            shared("/scratch/wrfinput_d01", read=read, system_read=GOOD_SYSTEM, opened_by="mca_io_romio321.so"),
         ),
         empty,
     )
@@ -339,9 +329,7 @@ def test_fewer_opens_are_tried_where_opening_takes_long(empty):
 
 def test_what_hangs_together_is_not_offered_to_a_job_that_asks_for_one_of_them(empty):
     """MPICH, issue 6408."""
-    aligned = collective(
-        write=GOOD | {"slowest_rank_s": 2.0}, hints=Hints(environment={"striping_unit": "65536"})
-    )
+    aligned = collective(write=GOOD | {"slowest_rank_s": 2.0}, hints=Hints(environment={"striping_unit": "65536"}))
     aligned.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
     assert "striping_unit=65536" in refused(built(profile_of(aligned), empty), "romio_no_indep_rw", "out.nc")
     promised = collective(hints=Hints(program={"romio_no_indep_rw": "true"}))
@@ -370,9 +358,7 @@ def test_a_pattern_that_is_tuned_is_not_told_as_left_out(empty):
     assert not any("in.nc" in one.reason for one in made.refusals if one.setting == "all")
 
 
-@pytest.mark.parametrize(
-    "name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"]
-)
+@pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_log_that_tells_less_gives_a_smaller_space(empty, name, place):
     made = built(log(name), empty, place=place)
@@ -401,12 +387,7 @@ def plan(empty):
     [
         # nobody aggregates
         (
-            {
-                "romio_cb_write": "disable",
-                "cb_nodes": "8",
-                "cb_buffer_size": "4194304",
-                "striping_unit": "1048576",
-            },
+            {"romio_cb_write": "disable", "cb_nodes": "8", "cb_buffer_size": "4194304", "striping_unit": "1048576"},
             {"romio_cb_write": "disable"},
         ),
         ({"cb_nodes": "8", "romio_ds_write": "disable"}, {"cb_nodes": "8"}),
@@ -441,10 +422,7 @@ def test_several_files_need_romio_brought_once(empty):
         ({"out.nc:romio_no_indep_rw": "true", "out.nc:striping_unit": "1048576"}, "hang"),
         ({"out.nc:romio_no_indep_rw": "true", "out.nc:romio_cb_write": "disable"}, "switches it off"),
         ({"out.nc:cb_nodes": "5"}, "does not divide 16 ranks"),
-        (
-            {"out.nc:cb_buffer_size": "4194304", "lfs_stripe_size": "3145728"},
-            "no whole number of stripe units",
-        ),
+        ({"out.nc:cb_buffer_size": "4194304", "lfs_stripe_size": "3145728"}, "no whole number of stripe units"),
         ({"other:cb_nodes": "4"}, "no parameter"),
     ],
 )

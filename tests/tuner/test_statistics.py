@@ -32,12 +32,7 @@ def test_one_disturbed_anchor_moves_no_ratio():
 
 
 def test_runs_without_a_time_and_without_a_default_have_no_ratio():
-    runs = [
-        run(1, 10.0),
-        run(2, None, A, "failed"),
-        run(3, 5.0, A, "contaminated"),
-        run(4, 1.0, A, replay=True),
-    ]
+    runs = [run(1, 10.0), run(2, None, A, "failed"), run(3, 5.0, A, "contaminated"), run(4, 1.0, A, replay=True)]
     assert ratios(runs) == [1.0, None, None, None]
     assert ratios([]) == []
 
@@ -55,10 +50,7 @@ def test_a_slow_outlier_is_disturbed_and_a_fast_one_is_not():
 
 def test_runs_that_differ_much_by_nature_are_not_disturbed():
     draw = np.random.default_rng(4)
-    logs = {
-        (): dict(enumerate(draw.normal(0, 0.3, 12))),
-        ("a",): dict(enumerate(draw.normal(-1, 0.3, 6), 20)),
-    }
+    logs = {(): dict(enumerate(draw.normal(0, 0.3, 12))), ("a",): dict(enumerate(draw.normal(-1, 0.3, 6), 20))}
     assert disturbed(logs) == set()
 
 
@@ -99,10 +91,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
 
 
 def test_one_disturbed_run_of_each_does_not_hide_a_large_gain():
-    quiet, loud = (
-        pairing([1.0, 0.9, 1.1], [0.4, 0.45, 0.42], 0.95),
-        pairing([2.0, 0.9, 1.1], [0.4, 1.1, 0.42], 0.95),
-    )
+    quiet, loud = (pairing([1.0, 0.9, 1.1], [0.4, 0.45, 0.42], 0.95), pairing([2.0, 0.9, 1.1], [0.4, 1.1, 0.42], 0.95))
     assert loud.low > 1 and loud.ratio == pytest.approx(quiet.ratio, rel=0.15)
 
 

@@ -78,9 +78,7 @@ def test_untried_leaves_out_what_acts_alike():
 
 def test_the_regression_joins_gains_that_were_seen_apart():
     trials = [Trial({COUNT: "8"}, 0.5), Trial({NODES: "8"}, 0.6), Trial({BUFFER: "1048576"}, 1.2)]
-    both, worse = Regression(history(trials), 0.05).predict([{COUNT: "8", NODES: "8"}, {BUFFER: "1048576"}])[
-        0
-    ]
+    both, worse = Regression(history(trials), 0.05).predict([{COUNT: "8", NODES: "8"}, {BUFFER: "1048576"}])[0]
     assert both < -0.7 < 0 < worse
 
 

@@ -32,13 +32,7 @@ PLAN = Plan(
 
 
 def head(**members) -> Head:
-    known = {
-        "script": "/jobs/a.sh",
-        "script_digest": "0" * 64,
-        "started_unix_s": 1.0,
-        "host": "n1",
-        "seed": 1,
-    }
+    known = {"script": "/jobs/a.sh", "script_digest": "0" * 64, "started_unix_s": 1.0, "host": "n1", "seed": 1}
     return Head(**(known | members))
 
 

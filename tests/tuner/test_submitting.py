@@ -75,14 +75,7 @@ SENTINELS = {"slurm": "#SBATCH", "lsf": "#BSUB", "pbs": "#PBS"}
 
 def rendered(executor, script, study, **options):
     told = submit(
-        executor,
-        script,
-        COMMAND,
-        Path("/jobs/my runs"),
-        study=study,
-        render_only=True,
-        wall_s=5400,
-        **options,
+        executor, script, COMMAND, Path("/jobs/my runs"), study=study, render_only=True, wall_s=5400, **options
     )
     assert told.id is None and told.exit_code is None
     return told
@@ -241,9 +234,7 @@ def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_pa
     assert told.output.with_suffix(".err").read_text() == "bad\n"
     assert (study / "submitted" / executor / "4711.ec").read_text() == "3\n"
     sentinel = SENTINELS[executor]
-    before = submit(
-        executor, SCRIPTS[executor], command, directory, study=study, wall_s=600, render_only=True
-    )
+    before = submit(executor, SCRIPTS[executor], command, directory, study=study, wall_s=600, render_only=True)
     assert directives(told.script, sentinel) == directives(before.script, sentinel)
 
 
@@ -298,9 +289,7 @@ def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
     process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
     output = study / "submitted" / "tune.out"
     try:
-        wait_until(
-            lambda: output.exists() and output.read_text() == "ready\n", what="the command", process=process
-        )
+        wait_until(lambda: output.exists() and output.read_text() == "ready\n", what="the command", process=process)
         os.killpg(process.pid, signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate(timeout=20)[1]
         assert output.read_text() == "ready\nended\n"

@@ -105,9 +105,7 @@ def test_tune_refuses_to_replay_a_job_that_names_its_own_directory(tuned):
 def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     tuned.script("sleep 300")
     first = tuned.start()
-    wait_until(
-        (tuned.study_directory / "runs" / "0001" / "output.txt").exists, what="the first run", process=first
-    )
+    wait_until((tuned.study_directory / "runs" / "0001" / "output.txt").exists, what="the first run", process=first)
     status, _, err = tuned.tune()
     first.send_signal(INTERRUPT)
     first.communicate(timeout=60)

@@ -44,9 +44,7 @@ def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
 
 def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
     tuned.app(
-        before=hanging_after("probe", f"mkdir {begun} && sleep 300"),
-        out="${DW_JOB_STRIPED:-$PWD/}",
-        directive=DW,
+        before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW
     )
     process = tuned.start(*EMULATED, "--budget", "8")
     wait_until(begun.exists, what="a run after the probe", process=process)

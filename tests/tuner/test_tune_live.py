@@ -58,9 +58,7 @@ def conversation(directory, program, environment):
     ]
     words = [program, "__series", *EMULATED, "job.sh"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        words, cwd=directory, env=environment, stdin=pipe, stdout=pipe, text=True
-    ) as series:
+    with subprocess.Popen(words, cwd=directory, env=environment, stdin=pipe, stdout=pipe, text=True) as series:
         lines = [series.stdout.readline()]
         for request in requests:
             print(json.dumps(request), file=series.stdin, flush=True)

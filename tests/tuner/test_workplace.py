@@ -75,9 +75,7 @@ def test_a_copy_has_modes_times_links_and_names(source):
     changed = {name for name in expected if copied[name] != expected[name]}
     assert copied.keys() == expected.keys() and changed == {"inside", "outside"}
     assert names == [["closed/file"], ["data/deep/in.dat"], ["data/second", "first"], ["job.sh"]]
-    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(
-        source.parent / "beside"
-    )
+    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(source.parent / "beside")
     assert (work / "outside").read_text() == "beside"
     assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
 
