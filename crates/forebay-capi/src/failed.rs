@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use forebay_requests::{Answer, Name, Question};
 
-use crate::ask::{ask, name};
+use crate::query::{name, query_job};
 use crate::{status, value};
 
-/// What `dw_failed_stage_t` stands for: what is left of the listing, the next one last.
+/// What `dw_failed_stage_t` means: what is left of the listing, the next one last.
 pub struct Listing(Vec<(Name, i32)>);
 
 /// See `datawarp.h`.
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn dw_open_failed_stage(
         }
         // SAFETY: the header says what is to be given.
         let below = unsafe { name(instance) }?;
-        let Answer::Failures(mut failures) = ask(&Question::Failures(below.clone()), &below)?
+        let Answer::Failures(mut failures) = query_job(&Question::Failures(below.clone()), &below)?
         else {
             return Err(-libc::EIO);
         };

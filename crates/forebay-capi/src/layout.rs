@@ -1,4 +1,4 @@
-//! Where data lie, and the instance as a whole.
+//! Where data are, and the instance as a whole.
 
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_requests::{Answer, Name, Question};
 
-use crate::ask::{ask, errno, name, path};
+use crate::query::{errno, name, path, query_job};
 use crate::{Refused, status, value};
 
 /// All servers that there are: the node itself.
@@ -16,7 +16,7 @@ const FIRST: c_int = 0;
 
 /// Stripe size in bytes, and may the layout be set?
 fn layout(about: &Name) -> Refused<(c_int, bool)> {
-    match ask(&Question::Layout(about.clone()), about)? {
+    match query_job(&Question::Layout(about.clone()), about)? {
         Answer::Layout {
             stripe_bytes,
             may_be_set,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn dw_set_stage_concurrency(instance: *const c_char, most:
     status(|| {
         // SAFETY: the header says what is to be given.
         let instance = unsafe { name(instance) }?;
-        ask(&Question::Concurrency(instance.clone(), most), &instance).map(drop)
+        query_job(&Question::Concurrency(instance.clone(), most), &instance).map(drop)
     })
 }
 
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn dw_get_accounting_data_json(
     let text = value(|| {
         // SAFETY: the header says what is to be given.
         let instance = unsafe { name(instance) }?;
-        let Answer::Accounting(text) = ask(&Question::Accounting(instance.clone()), &instance)?
+        let Answer::Accounting(text) =
+            query_job(&Question::Accounting(instance.clone()), &instance)?
         else {
             return Err(-libc::EIO);
         };

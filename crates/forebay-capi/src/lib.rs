@@ -1,13 +1,11 @@
-//! libdatawarp: `include/datawarp.h`, whose functions ask the `forebay run` of the job.
-//!
-//! Nothing is kept between two calls but the name of the socket, so threads, forks and programs that close
-//! all their files need no care. Nothing is printed, no signal is raised, no thread is started, and no panic
-//! reaches the caller.
+//! libdatawarp (`include/datawarp.h`): C functions that query the `forebay run` of the job. Keeps only the name of the
+//! socket between two calls, so threads, forks and programs that close all files are safe. Never prints, raises a
+//! signal, starts a thread or lets a panic reach the caller.
 #![allow(clippy::missing_safety_doc, clippy::similar_names)] // the header says what pointers must be
 
-mod ask;
 mod failed;
 mod layout;
+mod query;
 mod stage;
 
 use std::ffi::c_int;

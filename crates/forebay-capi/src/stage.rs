@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use forebay_requests::{Action, Answer, Name, Question, Shape};
 
-use crate::ask::{ask, name, names};
+use crate::query::{name, names, query_job};
 use crate::{Refused, status};
 
 /// Values of `enum dw_stage_type`, which may come as any number.
@@ -33,7 +33,7 @@ unsafe fn stage_in(shape: Shape, inner: *const c_char, outer: *const c_char) -> 
             inner,
             outer,
         };
-        ask(&question, &about).map(drop)
+        query_job(&question, &about).map(drop)
     })
 }
 
@@ -63,7 +63,7 @@ unsafe fn stage_out(
             inner,
             outer,
         };
-        ask(&question, &about).map(drop)
+        query_job(&question, &about).map(drop)
     })
 }
 
@@ -76,7 +76,7 @@ unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> Refused<A
         shape,
         inner,
     };
-    ask(&question, &about)
+    query_job(&question, &about)
 }
 
 unsafe fn query(shape: Shape, inner: *const c_char, into: [*mut c_int; 4]) -> c_int {

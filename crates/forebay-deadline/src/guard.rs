@@ -238,7 +238,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Does what is wanted. Is the job to be ended?
+    /// Applies the pending action; true if the job is to be ended.
     ///
     /// # Errors
     /// If /proc cannot be read.

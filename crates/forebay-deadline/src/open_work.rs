@@ -17,6 +17,6 @@ pub trait OpenWork: Sync {
     fn is_asked_for(&self) -> bool;
     /// What would have to be staged out now, as long as it is to go on. Only names, sizes and times are looked at.
     fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding;
-    /// Bytes per second that the job's own drain copies, if it tells.
+    /// Bytes per second that the job's own drain copies, if known.
     fn bytes_per_s(&self) -> Option<f64>;
 }

@@ -39,7 +39,7 @@ pub(crate) struct History {
 pub(crate) enum Action {
     /// Look again after this time in seconds.
     GoOn(f64),
-    /// Tell the user how the time stands.
+    /// Warn the user about the remaining time.
     Warn,
     /// Send the signal.
     Signal,
@@ -47,7 +47,7 @@ pub(crate) enum Action {
     End,
 }
 
-/// What one more file costs beside its bytes: it is made, synced and renamed.
+/// What one more file costs besides its bytes: it is made, synced and renamed.
 const FILE_S: f64 = 0.005;
 /// Looks are taken at least and at most so often.
 const LOOK_S: (f64, f64) = (1.0, 10.0);

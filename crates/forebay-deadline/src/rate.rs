@@ -22,7 +22,7 @@ pub(crate) struct Rate {
 
 /// Where nothing was measured: what one node gets from a busy parallel file system.
 const DEFAULT_BYTES_PER_S: f64 = 100e6;
-/// What moved less tells nothing.
+/// A smaller sample is ignored.
 const MIN_SAMPLE_BYTES: u64 = 16 << 20;
 /// Writing and syncing is taken to be so many times slower than reading.
 const OUT_PER_IN: f64 = 0.5;

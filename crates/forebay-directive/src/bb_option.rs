@@ -8,7 +8,7 @@ use crate::token::{SourceByte, Token, option_words};
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
 
-/// The directive lines that a text given as `--bb` stands for.
+/// The directive lines that a text given as `--bb` means.
 ///
 /// `capacity=1G access=striped type=scratch pool=P swap=N`, with blanks or commas between, becomes
 /// `#DW jobdw ...` and `#DW swap NGiB`; a text that begins with `#` holds directives already.

@@ -83,7 +83,7 @@ pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableSty
     }
 }
 
-/// The dialect of a line, if it can be told.
+/// The dialect of a line, if it is known.
 fn of_line(line: &Line) -> Option<Dialect> {
     let command = line.words.first()?.text.as_str();
     let (datawarp, nnf) = match (
@@ -114,7 +114,7 @@ fn of_line(line: &Line) -> Option<Dialect> {
     by_keys.or_else(|| by_prefix(line, datawarp, nnf))
 }
 
-/// Where both have the same single key, the prefix is all that tells them apart. (A create_persistent has
+/// Where both have the same single key, the prefix is all that says them apart. (A create_persistent has
 /// more keys: one that is written with the wrong prefix is a slip.)
 fn by_prefix(line: &Line, datawarp: &Command, nnf: &Command) -> Option<Dialect> {
     let alone = datawarp.keys.len() == 1 && line.words.len() == 2;

@@ -14,7 +14,7 @@ pub(crate) struct Directive {
     pub(crate) dialect: Dialect,
     pub(crate) start: Position,
     pub(crate) findings: Vec<Finding>,
-    /// The words that stand alone.
+    /// The words without a value.
     pub(crate) flags: Vec<&'static str>,
     values: Vec<(String, Token)>,
 }
@@ -29,8 +29,10 @@ impl Directive {
         self.value("type").is_some_and(|value| value.text == name)
     }
 
-    /// Warnings, if nothing weighs more; else what is wrong; else what is refused.
-    pub(crate) fn settle(findings: Vec<Finding>) -> Result<Vec<Problem>, Vec<Problem>> {
+    /// The warnings, or as an error the problems that are wrong, else those that are refused.
+    pub(crate) fn warnings_or_problems(
+        findings: Vec<Finding>,
+    ) -> Result<Vec<Problem>, Vec<Problem>> {
         for weight in [Weight::Wrong, Weight::Refused] {
             if findings.iter().any(|finding| finding.weight == weight) {
                 let heavy = findings.into_iter().filter(|f| f.weight == weight);
@@ -111,7 +113,7 @@ impl Directive {
             let message = format!("unknown key \"{name}\"");
             return vec![Finding::error(word.start, message, knows(command))];
         };
-        // A key that stands for many keeps the name that is written.
+        // A key that means many keeps the name that is written.
         let name = if key.name.ends_with('*') {
             name
         } else {

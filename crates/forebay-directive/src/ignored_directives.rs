@@ -1,4 +1,4 @@
-//! What stands behind the header, where nobody reads directives.
+//! What follows the header, where nobody reads directives.
 
 use crate::problem::{Origin, Position, Problem};
 use crate::token::prefix_of;

@@ -1,13 +1,6 @@
-//! Reads the burst-buffer directives of a job script.
-//!
-//! Pure text: no file is opened and no environment is read. The caller gives the script's text,
-//! what was given as `--bb`, and the job's [`Symbols`]; it gets a [`Request`], or every [`Problem`]
-//! that was found, each with line, column and remedy. The grammar is DataWarp's as Slurm reads it:
-//! see `docs/directives.md`.
-//!
-//! The way of a script: [`parse`] has `lines` find the directive lines and cut them into tokens,
-//! `dialect` tell whose rules they follow, `args` and `values` check each against the table in
-//! `rules`, and `request` put together what they ask for.
+//! Parses the burst-buffer directives of a job script, DataWarp's as Slurm reads them (docs/directives.md), into a
+//! [`Request`], or every [`Problem`] with position and remedy. `lines` finds the directives, `dialect` their rules,
+//! `directive_check` and `values` check them, `request` combines them. Never opens a file or reads the environment.
 
 mod access;
 mod bb_option;

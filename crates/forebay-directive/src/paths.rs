@@ -1,10 +1,10 @@
-//! The two ends of a stage, each proved to lie where it says.
+//! The two ends of a stage, each proved to be where it says.
 
 use crate::VariableStyle;
 use crate::problem::Finding;
 use crate::token::Token;
 
-/// Where a path lies.
+/// The place of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// In the burst buffer.
@@ -19,8 +19,8 @@ pub(crate) const IN_DIRECTIVES: &str = "directives are not expanded by a shell: 
 /// The same in a list of files.
 pub(crate) const IN_LISTS: &str = "lists are not expanded: write the whole path";
 
-/// The path that a token names, proved to lie on a side, and the persistent allocation that it begins
-/// with, if any. The label is what stands before the path in messages; the hint says how a path of the
+/// The path that a token names, proved to are on a side, and the persistent allocation that it begins
+/// with, if any. The label is what precedes the path in messages; the hint says how a path of the
 /// parallel file system is written.
 pub(crate) fn check(
     side: Side,

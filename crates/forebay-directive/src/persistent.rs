@@ -13,7 +13,7 @@ pub struct PersistentDw {
     pub name: String,
     /// The directive is of the NNF dialect, whose jobs know it by another variable.
     pub of_nnf: bool,
-    /// Where the directive stands.
+    /// The position of the directive.
     pub place: Position,
 }
 
@@ -26,7 +26,7 @@ pub struct CreatePersistent {
     pub capacity_bytes: u64,
     /// `pool=`.
     pub pool: Option<String>,
-    /// Where the directive stands.
+    /// The position of the directive.
     pub place: Position,
 }
 
@@ -37,7 +37,7 @@ pub struct DestroyPersistent {
     pub name: String,
     /// Delete what a killed job was to stage out.
     pub hurry: bool,
-    /// Where the directive stands.
+    /// The position of the directive.
     pub place: Position,
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn whole(request: &Request) -> Vec<Problem> {
     problems
 }
 
-/// Two names that a shell cannot tell apart.
+/// Two names that are one in a shell.
 fn alike(used: &[PersistentDw]) -> Option<Problem> {
     let mut pairs = used.iter().enumerate().flat_map(|(index, late)| {
         let early = used[..index].iter();

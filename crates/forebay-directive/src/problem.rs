@@ -1,4 +1,4 @@
-//! What is wrong with a text, how it weighs, and where it stands.
+//! What is wrong with a text, how severe it is, and where.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Origin {
     List,
 }
 
-/// Where something stands. Line and column count from 1; the column counts bytes.
+/// A position in a text. Line and column count from 1; the column counts bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
     /// The text.
@@ -50,7 +50,7 @@ impl std::fmt::Display for Position {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Problem {
-    /// Where it stands.
+    /// Its position.
     pub place: Position,
     /// What is wrong, with the offending text.
     pub message: String,

@@ -40,7 +40,7 @@ pub struct JobDw {
     pub pool: Option<String>,
     /// How the script names its namespaces.
     pub naming: VariableStyle,
-    /// Where the directive stands.
+    /// The position of the directive.
     pub place: Position,
 }
 
@@ -64,7 +64,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Where source and destination lie.
+    /// Where source and destination are.
     pub(crate) fn sides(self) -> (Side, Side) {
         match self {
             Self::In => (Side::Outer, Side::Inner),
@@ -104,7 +104,7 @@ pub struct Stage {
     /// How the script, and a list of it, names its namespaces.
     #[serde(default)]
     pub naming: VariableStyle,
-    /// Where the directive, or the line of the list, stands.
+    /// The position of the directive, or of the line of the list.
     pub place: Position,
 }
 
@@ -129,7 +129,7 @@ pub fn parse(script: &str, symbols: &Symbols) -> Result<Request, Vec<Problem>> {
 }
 
 /// Reads what was given as `--bb` (sbatch's option, or the text of the file of `--bbf`), then the
-/// script's directives. Symbols are replaced in both. What stands in the option is marked
+/// script's directives. Symbols are replaced in both. What is in the option is marked
 /// [`Origin::Option`], so that line numbers are those of the text the user wrote.
 ///
 /// # Errors
@@ -184,7 +184,7 @@ pub fn parse_with_option(
     }
 }
 
-/// A command that makes sense only beside another one.
+/// A command that makes sense only with another one.
 fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
     let fellow = directive.command.beside?;
     let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == fellow);
@@ -242,7 +242,7 @@ fn add(
         _ => None,
     };
     let stage = direction.and_then(|direction| stage(&directive, direction, naming, &mut findings));
-    let warnings = Directive::settle(findings)?;
+    let warnings = Directive::warnings_or_problems(findings)?;
     match direction {
         Some(Direction::In) => request.stage_in.extend(stage),
         Some(Direction::Out) => request.stage_out.extend(stage),
@@ -340,7 +340,7 @@ fn ends_in_a_name(path: &str) -> bool {
     !matches!(last, None | Some("" | "." | ".."))
 }
 
-/// One end of a stage, if it is given and lies on its side: as [`paths::check`].
+/// One end of a stage, if it is given and is on its side: as [`paths::check`].
 fn end(
     directive: &Directive,
     key: &str,

@@ -84,7 +84,7 @@ pub enum Requirement {
 /// One key of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// As written before `=`. One that ends in `*` stands for all that begin so.
+    /// As written before `=`. One that ends in `*` means all that begin so.
     pub name: &'static str,
     /// Another spelling of it.
     pub alias: Option<&'static str>,
@@ -105,11 +105,11 @@ pub struct Command {
     pub prefix: &'static str,
     /// Is it carried out?
     pub support: Support,
-    /// What stands behind it without `key=`; required.
+    /// What follows it without `key=`; required.
     pub positional: Option<Key>,
     /// Its keys.
     pub keys: &'static [Key],
-    /// Words that may stand alone.
+    /// Words that may be alone.
     pub flags: &'static [&'static str],
     /// The command without which it makes no sense.
     pub beside: Option<&'static str>,
@@ -222,7 +222,7 @@ pub const MODES: &[Word] = &[
     ),
 ];
 
-/// What may stand in parentheses behind an access mode.
+/// What may be in parentheses behind an access mode.
 pub const MODIFIERS: &[Key] = &[
     Key::new("MFS", Requirement::Optional, Value::Size)
         .no_effect("the size of a file is not limited"),

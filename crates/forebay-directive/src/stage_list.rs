@@ -69,7 +69,7 @@ fn stage(
     }))
 }
 
-/// What a byte stands in.
+/// What a byte is part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quote {
     None,

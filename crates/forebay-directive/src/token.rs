@@ -37,7 +37,7 @@ impl Token {
         }
     }
 
-    /// A word that stands nowhere itself, but comes from a place.
+    /// A word that is not in the text, with a position.
     pub(crate) fn made(text: &str, place: Position) -> Self {
         let byte = |value| SourceByte {
             value,
@@ -47,7 +47,7 @@ impl Token {
         Self::new(&text.bytes().map(byte).collect::<Vec<_>>(), place)
     }
 
-    /// Part of the token; the range lies between ASCII characters.
+    /// Part of the token; the range is between ASCII characters.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self::new(&self.bytes[range], self.start)
     }
@@ -65,7 +65,7 @@ impl Token {
             .any(|byte| byte.value == b'$' && !byte.literal)
     }
 
-    /// The parts between commas that stand in no parentheses; empty ones too.
+    /// The parts between commas outside of parentheses; empty ones too.
     pub(crate) fn split_at_commas(&self) -> Vec<Self> {
         split(&self.bytes, |byte| byte.value == b',')
             .into_iter()

@@ -38,7 +38,7 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     findings
 }
 
-/// A key stands alone that needs a value.
+/// A key without a value that needs a value.
 pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
     let example = match key.value {
         Value::Words(words) | Value::WordList(words) => alternatives(words),

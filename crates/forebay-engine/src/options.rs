@@ -26,7 +26,7 @@ pub trait AllocationProgress: Messages {
     fn allocated(&self, used: &StoreUsed);
 }
 
-/// What the user and the site say about where allocations lie.
+/// What the user and the site say about where allocations are.
 #[derive(Debug, Clone, Default)]
 pub struct StoreOptions<'a> {
     /// `--store`.
@@ -73,7 +73,7 @@ impl StoreOptions<'_> {
     /// jobs may still take.
     ///
     /// # Errors
-    /// If the store cannot be used, has no room beside the application, or has less than was asked and
+    /// If the store cannot be used, has no room next to the application, or has less than was asked and
     /// that is not to be.
     pub fn choose(
         &self,

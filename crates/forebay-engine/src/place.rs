@@ -29,7 +29,7 @@ pub trait Ledger {
     fn about_to(&mut self, step: Step) -> forebay_host::Result<()>;
 }
 
-/// Where the allocation lies.
+/// The place of the allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Its own directory.

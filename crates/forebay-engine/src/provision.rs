@@ -29,7 +29,7 @@ pub struct Provisioner<'a> {
     pub id: &'a str,
     /// Where a view is built: no such directory exists yet.
     pub scratch: PathBuf,
-    /// What the job needs beside its allocation, which no map may hide.
+    /// What the job needs besides its allocation, which no map may hide.
     pub needed: Vec<PathBuf>,
     /// Persistent allocations that the job uses, likewise.
     pub persistent: Vec<PathBuf>,

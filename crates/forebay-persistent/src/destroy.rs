@@ -125,7 +125,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     let is_free = held.is_some();
     let jobs = uses.matching(|state| match state {
         UseState::Running | UseState::Processes(_) => true,
-        UseState::Elsewhere => !is_free, // its lock tells
+        UseState::Elsewhere => !is_free, // its lock decides
         UseState::Left => false,
     });
     let Some(held) = held.filter(|_| jobs.is_empty()) else {

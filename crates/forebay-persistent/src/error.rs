@@ -20,7 +20,7 @@ pub struct MissingAllocation {
     pub root: PathBuf,
     /// It lay in memory, and so it is gone for good.
     pub in_memory: bool,
-    /// It was made on another machine, which alone can tell.
+    /// It was made on another machine, which alone knows.
     pub host: Option<String>,
 }
 
@@ -102,7 +102,7 @@ pub enum Error {
         /// The jobs, as far as they are known.
         jobs: Vec<String>,
     },
-    /// Jobs of other machines or containers may use it, and no lock tells.
+    /// Jobs of other machines or containers may use it, and no lock decides.
     #[error(
         "nothing here tells whether others still use the persistent allocation {name}{}",
         jobs_of(jobs)
@@ -126,7 +126,7 @@ pub enum Error {
         /// The jobs.
         jobs: Vec<String>,
     },
-    /// Its time has come.
+    /// It has expired.
     #[error("the persistent allocation {name} expired on {}", format_utc(*expires_unix_s))]
     Expired {
         /// The name.

@@ -50,7 +50,7 @@ pub struct PersistentPlan {
     pub action: PersistentAction,
     /// Its name.
     pub name: String,
-    /// Where it lies, or would: its store.
+    /// The place of it, or would: its store.
     pub store: String,
     /// Bytes that it has, or would have; none where its record does not say.
     pub capacity_bytes: Option<u64>,
@@ -280,7 +280,7 @@ impl JobPersistents {
         !self.used.is_empty()
     }
 
-    /// Where one of them lies.
+    /// The place of one of them.
     pub fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
     }
@@ -297,7 +297,7 @@ impl JobPersistents {
         askable.collect()
     }
 
-    /// The names of those that the job uses, and where their namespaces lie.
+    /// The names of those that the job uses, and where their namespaces are.
     pub fn namespaces(&self) -> Vec<(String, PathBuf)> {
         let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
         self.used.iter().map(named).collect()

@@ -1,4 +1,4 @@
-//! How long what lies in memory stays there.
+//! How long an allocation in memory lasts.
 
 use std::path::Path;
 

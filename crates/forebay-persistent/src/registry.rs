@@ -1,4 +1,4 @@
-//! Which persistent allocations the user has made, wherever they lie: a link to each in his state
+//! The persistent allocations of the user: a link to each in his state
 //! directory. They are there to find them without naming their store, and to tell that one is missing; the
 //! allocations themselves do without.
 

@@ -13,7 +13,7 @@ use crate::destroy::Detached;
 use crate::error::{Error, MissingAllocation, Result};
 use crate::{lifetime, registry};
 
-/// Where persistent allocations may lie.
+/// Where persistent allocations may be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreSearch<'a> {
     /// `--store`.

@@ -32,7 +32,7 @@ pub struct Use {
     /// A program asked for that: what it asked for stands in the job's own allocation alone.
     #[serde(default)]
     is_asked: bool,
-    /// Processes that could not be ended: another user's, whose environment does not tell us of what job.
+    /// Processes that could not be ended: another user's, whose environment does not name the job.
     #[serde(default)]
     remaining: Vec<Identity>,
     job_directory: PathBuf,
@@ -47,7 +47,7 @@ pub enum UseState {
     Processes(Vec<i32>),
     /// It is over: killed, or not all of its data have arrived.
     Left,
-    /// Only its own machine or container can tell.
+    /// Only its own machine or container knows.
     Elsewhere,
 }
 

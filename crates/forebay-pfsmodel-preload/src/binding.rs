@@ -37,13 +37,13 @@ pub(crate) fn after_open(descriptor: c_int, may_create: bool, opening: Opening) 
     descriptors::forget(descriptor);
     if opening == Opening::Charged || may_create {
         errno::kept(|| {
-            session::state().map(|state| settle(state, descriptor, may_create, opening))
+            session::state().map(|state| bind_opened(state, descriptor, may_create, opening))
         });
     }
 }
 
-fn settle(state: &State, descriptor: c_int, may_create: bool, opening: Opening) {
-    let seen = descriptors::look(state, descriptor);
+fn bind_opened(state: &State, descriptor: c_int, may_create: bool, opening: Opening) {
+    let seen = descriptors::look_up(state, descriptor);
     if opening == Opening::ByForeignName && !matches!(seen, Seen::Foreign) {
         charge_metadata(state);
     }

@@ -31,9 +31,9 @@ pub(crate) fn write(descriptor: c_int, length: usize, at: At) -> bool {
     !descriptors::is_foreign(descriptor) && data(descriptor, Op::Write, length as u64, at)
 }
 
-/// After the real call: its time is made good at the next one.
+/// After the real call: the next call makes up for its time.
 #[inline(always)]
-pub(crate) fn settle(is_emulated: bool) {
+pub(crate) fn end_call(is_emulated: bool) {
     if is_emulated {
         session::note_behind();
     }
@@ -184,7 +184,7 @@ pub(crate) fn metadata_of(descriptor: c_int) {
 fn with_descriptor(descriptor: c_int, then: impl FnOnce(&State, Seen)) {
     if !descriptors::is_foreign(descriptor) {
         errno::kept(|| {
-            session::state().map(|state| then(state, descriptors::look(state, descriptor)))
+            session::state().map(|state| then(state, descriptors::look_up(state, descriptor)))
         });
     }
 }

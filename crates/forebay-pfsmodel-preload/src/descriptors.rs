@@ -1,13 +1,6 @@
-//! Which open descriptors are emulated files: a table that a foreign descriptor leaves after one atomic load.
-//!
-//! An entry is *unknown* until first used, then *foreign* or an emulated *file*. Every hooked call that makes
-//! or closes a descriptor makes its entry unknown again. libc also closes and opens descriptors inside
-//! itself, unseen: a stale *file* entry is noticed by comparing device and inode at each use; a stale
-//! *foreign* entry would need a descriptor that is closed unseen and opened unseen (that is why `fclose`,
-//! `fcntl` and `mkstemp` are hooked too).
-//!
-//! The generation in an entry keeps a slow look-up from overwriting a newer "unknown". The details of a file
-//! are guarded by a sequence number and never waited for: whoever finds them in motion looks up anew.
+//! Which open descriptors are emulated files. An entry is *unknown* until first used, then *foreign* or a *file*; hooked
+//! opens and closes make it unknown again, and each use compares device and inode with a *file* entry, since libc closes
+//! descriptors unseen. Never waits: a generation guards entries against slow look-ups, a sequence number their details.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -72,7 +65,7 @@ fn entry(descriptor: c_int) -> Option<&'static AtomicU32> {
     ENTRIES.get(usize::try_from(descriptor).ok()?)
 }
 
-/// True if the descriptor is known to be foreign: the whole cost of a hook beside the emulated file system.
+/// True if the descriptor is known to be foreign: the whole cost of a hook outside of the emulated file system.
 #[inline(always)]
 pub(crate) fn is_foreign(descriptor: c_int) -> bool {
     entry(descriptor).is_some_and(|entry| entry.load(Ordering::Relaxed) & KIND == FOREIGN)
@@ -95,14 +88,14 @@ pub(crate) fn ignore(descriptor: c_int) {
 
 /// The emulated file behind a descriptor, if it is one.
 pub(crate) fn file(state: &State, descriptor: c_int) -> Option<OpenFile> {
-    match look(state, descriptor) {
+    match look_up(state, descriptor) {
         Seen::File(file) => Some(file),
         Seen::Foreign | Seen::Directory => None,
     }
 }
 
 /// What a descriptor is, from the table or, if that does not know, from the kernel.
-pub(crate) fn look(state: &State, descriptor: c_int) -> Seen {
+pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
     let known = entry(descriptor).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
     match known & KIND {
         FOREIGN => return Seen::Foreign,
@@ -153,7 +146,7 @@ fn ask_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     match status.st_mode & libc::S_IFMT {
         libc::S_IFREG => {}
         libc::S_IFDIR => return Some(Seen::Directory),
-        // Sockets, pipes and devices carry no file data wherever their names lie.
+        // Sockets, pipes and devices carry no file data wherever they are.
         _ => return Some(Seen::Foreign),
     }
     let bound = Striping::of_descriptor(descriptor)

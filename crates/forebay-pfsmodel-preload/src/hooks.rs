@@ -9,13 +9,17 @@ mod streams;
 /// Defines functions that replace libc's.
 ///
 /// `[name, alias, ...] { (arguments) -> result; before(ticket) expression; after(outcome) expression }`: the
-/// value of the first expression is bound to `ticket`, which the second may use. Either may be left out.
+/// value of the first expression is bound to `ticket`, which the second may use. Either may be left out. `charge
+/// expression`: a call that moves data.
 macro_rules! hooks {
     ($([$($name:ident),+ $(,)?] $rest:tt)*) => { $($($crate::hooks::hook! { $name $rest })+)* };
 }
 
 /// One function of [`hooks!`].
 macro_rules! hook {
+    ($name:ident { $arguments:tt -> $result:ty; charge $charge:expr; }) => {
+        $crate::hooks::hook! { @ $name $arguments $result; emulated $charge; _moved $crate::delay::end_call(emulated) }
+    };
     ($name:ident { $arguments:tt -> $result:ty; before $before:expr; }) => {
         $crate::hooks::hook! { @ $name $arguments $result; _ticket $before; _outcome () }
     };

@@ -1,10 +1,6 @@
-//! Which paths are emulated, for calls that have a path and no descriptor.
-//!
-//! Decided by name: the path, made absolute with the working directory or `dirfd`, `.` and `..` resolved by
-//! name. Symlinks are not followed, so a metadata call through a link that leads into or out of an emulated
-//! directory is charged by the link's own place. (Opening a directory to find its real path would take a
-//! descriptor number for a moment, which another thread's `open` must not see.) Data calls and opens are
-//! decided by the opened file and so follow links.
+//! Which paths are emulated, for calls without a descriptor. Decides by the absolute path, `.` and `..` resolved by name;
+//! never follows links, so a call through a link counts at the link's own place: opening a directory to find its real
+//! path would take a descriptor number, which another thread's `open` must not see.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -39,7 +39,7 @@ pub enum Shown {
 /// Why a striping cannot be set or shown.
 #[derive(Debug, Error)]
 pub enum LayoutError {
-    /// The path lies elsewhere.
+    /// The path is elsewhere.
     #[error("{path} is not on the emulated file system, which is {roots}")]
     NotEmulated {
         /// The path as given.
@@ -100,12 +100,12 @@ impl State {
     ///
     /// # Errors
     /// [`LayoutError`], among them `Exists` for a file that has a layout or data.
-    pub fn set_striping(&self, path: &Path, wish: Striping) -> Result<(), LayoutError> {
-        self.check_wish(wish)?;
+    pub fn set_striping(&self, path: &Path, striping: Striping) -> Result<(), LayoutError> {
+        self.check_striping(striping)?;
         let (real, name) = self.resolve(path)?;
         let metadata = match real.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
-                return wish
+                return striping
                     .store_at_path(&name)
                     .map_err(|source| system(path, source));
             }
@@ -122,7 +122,7 @@ impl State {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
         let descriptor =
             kernel::open(&name, flags, 0o666).map_err(|source| system(path, source))?;
-        let bound = Striping::from(self.complete(wish)).bind_descriptor(descriptor);
+        let bound = Striping::from(self.complete(striping)).bind_descriptor(descriptor);
         kernel::close(descriptor);
         if bound.is_err() && is_new {
             std::fs::remove_file(&real).map_err(|source| system(path, source))?;
@@ -158,8 +158,12 @@ impl State {
         let metadata = real.metadata().map_err(|source| system(path, source))?;
         let stored = Striping::of_path(&name).map_err(|source| system(path, source))?;
         if metadata.is_dir() {
-            let wish = stored.unwrap_or(Striping::DEFAULT);
-            let shown = if raw { wish } else { self.spell_out(wish) };
+            let striping = stored.unwrap_or(Striping::DEFAULT);
+            let shown = if raw {
+                striping
+            } else {
+                self.spell_out(striping)
+            };
             return Ok(Shown::Directory(shown));
         }
         let layout = stored.and_then(|striping| self.bound(striping));
@@ -170,7 +174,7 @@ impl State {
         })
     }
 
-    /// Names of what lies in an emulated directory, sorted, joined to `path`.
+    /// Names of what is in an emulated directory, sorted, joined to `path`.
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, no directory, not permitted.
@@ -186,21 +190,21 @@ impl State {
     }
 
     /// The default written out, as `lfs getstripe` shows it for a directory.
-    fn spell_out(&self, wish: Striping) -> Striping {
+    fn spell_out(&self, striping: Striping) -> Striping {
         let default = Striping::from(self.unbound_layout(0));
         let or = |value, default| if value == 0 { default } else { value };
         Striping {
-            stripe_count: if wish.stripe_count == 0 {
+            stripe_count: if striping.stripe_count == 0 {
                 default.stripe_count
             } else {
-                wish.stripe_count
+                striping.stripe_count
             },
-            stripe_size_bytes: or(wish.stripe_size_bytes, default.stripe_size_bytes),
-            first_target: wish.first_target,
+            stripe_size_bytes: or(striping.stripe_size_bytes, default.stripe_size_bytes),
+            first_target: striping.first_target,
         }
     }
 
-    fn check_wish(&self, wish: Striping) -> Result<(), LayoutError> {
+    fn check_striping(&self, striping: Striping) -> Result<(), LayoutError> {
         let refuse = |what, value: String, expected| {
             Err(LayoutError::Value {
                 what,
@@ -209,19 +213,19 @@ impl State {
             })
         };
         let targets = self.targets();
-        if !(-1..=STRIPE_COUNT_MAX).contains(&wish.stripe_count) {
+        if !(-1..=STRIPE_COUNT_MAX).contains(&striping.stripe_count) {
             let expected =
                 format!("-1 (all {targets} targets), 0 (the default) or 1 to {STRIPE_COUNT_MAX}");
-            return refuse("stripe count", wish.stripe_count.to_string(), expected);
+            return refuse("stripe count", striping.stripe_count.to_string(), expected);
         }
-        let size = wish.stripe_size_bytes;
+        let size = striping.stripe_size_bytes;
         if !size.is_multiple_of(STRIPE_SIZE_MULTIPLE_BYTES) || size > STRIPE_SIZE_BYTES_MAX {
             let expected = "a multiple of 64 KiB below 4 GiB, or 0 for the default".to_owned();
             return refuse("stripe size", size.to_string(), expected);
         }
-        if wish.first_target < -1 || i64::from(wish.first_target) >= i64::from(targets) {
+        if striping.first_target < -1 || i64::from(striping.first_target) >= i64::from(targets) {
             let expected = format!("-1 (any) or 0 to {}", targets - 1);
-            return refuse("stripe index", wish.first_target.to_string(), expected);
+            return refuse("stripe index", striping.first_target.to_string(), expected);
         }
         Ok(())
     }

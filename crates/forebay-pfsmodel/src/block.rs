@@ -1,7 +1,5 @@
-//! The shared state byte by byte; the table is in `docs/pfs-model.md`.
-//!
-//! Everything that changes is an atomic of its own, and no two of them must agree: a process can be killed
-//! between any two stores and the others go on.
+//! The shared state byte by byte; the table is in `docs/pfs-model.md`. Everything that changes is an atomic of its own,
+//! and no two of them must agree: a process can be killed between any two stores and the others go on.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,14 +1,6 @@
-//! What each operation costs. All functions take the time as an argument and never look at a clock.
-//!
-//! A target is a FIFO queue: start = max(now, next free); service = latency + bytes / bandwidth, plus the
-//! switch penalty for a write whose client is not the last writer of this target. The pieces of one call on
-//! one target are one request; targets work side by side. A client is a FIFO queue too (bytes / its rate),
-//! and the metadata server a third kind. A call is done when its last part is done.
-//!
-//! Choices argued: the last writer is kept per *target*, not per file and target as in Lustre, because one
-//! file is what the emulated jobs write at a time (the published lock contention is on one shared file). It
-//! is exchanged before the request is queued, so that no two fields must change together; two processes
-//! racing may be queued in the other order, which shifts a penalty but never loses or adds one.
+//! What each operation costs, by the formulas of docs/pfs-model.md: targets, clients and the metadata server are FIFO
+//! queues. The last writer is kept per target and exchanged before the request is queued, so no two fields change
+//! together; a race may shift a switch penalty, but never loses or adds one. Never looks at a clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,6 @@
-//! System calls issued directly, past every libc function that a preload may have replaced.
-//!
-//! `forebay-pfsmodel-preload` links this crate *and* defines `open`, `read` and so on: calling libc from here
-//! would enter its hooks again, and would charge our own housekeeping to the program. errno is disturbed;
-//! hooks save and restore it.
+//! System calls issued directly: `forebay-pfsmodel-preload` links this crate and defines `open`, `read` and so on, so libc
+//! would enter its hooks again and charge our own calls to the program. Changes errno; hooks save and restore it.
+//! Unless it says more, a function fails as the system call that it makes.
 
 use std::ffi::{CStr, c_int, c_long, c_void};
 use std::io;
@@ -30,9 +28,6 @@ fn word<T>(address: *const T) -> c_long {
 }
 
 /// Opens `path` relative to the working directory, close-on-exec.
-///
-/// # Errors
-/// Whatever `openat` reports.
 pub fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> io::Result<c_int> {
     let flags = c_long::from(flags | libc::O_CLOEXEC);
     let arguments = [
@@ -68,9 +63,6 @@ pub fn set_length(descriptor: c_int, length_bytes: u64) -> io::Result<()> {
 }
 
 /// Maps `length` bytes of a file shared, or fresh shared memory if `descriptor` is `None`.
-///
-/// # Errors
-/// Whatever `mmap` reports.
 pub fn map_shared(descriptor: Option<c_int>, length: usize) -> io::Result<*mut c_void> {
     let (flags, descriptor) = match descriptor {
         Some(descriptor) => (libc::MAP_SHARED, descriptor),
@@ -99,9 +91,6 @@ pub unsafe fn unmap(address: *mut c_void, length: usize) {
 }
 
 /// Type, size, device and inode of an open file.
-///
-/// # Errors
-/// Whatever `fstat` reports.
 pub fn status(descriptor: c_int) -> io::Result<libc::stat> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel writes one struct stat, for which there is room.
@@ -136,9 +125,6 @@ pub fn open_flags(descriptor: c_int) -> io::Result<c_int> {
 }
 
 /// Reads a symbolic link into `target`; returns the length, which is that of `target` if the link was cut.
-///
-/// # Errors
-/// Whatever `readlinkat` reports.
 pub fn read_link(path: &CStr, target: &mut [u8]) -> io::Result<usize> {
     let room = target.len() as c_long;
     let arguments = [

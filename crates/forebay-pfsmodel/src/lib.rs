@@ -1,15 +1,6 @@
-//! The emulated parallel file system: how long a small Lustre would take.
-//!
-//! A page cache is no parallel file system. This library computes, from a machine file, when each read,
-//! write and metadata operation would have finished on striped targets, a metadata server and capped
-//! clients; `forebay-pfsmodel-preload` sleeps until then inside real programs. All processes of one
-//! emulation share one [`State`] in a memory-mapped file.
-//!
-//! The formulas, the machine file and what is *not* modelled are in `docs/pfs-model.md`.
-//!
-//! What this crate assumes: Linux, 64 bit, one host (one `CLOCK_MONOTONIC`). What it never does: take a
-//! lock (a process killed anywhere must not block another), call a libc function that a preload may have
-//! replaced (`kernel.rs` issues system calls directly), or allocate while charging.
+//! The emulated parallel file system (docs/pfs-model.md): computes when an operation would end on a small Lustre, with
+//! its state shared in a memory-mapped [`State`]. Assumes Linux, 64 bit, one host. Never takes a lock (a process may be
+//! killed anywhere), calls libc functions that a preload may replace (`kernel.rs`), or allocates while charging.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!(

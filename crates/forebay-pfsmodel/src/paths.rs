@@ -3,7 +3,7 @@
 /// Longest path the kernel takes, in bytes.
 pub const PATH_MAX: usize = 4096;
 
-/// True if the absolute, normalised `path` is `root` or lies below it (on a component boundary).
+/// True if the absolute, normalised `path` is `root` or is below it (on a component boundary).
 pub fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

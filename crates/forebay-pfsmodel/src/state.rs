@@ -258,7 +258,7 @@ impl State {
             .map(Root::path)
     }
 
-    /// True if the absolute, normalised path is an emulated directory or lies below one.
+    /// True if the absolute, normalised path is an emulated directory or is below one.
     pub fn covers(&self, path: &[u8]) -> bool {
         self.root_paths().any(|root| paths::is_below(path, root))
     }
@@ -281,20 +281,20 @@ impl State {
         bound.then(|| self.complete(striping))
     }
 
-    /// Fills in what a wish leaves open. Without a first target the next one in turn is taken; the turn
+    /// Fills in what a request leaves open. Without a first target the next one in turn is taken; the turn
     /// advances by the stripe count, so that few wide files use all targets.
-    pub fn complete(&self, wish: Striping) -> Layout {
+    pub fn complete(&self, striping: Striping) -> Layout {
         let (parameters, targets) = (&self.block().parameters, self.targets());
-        let stripe_count = match wish.stripe_count {
+        let stripe_count = match striping.stripe_count {
             0 => parameters.default_stripe_count,
             count => u32::try_from(count).unwrap_or(targets),
         }
         .clamp(1, targets);
-        let stripe_size_bytes = match wish.stripe_size_bytes {
+        let stripe_size_bytes = match striping.stripe_size_bytes {
             0 => parameters.default_stripe_size_bytes,
             size => size,
         };
-        let first_target = match u64::try_from(wish.first_target) {
+        let first_target = match u64::try_from(striping.first_target) {
             Ok(first) => first,
             Err(_) => self
                 .block()

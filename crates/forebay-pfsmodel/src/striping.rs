@@ -1,8 +1,6 @@
-//! The requested striping, kept in the extended attribute [`LAYOUT_XATTR`] of directories and files.
-//!
-//! A directory's wish may leave things open (`-1` all targets, `0` the default, first target `-1` any); the
-//! value on a file is fully bound. Both have the same text, readable with `getfattr`:
-//! `v1 count=4 size=1048576 first=-1`.
+//! The striping request in the extended attribute [`LAYOUT_XATTR`] of directories and files, as text:
+//! `v1 count=4 size=1048576 first=-1`. That of a directory may leave values open (`-1` all targets, `0` the default,
+//! first target `-1` any); that of a file is complete.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -16,7 +14,7 @@ pub const LAYOUT_XATTR: &CStr = c"user.forebay.pfs.layout";
 /// Longest attribute text: the prefix and three full numbers.
 const TEXT_MAX: usize = 80;
 
-/// A wish for striping.
+/// A request for striping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Striping {
     /// Number of targets; -1 all of them, 0 the machine's default.
@@ -83,7 +81,7 @@ impl Striping {
         absent_is_none(kernel::path_attribute(path, LAYOUT_XATTR, &mut text), &text)
     }
 
-    /// Stores the wish on an open file unless it has one already.
+    /// Stores the request on an open file unless it has one already.
     ///
     /// # Errors
     /// `EEXIST` if there is one; `ENOTSUP` on a file system without user attributes.
@@ -93,7 +91,7 @@ impl Striping {
         kernel::create_descriptor_attribute(descriptor, LAYOUT_XATTR, &text[..length])
     }
 
-    /// Stores the wish on a directory or file by path, replacing an older one.
+    /// Stores the request on a directory or file by path, replacing an older one.
     ///
     /// # Errors
     /// Whatever `setxattr` reports, `ENOTSUP` on a file system without user attributes.
@@ -103,7 +101,7 @@ impl Striping {
         kernel::set_path_attribute(path, LAYOUT_XATTR, &text[..length])
     }
 
-    /// Removes the wish from a directory; without one this does nothing.
+    /// Removes the request from a directory; without one this does nothing.
     ///
     /// # Errors
     /// Whatever `removexattr` reports, except "no attribute".

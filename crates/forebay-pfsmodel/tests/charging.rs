@@ -186,34 +186,34 @@ fn huge_numbers_saturate_instead_of_wrapping() {
 }
 
 #[test]
-fn wishes_are_completed_from_the_machine() {
+fn stripings_are_completed_from_the_machine() {
     let state = state();
-    let wish = |stripe_count, first_target| Striping {
+    let striping = |stripe_count, first_target| Striping {
         stripe_count,
         stripe_size_bytes: 0,
         first_target,
     };
     assert_eq!(
-        state.complete(wish(0, 3)),
+        state.complete(striping(0, 3)),
         Layout {
             stripe_count: 2,
             stripe_size_bytes: UNIT,
             first_target: 3
         }
     );
-    assert_eq!(state.complete(wish(-1, 0)).stripe_count, 4);
+    assert_eq!(state.complete(striping(-1, 0)).stripe_count, 4);
     assert_eq!(
-        state.complete(wish(100, 0)).stripe_count,
+        state.complete(striping(100, 0)).stripe_count,
         4,
         "no more than there are"
     );
     let firsts: Vec<u32> = (0..4)
-        .map(|_| state.complete(wish(2, -1)).first_target)
+        .map(|_| state.complete(striping(2, -1)).first_target)
         .collect();
     assert_eq!(firsts, [0, 2, 0, 2]);
     assert_eq!(state.unbound_layout(7).first_target, 3);
     assert_eq!(
-        state.complete(wish(2, -1)).first_target,
+        state.complete(striping(2, -1)).first_target,
         0,
         "asking for unbound layouts takes no turn"
     );

@@ -103,7 +103,7 @@ pub(crate) struct JobFile {
     hint: Option<String>,
 }
 
-/// What tells whether a job is over.
+/// What says whether a job is over.
 #[derive(Debug, Deserialize)]
 struct JobStatus {
     id: String,
@@ -196,7 +196,7 @@ fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
 }
 
 impl JobStatus {
-    /// May the job still run, as far as can be told from here?
+    /// May the job still run, as far as this machine knows?
     fn may_run(&self) -> Result<bool, Error> {
         let process = &self.process;
         if self.state == State::Ended {

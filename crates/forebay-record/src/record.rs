@@ -13,7 +13,7 @@ use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
 use crate::{DrainTarget, Error, StagingOptions};
-/// How far a job has come.
+/// The phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -54,7 +54,7 @@ pub struct Record {
     pub keeper: Option<Identity>,
     /// The user wants the allocation to stay.
     pub keep: bool,
-    /// How far it has come.
+    /// Its phase.
     pub phase: Phase,
     /// Its files outside of the allocation.
     pub job_directory: PathBuf,
@@ -68,7 +68,7 @@ pub struct Record {
     /// The same, where no stage_out line says it.
     #[serde(default)]
     pub drain_to: Vec<DrainTarget>,
-    /// How its staging copies, also where another process goes on with it.
+    /// How its staging copies, also where another process continues it.
     #[serde(default)]
     pub staging: StagingOptions,
     /// Shared state of the emulated file system.
@@ -150,7 +150,7 @@ impl Record {
         is_profiled: bool,
     ) -> forebay_host::Result<RecordFile> {
         // Jobs of other machines and of other temporary directories may have begun in the same
-        // millisecond, and their records may lie in the same home.
+        // millisecond, and their records may are in the same home.
         let name = format!(
             "{}-{}@{}.json",
             self.id, self.runner.process.pid, self.runner.host
@@ -238,7 +238,7 @@ impl RecordFile {
         Ok(prepared)
     }
 
-    /// Has no other job whose record lies in the same directory this id?
+    /// Has no other job whose record is in the same directory this id?
     pub fn id_is_unique(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let begin = format!("{}-", self.record.id);

@@ -23,7 +23,7 @@ impl RecordFile {
         !self.record.stages_out() && !is_asked()
     }
 
-    /// May its programs have asked for something to be staged out, so that only its own machine can tell?
+    /// May its programs have asked for something to be staged out, so that only its own machine knows?
     pub fn may_have_requests(&self) -> bool {
         let record = &self.record;
         let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);

@@ -1,5 +1,5 @@
 //! What a job's record says about its staging: how it copies, and what goes where no stage_out line says.
-//! It is also what another process needs to go on with it.
+//! It is also what another process needs to continue it.
 
 use std::path::PathBuf;
 

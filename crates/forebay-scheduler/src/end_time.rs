@@ -14,7 +14,7 @@ pub struct EndTime {
     known: Instant,
     /// Who says so.
     pub source: &'static str,
-    /// A change by less may be the way in which it is told.
+    /// A change by less may be rounding.
     pub resolution_s: f64,
 }
 

@@ -27,7 +27,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
     memory_unit_bytes: 1,
 };
 
-/// The tag stands behind any characters that are no part of words: `#FLUX:`, `# flux:`, `-- flux:`.
+/// The tag follows any characters that are no part of words: `#FLUX:`, `# flux:`, `-- flux:`.
 /// What follows is options, or else a comment about a flux of another kind.
 pub(crate) fn options_of_line(line: &str) -> Option<&str> {
     let tag = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '_');

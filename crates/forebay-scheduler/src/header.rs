@@ -145,7 +145,7 @@ impl Header {
         let mut open = false;
         for (index, line) in script.lines().enumerate() {
             if is_bare_continuation(line, &mut open) {
-                continue; // the directives behind it count, so what stands between them does too
+                continue; // the directives behind it count, so what is between them does too
             }
             match Scheduler::of_line(line) {
                 Some((scheduler, options)) => lines.push((index + 1, scheduler, options)),

@@ -42,7 +42,7 @@ fn split_option(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The name of a host, whose speed the time would be measured by, may stand behind it.
+/// The name of a host, whose speed the time would be measured by, may be behind it.
 fn time(text: &str) -> Option<Duration> {
     let time = text.split('/').next()?;
     mixed_radix(time, &[&[60], &[3600, 60]]).map(Duration::from_secs)

@@ -10,7 +10,7 @@ use forebay_host::files::{self, Kind};
 pub struct Destination {
     /// The path of the file there.
     pub target: PathBuf,
-    /// A directory of the destination, and what it stands for, if directories between are to be made.
+    /// A directory of the destination, and what it means, if directories between are to be made.
     pub below: Option<(PathBuf, PathBuf)>,
 }
 

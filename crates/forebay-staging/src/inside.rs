@@ -5,7 +5,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_store::Allocation;
 
-/// Would a stage-out to this path end in what is removed next? Directories are told by their numbers, since an
+/// Would a stage-out to this path end in what is removed next? Compares device and inode, since an
 /// allocation may be mounted under other names, too.
 pub fn is_inside_allocation(allocation: &Allocation, target: &Path) -> bool {
     let number = |path: &Path| {

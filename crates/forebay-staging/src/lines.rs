@@ -44,7 +44,7 @@ pub(crate) fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Trans
     }
 }
 
-/// The source tells what it is: a directory goes into the target under its own name, whether the target is there
+/// The source decides: a directory goes into the target under its own name, whether the target is there
 /// or not. So what is staged again goes to the same place.
 fn transfer_of_path(source: PathBuf, target: PathBuf) -> Transfer {
     let is_directory = files::status(&source).is_ok_and(|status| status.kind == Kind::Directory);

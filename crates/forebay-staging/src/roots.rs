@@ -1,4 +1,4 @@
-//! Where the namespaces lie that a job stages in and out of.
+//! Where the namespaces are that a job stages in and out of.
 
 use std::path::PathBuf;
 

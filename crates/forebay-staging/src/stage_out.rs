@@ -20,7 +20,7 @@ pub struct StageOut<'a> {
     pub stages: &'a [Stage],
     /// What goes to directories that no stage_out line names.
     pub elsewhere: Vec<DrainTarget>,
-    /// Where the namespaces lie.
+    /// Where the namespaces are.
     pub roots: Roots,
     /// The job's own, which is removed afterwards.
     pub allocation: Option<&'a Allocation>,
@@ -38,7 +38,7 @@ impl StageOut<'_> {
     /// any more, it is in the allocation.
     ///
     /// # Errors
-    /// If neither takes one, or the one that is there is damaged or in hand; or `on_planned` stopped it.
+    /// If neither takes one, or the one that is there is damaged or locked; or `on_planned` stopped it.
     pub fn plan(
         &self,
         recorded: &RecordFile,

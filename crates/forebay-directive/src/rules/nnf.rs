@@ -1,7 +1,6 @@
-//! The dialect of HPE's Rabbit nodes (NNF), which shares words with DataWarp and means others.
-//!
-//! Source: the rule set of nnf-sos, `config/dws/nnf-ruleset.yaml`. What `copy_in` and `copy_out` do with directories
-//! is from the table of nnf-integration-test, `system-test/dm/copy-in-copy-out/copy-in-copy-out.md`.
+//! The dialect of HPE's Rabbit nodes (NNF), which shares words with DataWarp and means others. Sources: nnf-sos,
+//! `config/dws/nnf-ruleset.yaml`; for directories in `copy_in` and `copy_out` the table of nnf-integration-test,
+//! `system-test/dm/copy-in-copy-out/copy-in-copy-out.md`.
 
 use super::{Command, Key, Requirement, Value, refused, yes};
 

@@ -11,69 +11,57 @@ use crate::hooks::hooks;
 hooks! {
     [read] {
         (fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
-        before(emulated) delay::read(fd, length, At::Position);
-        after(_moved) delay::settle(emulated);
+        charge delay::read(fd, length, At::Position);
     }
     [__read_chk] {
         (fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t;
-        before(emulated) delay::read(fd, length, At::Position);
-        after(_moved) delay::settle(emulated);
+        charge delay::read(fd, length, At::Position);
     }
     [pread, pread64] {
         (fd: c_int, buffer: *mut c_void, length: size_t, offset: i64) -> ssize_t;
-        before(emulated) delay::read(fd, length, At::Offset(offset));
-        after(_moved) delay::settle(emulated);
+        charge delay::read(fd, length, At::Offset(offset));
     }
     [__pread_chk, __pread64_chk] {
         (fd: c_int, buffer: *mut c_void, length: size_t, offset: i64, room: size_t) -> ssize_t;
-        before(emulated) delay::read(fd, length, At::Offset(offset));
-        after(_moved) delay::settle(emulated);
+        charge delay::read(fd, length, At::Offset(offset));
     }
     [readv] {
         (fd: c_int, vector: *const iovec, count: c_int) -> ssize_t;
         // SAFETY: the program's vector, as readv demands it.
-        before(emulated) unsafe { delay::vector(fd, Read, vector, count, At::Position) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Read, vector, count, At::Position) };
     }
     [preadv, preadv64] {
         (fd: c_int, vector: *const iovec, count: c_int, offset: i64) -> ssize_t;
         // SAFETY: the program's vector, as preadv demands it.
-        before(emulated) unsafe { delay::vector(fd, Read, vector, count, At::Offset(offset)) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Read, vector, count, At::Offset(offset)) };
     }
     [preadv2, preadv64v2] {
         (fd: c_int, vector: *const iovec, count: c_int, offset: i64, flags: c_int) -> ssize_t;
         // SAFETY: the program's vector, as preadv2 demands it.
-        before(emulated) unsafe { delay::vector(fd, Read, vector, count, position_or(offset)) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Read, vector, count, position_or(offset)) };
     }
     [write] {
         (fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t;
-        before(emulated) delay::write(fd, length, At::Position);
-        after(_moved) delay::settle(emulated);
+        charge delay::write(fd, length, At::Position);
     }
     [pwrite, pwrite64] {
         (fd: c_int, buffer: *const c_void, length: size_t, offset: i64) -> ssize_t;
-        before(emulated) delay::write(fd, length, At::Offset(offset));
-        after(_moved) delay::settle(emulated);
+        charge delay::write(fd, length, At::Offset(offset));
     }
     [writev] {
         (fd: c_int, vector: *const iovec, count: c_int) -> ssize_t;
         // SAFETY: the program's vector, as writev demands it.
-        before(emulated) unsafe { delay::vector(fd, Write, vector, count, At::Position) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Write, vector, count, At::Position) };
     }
     [pwritev, pwritev64] {
         (fd: c_int, vector: *const iovec, count: c_int, offset: i64) -> ssize_t;
         // SAFETY: the program's vector, as pwritev demands it.
-        before(emulated) unsafe { delay::vector(fd, Write, vector, count, At::Offset(offset)) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Write, vector, count, At::Offset(offset)) };
     }
     [pwritev2, pwritev64v2] {
         (fd: c_int, vector: *const iovec, count: c_int, offset: i64, flags: c_int) -> ssize_t;
         // SAFETY: the program's vector, as pwritev2 demands it.
-        before(emulated) unsafe { delay::vector(fd, Write, vector, count, position_or(offset)) };
-        after(_moved) delay::settle(emulated);
+        charge unsafe { delay::vector(fd, Write, vector, count, position_or(offset)) };
     }
     [copy_file_range, splice] {
         (from: c_int, from_offset: *mut i64, to: c_int, to_offset: *mut i64, length: size_t, flags: c_uint) -> ssize_t;

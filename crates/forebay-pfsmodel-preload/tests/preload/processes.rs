@@ -100,12 +100,12 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
             model.targets.bandwidth_bytes_per_s.value = 12_500_000;
             model.targets.switch_penalty_ns.value = 1_000_000;
         });
-        let wish = Striping {
+        let striping = Striping {
             stripe_count,
             stripe_size_bytes: 65_536,
             first_target: 0,
         };
-        wish.store_at_path(&c_path(&bench.path("pfs"))).unwrap();
+        striping.store_at_path(&c_path(&bench.path("pfs"))).unwrap();
         bench.bash(
             "for i in 0 1 2 3; do\n\
                dd if=/dev/zero of=pfs/shared bs=1M count=4 seek=$((4 * i)) conv=notrunc status=none &\n\

@@ -59,12 +59,12 @@ pub(crate) unsafe fn names(list: *const *const c_char) -> Refused<Vec<Name>> {
     Err(-libc::E2BIG)
 }
 
-/// Asks the job. `about` is the path that decides what is told where there is none.
+/// Queries the job. `about`: the path that decides the error outside of a job.
 ///
 /// # Errors
 /// What the job refuses. Outside of a job no path is in a burst buffer: `ENOENT` where nothing is there, else
 /// `EINVAL`. `ENOTCONN` if the job's `forebay run` is gone.
-pub(crate) fn ask(question: &Question, about: &Name) -> Refused<Answer> {
+pub(crate) fn query_job(question: &Question, about: &Name) -> Refused<Answer> {
     static SOCKET: OnceLock<Option<PathBuf>> = OnceLock::new();
     let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
     let Some(socket) = SOCKET.get_or_init(named) else {
