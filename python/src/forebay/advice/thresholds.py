@@ -15,10 +15,9 @@ FILE_SHARE_MIN = 0.01
 #: Where no times are known: a file that moves less of the program's bytes is not looked at. Ours.
 FILE_BYTES_SHARE_MIN = 0.001
 
-#: Drishti: calls so small, when there are so many of them, and such a share of all.
+#: Drishti: calls so small, when there are so many of them.
 SMALL_CALL_BYTES = MIB
 SMALL_CALLS_MIN = 1000
-SMALL_SHARE_MIN = 0.1
 #: Drishti: such a share of calls that go back is random access.
 RANDOM_SHARE_MIN = 0.2
 #: Drishti: such a share of calls that begin off the alignment.

@@ -12,8 +12,6 @@ from forebay.report.charts.palette import INKS, stand_in
 from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
 
 WIDTH_PX = 760
-#: Rows of pixels a heat map has at most: more cannot be told apart, and would only make the page larger.
-ROWS_MAX = 256
 
 
 def heat_map(

@@ -22,7 +22,6 @@ OUTPUT = "output.txt"
 LINE_BYTES_MAX = 1 << 16
 #: In a reason, so many files are named.
 NAMED_MAX = 3
-_BLOCK_BYTES = 1 << 20
 
 
 class Root(msgspec.Struct, frozen=True):
