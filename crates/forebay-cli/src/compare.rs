@@ -68,7 +68,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
         Ok(blocks) => blocks,
         Err(error) => return error.print(),
     };
-    tell_of_records(&blocks);
+    print_records(&blocks);
     let differ = blocks.iter().any(|block| block.same_output == Some(false));
     let text = if arguments.json {
         serde_json::to_string(&blocks)
@@ -82,7 +82,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
 }
 
 /// Says how to see the last runs of both ways side by side, where they were recorded.
-fn tell_of_records(blocks: &[Block]) {
+fn print_records(blocks: &[Block]) {
     for block in blocks {
         let last = block.rows.iter().filter_map(|row| row.runs.last());
         let records = last.filter_map(|run| run.profile.as_deref());

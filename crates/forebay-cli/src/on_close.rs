@@ -80,7 +80,7 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
             };
             let code = signal.map_or(failed, |signal| 128 + signal);
             if !arguments.beside_job {
-                tell(&handled, if arguments.calls { "calls" } else { COMMANDS });
+                print_summary(&handled, if arguments.calls { "calls" } else { COMMANDS });
             }
             if arguments.json || arguments.is_started() {
                 return print_json(&handled, code);
@@ -108,7 +108,9 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
         at_most: arguments.at_most as usize,
         retries: arguments.retries,
         log: log.unwrap_or(arguments.log.clone()),
-        callbacks: arguments.calls.then(|| Arc::new(Callbacks::new(hand_out))),
+        callbacks: arguments
+            .calls
+            .then(|| Arc::new(Callbacks::new(print_call))),
     };
     let events = caught.watch(None);
     let finish = Arc::new(AtomicBool::new(false));
@@ -130,7 +132,7 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
     Ok((handled, events.stops().signal()))
 }
 
-fn hand_out(line: &str) {
+fn print_call(line: &str) {
     print_stdout(line, 0);
 }
 
@@ -185,7 +187,7 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
 }
 
 /// Tells what became of the commands, or whatever they are.
-pub fn tell(handled: &CommandSummary, what: &str) {
+pub fn print_summary(handled: &CommandSummary, what: &str) {
     let CommandSummary { done, failed, .. } = handled;
     print_status(&format!(
         "on close: {done} {what} succeeded, {failed} failed"

@@ -56,7 +56,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
     match caught.and_then(|caught| command.run(caught, &reporter)) {
         Ok(done) => {
             if let Some(directory) = &done.profile {
-                tell(directory, done.job_s, "command", done.exit_code);
+                print_record(directory, done.job_s, "command", done.exit_code);
             }
             if arguments.json {
                 return print_json(&done, done.exit_code);
@@ -68,7 +68,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
 }
 
 /// Says how to look at what was recorded, or why it failed; nothing if nothing was recorded.
-pub fn tell(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
+pub fn print_record(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
     let summarize = summarize(directory);
     if summarize.programs == 0 {
         return;

@@ -153,7 +153,7 @@ fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainSpec>, CliError
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {
     if let Some(handled) = &outcome.on_close {
-        on_close::tell(handled, on_close::COMMANDS);
+        on_close::print_summary(handled, on_close::COMMANDS);
     }
     if let Some(kept) = &outcome.kept {
         print_failures(outcome.stage_out.as_ref());
@@ -185,7 +185,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         ));
     }
     if let Some(directory) = &outcome.profile {
-        profile::tell(directory, outcome.job_s, "job", outcome.exit_code);
+        profile::print_record(directory, outcome.job_s, "job", outcome.exit_code);
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);

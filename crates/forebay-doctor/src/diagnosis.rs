@@ -87,7 +87,7 @@ impl Diagnosis {
 }
 
 /// Runs a program within its time; `Err` says in words why there is no answer.
-pub fn ask(command: Command) -> Result<Captured, String> {
+pub fn run_probe(command: Command) -> Result<Captured, String> {
     match run_captured(command, Duration::from_millis(PROBE_TIME_MS_MAX), &|| true) {
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(format!("no answer within {} s", PROBE_TIME_MS_MAX / 1000)),

@@ -7,7 +7,7 @@ use forebay_store::SHARED_MEMORY;
 use forebay_terminal::print_stdout;
 use indicatif::HumanBytes;
 
-use super::diagnosis::{Diagnosis, ask};
+use super::diagnosis::{Diagnosis, run_probe};
 
 /// Below this a store in memory is of little use.
 const MEMORY_BYTES_MIN: u64 = 1 << 30;
@@ -41,7 +41,7 @@ fn mount_memory_privately(huge: bool) -> Result<(), String> {
     if huge {
         same.arg("--huge");
     }
-    let answer = ask(same)?;
+    let answer = run_probe(same)?;
     answer
         .success
         .then_some(())

@@ -5,7 +5,7 @@ use forebay_host::system::find_other_program;
 use forebay_profile::MpiFamily;
 use forebay_scheduler::SHIMS_VARIABLE;
 
-use super::diagnosis::{Diagnosis, ask};
+use super::diagnosis::{Diagnosis, run_probe};
 use forebay_terminal::preload_library;
 
 /// What `scontrol show config` says that matters here.
@@ -31,7 +31,7 @@ pub fn mpi() -> Diagnosis {
     };
     let mut launcher = command(&path);
     launcher.arg("--version");
-    let said = match ask(launcher) {
+    let said = match run_probe(launcher) {
         Ok(answer) => answer.output,
         Err(error) => {
             let consequence = "ranks may hang as it does, or not start";
@@ -96,7 +96,7 @@ pub fn mpi_io() -> Diagnosis {
     let mut info = command(info);
     info.arg("--parsable");
     let consequence = "each takes hints of its own; OMPI_MCA_io=NAME chooses";
-    match ask(info) {
+    match run_probe(info) {
         Ok(answer) if !components(&answer.output).is_empty() => {
             let mut found = format!("Open MPI's {}", components(&answer.output).join(", "));
             if let Ok(name) = std::env::var("OMPI_MCA_io") {
@@ -155,7 +155,7 @@ pub fn slurm() -> Diagnosis {
     };
     let mut control = command(path);
     control.args(["show", "config"]);
-    let answer = match ask(control) {
+    let answer = match run_probe(control) {
         Ok(answer) if answer.success => answer.output,
         said => {
             let why = said.err().unwrap_or_else(|| "it failed".to_owned());

@@ -133,7 +133,7 @@ impl WatchHandle {
     ///
     /// # Errors
     /// Never, but for a kernel that takes no event.
-    pub fn ask(&self) -> Result<u64> {
+    pub fn request_ticket(&self) -> Result<u64> {
         let ticket = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
         kernel::ring(&self.0.event)?;
         Ok(ticket)

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Names and versions of all that was closed by now.
 fn told(closes: &mut CloseWatcher, top: &Path) -> Vec<(String, u64)> {
-    let ticket = closes.bell().ask().expect("ask");
+    let ticket = closes.bell().request_ticket().expect("ask");
     let mut found = Vec::new();
     loop {
         match closes.wait().expect("wait") {
@@ -312,7 +312,7 @@ fn what_is_written_while_we_look_is_all_told_once() {
         for number in 0..files {
             fs::write(directory.join(number.to_string()), "x").expect("write");
         }
-        bell.ask().expect("ask");
+        bell.request_ticket().expect("ask");
     });
     let mut count = 0;
     loop {

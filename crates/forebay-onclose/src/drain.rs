@@ -208,7 +208,7 @@ impl<'a> Drain<'a> {
 
     /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
     fn wait_for_events(&self, bell: &WatchHandle) -> u64 {
-        let ticket = bell.ask().unwrap_or_else(|error| {
+        let ticket = bell.request_ticket().unwrap_or_else(|error| {
             self.mark_all_unwatched(&error);
             0
         });

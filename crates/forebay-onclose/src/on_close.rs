@@ -173,19 +173,19 @@ impl<'a> Handler<'a> {
         if queue.watch_ended && queue.is_idle() {
             return Some(());
         }
-        let ask = || {
-            let ticket = closing.ask().unwrap_or(0);
+        let finishing = || {
+            let ticket = closing.request_ticket().unwrap_or(0);
             let closed = queue.closed();
             Phase::Finishing { ticket, closed }
         };
         match *phase {
-            Phase::Watching if finish => *phase = ask(),
+            Phase::Watching if finish => *phase = finishing(),
             Phase::Finishing { ticket, closed } if queue.synced_to >= ticket && queue.is_idle() => {
                 if queue.closed() == closed {
                     *phase = Phase::Last;
                     closing.finish().ok(); // it may have ended by itself
                 } else {
-                    *phase = ask();
+                    *phase = finishing();
                 }
             }
             Phase::Watching | Phase::Finishing { .. } | Phase::Last => {}

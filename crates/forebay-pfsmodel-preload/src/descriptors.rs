@@ -106,7 +106,7 @@ pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
         }
         _ => {}
     }
-    let seen = ask_kernel(state, descriptor);
+    let seen = query_kernel(state, descriptor);
     if session::owns_memory() {
         let kind = match &seen {
             Some(Seen::Foreign) => FOREIGN,
@@ -136,7 +136,7 @@ pub(crate) fn rebind(descriptor: c_int, file: &mut OpenFile, layout: Layout) {
 }
 
 /// `None` if the kernel does not know the descriptor: then nothing is worth remembering.
-fn ask_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
+fn query_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     let mut path = [0; paths::PATH_MAX];
     let length = kernel::descriptor_path(descriptor, &mut path).ok()?;
     if !state.covers(&path[..length]) {

@@ -101,7 +101,7 @@ fn sentences(block: &Block) -> Vec<String> {
             said.push(versus(what, &there, &here));
         }
     }
-    said.extend(tellers(block));
+    said.extend(io_time_sources(block));
     let blind = unseen(file_system, block.output_bytes);
     if blind.is_none() {
         said.extend(why_it_loses(file_system, burst_buffer));
@@ -125,7 +125,7 @@ fn sentences(block: &Block) -> Vec<String> {
 }
 
 /// Who tells of the time in I/O, unless nobody does.
-fn tellers(block: &Block) -> Option<String> {
+fn io_time_sources(block: &Block) -> Option<String> {
     let runs = || block.rows.iter().flat_map(|row| &row.runs);
     let tells = |teller| runs().any(|run| run.io_from == Some(teller));
     let who = match (tells(Teller::Program), tells(Teller::Record)) {

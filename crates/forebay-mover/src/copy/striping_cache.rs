@@ -39,7 +39,7 @@ impl Striping {
         let mut known = self.directories.lock();
         let asked = known.get(directory).cloned();
         asked.unwrap_or_else(|| {
-            let says = ask(directory, go_on);
+            let says = query(directory, go_on);
             known.insert(directory.to_owned(), says.clone());
             says
         })
@@ -52,7 +52,7 @@ pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
     found.map(|(_, stripes)| *stripes)
 }
 
-fn ask(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
+fn query(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
     let is_lustre = filesystem::is_lustre(directory);
     if !is_lustre && !lustre::is_emulated() {
         return Says::Others;

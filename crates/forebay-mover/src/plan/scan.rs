@@ -62,7 +62,7 @@ pub(crate) fn walk_tree(
         target: transfer.target.clone(),
     });
     // Whoever does not take it knows why.
-    looked.and_then(|()| scan.hand_over()).ok();
+    looked.and_then(|()| scan.send_found()).ok();
 }
 
 impl TreeScan<'_> {
@@ -138,10 +138,10 @@ impl TreeScan<'_> {
         if self.rows.len() < ROWS {
             return Ok(());
         }
-        self.hand_over()
+        self.send_found()
     }
 
-    fn hand_over(&mut self) -> Sent {
+    fn send_found(&mut self) -> Sent {
         self.give.send(std::mem::take(&mut self.rows))
     }
 }

@@ -71,13 +71,13 @@ def command(
         )
     studies = [source for source in sources_ if _is_study(source)]
     if studies:
-        _tell_study(studies[0], len(sources_), machine, html, pdf, as_json)
+        _print_study(studies[0], len(sources_), machine, html, pdf, as_json)
         return
     storage = read_machine(machine) if machine else None
     profiles = sources.open_profiles(list(sources_), records.state_directory(os.environ))
     if html is None and not as_json and len(profiles) == 1:
         html = _page_beside(profiles[0])
-    _tell(profiles, storage, advice, html, pdf, as_json)
+    _print_jobs(profiles, storage, advice, html, pdf, as_json)
 
 
 def _is_study(source: str) -> bool:
@@ -89,7 +89,7 @@ def _is_study(source: str) -> bool:
         return file.read(len(STUDY_BEGINS)) == STUDY_BEGINS
 
 
-def _tell_study(
+def _print_study(
     source: str, sources_given: int, machine: Path | None, html: Path | None, pdf: Path | None, as_json: bool
 ) -> None:
     if sources_given > 1:
@@ -124,7 +124,7 @@ def _page_beside(profile: Profile) -> Path | None:
     return folder / "report.html" if is_record else None
 
 
-def _tell(
+def _print_jobs(
     profiles: list[Profile],
     machine: Machine | None,
     advice: bool,

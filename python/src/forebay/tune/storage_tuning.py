@@ -101,13 +101,13 @@ class PlaceTuning:
         most_s = self._first_limit_s() if is_default else self._limit_s(step)
         run = self.runner.run(step, limit_s=most_s, trace=is_default and self._is_to_be_traced())
         self.study.append_run(run)
-        self._tell(run)
+        self._report_run(run)
         return run
 
     def _is_to_be_traced(self) -> bool:
         return self.study.head.replay and not self.study.head.traces
 
-    def _tell(self, run: Run) -> None:
+    def _report_run(self, run: Run) -> None:
         found = search.ratios(self._runs())
         shown = zip(self._runs(), found, strict=True)
         tried = [one for other, one in shown if one is not None and other.configuration]
