@@ -1,9 +1,11 @@
-"""Checks that no more than three files of a crate, or of the Python package, import each other in a circle.
+"""Checks that no more than three files of a crate, or of the Python package, import each other in a circle,
+and that no Python module imports a private name of another.
 
 Reads the `use` lines and paths of Rust sources, follows re-exports to the file that defines a name, and
 takes Python's imports from grimp. Tests do not count.
 """
 
+import ast
 import collections
 import pathlib
 import re
@@ -136,11 +138,27 @@ def python_graph(package: str, source: pathlib.Path) -> networkx.DiGraph:
     return networkx.DiGraph((file(one), file(other)) for one, other in pairs)
 
 
+def private_imports(package: str, source: pathlib.Path) -> list[str]:
+    """Where a module imports a private name from another module of the package."""
+    return [
+        f"{file.relative_to(source)}:{node.lineno}: {name.name}"
+        for file in sorted((source / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith(package))
+        for name in node.names
+        if name.name.startswith("_") and not name.name.endswith("__")
+    ]
+
+
 def main(top: pathlib.Path) -> int:
     """Names the circles of the checkout at `top`; returns the exit status."""
     graphs = [Crate(source).graph() for source in sorted(top.glob("crates/*/src"))]
+    private = []
     if (top / "python").exists():
         graphs.append(python_graph("forebay", top / "python" / "src"))
+        private = private_imports("forebay", top / "python" / "src")
+    for place in private:
+        print(f"error: a private name of another module is imported: {place}", file=sys.stderr)
     circles = [circle for graph in graphs for circle in networkx.strongly_connected_components(graph)]
     large = [circle for circle in circles if len(circle) > FILES_MAX]
     for circle in large:
@@ -148,7 +166,7 @@ def main(top: pathlib.Path) -> int:
         print(f"error: {len(circle)} files import each other in a circle: {names}", file=sys.stderr)
     if large:
         print("hint: move what both sides need into a file below them", file=sys.stderr)
-    return int(bool(large))
+    return int(bool(large or private))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`make check` refuses import circles of more than three files."""
+"""`make check` refuses import circles of more than three files, and imports of private names."""
 
 import pathlib
 import subprocess
@@ -47,3 +47,15 @@ def test_circle_of_four_files_is_refused(check):
 )
 def test_cut_circle_is_accepted(check, file, text):
     assert check(CIRCLE | {file: text}).returncode == 0
+
+
+@pytest.mark.parametrize(("name", "status"), [("_private", 1), ("public", 0)])
+def test_private_name_of_another_module_is_refused(tmp_path, name, status):
+    package = tmp_path / "python" / "src" / "forebay"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text(f"{name} = 1\n")
+    (package / "b.py").write_text(f"from forebay.a import {name}\n")
+    ended = subprocess.run([sys.executable, TOOL, tmp_path], capture_output=True, text=True)
+    error = f"error: a private name of another module is imported: forebay/b.py:1: {name}\n"
+    assert (ended.returncode, ended.stderr) == (status, error if status else "")

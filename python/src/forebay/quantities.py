@@ -51,8 +51,7 @@ def duration(value: float | None) -> str:
         return f"{int(value // 60)} min {int(value % 60):02d} s"
     if value == 0:
         return "0 s"
-    least, factor, unit = next(step for step in _SMALL_S if abs(value) >= step[0])
-    del least
+    _, factor, unit = next(step for step in _SMALL_S if abs(value) >= step[0])
     return f"{_three_digits(value * factor)} {unit}"
 
 
