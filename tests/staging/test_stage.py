@@ -15,6 +15,8 @@ from support.job import DW
 from support.strace import killed_at, killed_at_each
 from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, goes_on, kept, parts, refused, seen, stage, tree  # noqa: F401
 
+STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+
 
 def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
     done = stage(job, "out", "in", "out", "--json")
@@ -270,9 +272,7 @@ def test_a_damaged_journal_is_said_with_what_to_do(job, tree):
 
 def test_a_jobs_stage_out_that_failed_is_told_of_and_gone_on_with(job):
     job.script(
-        "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b",
-        DW,
-        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+        "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b", DW, STAGE_OUT
     )
     (job.directory / "results" / "b").mkdir(parents=True)
     assert job.run().returncode == 123
@@ -295,7 +295,7 @@ def test_what_is_written_into_a_kept_allocation_is_staged_out_too(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a",
         DW,
-        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+        STAGE_OUT,
         "#DW stage_out type=file source=$DW_JOB_STRIPED/late destination=%d/late",
     )
     assert job.run().returncode == 123
@@ -309,11 +309,7 @@ def test_what_is_written_into_a_kept_allocation_is_staged_out_too(job):
 
 
 def test_killed_in_its_stage_out_a_job_is_gone_on_with(job):
-    job.script(
-        "mkdir $DW_JOB_STRIPED/out; for i in 1 2 3; do echo $i > $DW_JOB_STRIPED/out/$i; done",
-        DW,
-        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
-    )
+    job.script("mkdir $DW_JOB_STRIPED/out; for i in 1 2 3; do echo $i > $DW_JOB_STRIPED/out/$i; done", DW, STAGE_OUT)
     killed = 0
     for call, number in (("fsync", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
         killed += killed_at(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
@@ -326,9 +322,7 @@ def test_killed_in_its_stage_out_a_job_is_gone_on_with(job):
 def test_results_that_were_taken_away_since_are_staged_out_again(job):
     """A scratch file system that is purged between the job and the cleaning up after it."""
     job.script(
-        "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b",
-        DW,
-        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+        "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b", DW, STAGE_OUT
     )
     (job.directory / "results" / "b").mkdir(parents=True)
     assert job.run().returncode == 123
@@ -347,7 +341,7 @@ def test_a_destination_that_leads_into_the_allocation_is_refused(job, store):
         "mkdir -p $DW_JOB_STRIPED/out/run $DW_JOB_STRIPED/other; echo a > $DW_JOB_STRIPED/out/run/a; echo b > $DW_JOB_STRIPED/out/b\n"
         "ln -s $DW_JOB_STRIPED/other results/run",
         DW,
-        "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
+        STAGE_OUT,
     )
     (job.directory / "results").mkdir()
     done = job.run()
