@@ -60,8 +60,7 @@ def small_independent(view: FileView) -> Iterator[Draft]:
         title=f"{count(calls)} independent MPI-IO {ways} {order}of {view.name} move {size(mean)} each",
         evidence=tuple(shown),
         rule="Over 1,000 calls of under 1 MiB, none collective: each pays the way to the storage for "
-        "itself, and "
-        "collective buffering cannot join them.",
+        "itself, and collective buffering cannot join them.",
         source="Drishti (thresholds of 1,000 calls, 1 MiB, 20 % random); ROMIO Users Guide",
         action=f"Call {' and '.join(COLLECTIVE_CALLS[way] for way in found)} in the program."
         + _near_the_node(view),
@@ -188,8 +187,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
         rule="Bytes read beyond the end of the file, per file, were read before.",
         source="Darshan's counters; the comparison that Drishti makes over all files is made for each file",
         action="Keep what was read, or read it on one rank and broadcast it; else stage the file into "
-        "the burst "
-        "buffer and read it there.",
+        "the burst buffer and read it there.",
         lines=lines,
         seconds=way_seconds(view, "read"),
     )

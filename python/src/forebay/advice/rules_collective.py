@@ -55,13 +55,11 @@ def collective_buffering_off(view: FileView) -> Iterator[Draft]:
             f"{count(system.calls or 0)} system calls of {size(mean_bytes(system) or 0)} on average",
             evidence=access_evidence(view, way),
             rule="Collective buffering joins the pieces of all ranks into large calls; system calls far "
-            "smaller "
-            "than what each rank asks for in one collective call show that it is off.",
+            "smaller than what each rank asks for in one collective call show that it is off.",
             source="ROMIO Users Guide, section on hints; measured: 23,040 system writes become 5 "
             "(docs/advice.md)",
             action=f"Switch collective buffering on for this file, and take romio_cb_{way}=disable out "
-            "of the "
-            "job script, of ROMIO_HINTS, and of the program.",
+            "of the job script, of ROMIO_HINTS, and of the program.",
             hints={f"romio_cb_{way}": "enable"},
             seconds=way_seconds(view, way),
         )
@@ -98,8 +96,7 @@ def data_sieving(view: FileView) -> Iterator[Draft]:
             evidence(view.source, "system bytes", system.bytes, "bytes"),
         ),
         rule="Data sieving reads a whole region, changes pieces of it and writes it back under a lock; a "
-        "file "
-        "that is only written should need no reads.",
+        "file that is only written should need no reads.",
         source="ROMIO Users Guide; Cray's course on parallel I/O (2012)",
         action=action,
         hints=remedy,
@@ -190,8 +187,7 @@ def small_collective(view: FileView) -> Iterator[Draft]:
             "on each rank",
             evidence=(*access_evidence(view, way), spent_s),
             rule="In a collective call all ranks agree on who moves what; for a few KiB that takes "
-            "longer than "
-            "moving them.",
+            "longer than moving them.",
             source="KAUST's burst buffer talk (2018): 2.3 million collective reads of wrfbdy; the limits "
             "are ours",
             action="Move more in one call: PnetCDF's non-blocking calls and one wait, or a larger piece "
@@ -252,8 +248,7 @@ def uneven_aggregators(view: FileView) -> Iterator[Draft]:
         rule="The slowest aggregator decides when a collective call ends.",
         source="KAUST's burst buffer talk (2018); the limit is ours",
         action="Use a number of aggregators that divides the number of ranks, and a smaller "
-        "cb_buffer_size, so "
-        "that the work goes round more evenly.",
+        "cb_buffer_size, so that the work goes round more evenly.",
         seconds=way_seconds(view, "write"),
     )
 

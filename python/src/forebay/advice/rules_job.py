@@ -155,8 +155,7 @@ def many_small_files(view: JobView) -> Iterator[Draft]:
             rule="The number of files makes metadata the bottleneck.",
             source="Cray's course on parallel I/O (2012); the number is ours",
             action="Write one file for each step, or one archive; or keep them in a burst buffer and "
-            "stage out what "
-            "is needed.",
+            "stage out what is needed.",
             lines=_allocation(view, program),
             seconds=metrics.io_slowest_s(program),
         )

@@ -63,8 +63,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
         "aggregators should share them.",
         source="KAUST's burst buffer talk (2018), study of WRF-CHEM",
         action=f"Try a stripe unit of {size(proposed)}{also}, with the file created anew (the layout of "
-        "a file "
-        "that exists stays); go on while it gets faster.",
+        "a file that exists stays); go on while it gets faster.",
         hints=hints,
         seconds=way_seconds(view, way),
     )
