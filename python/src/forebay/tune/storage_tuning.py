@@ -34,7 +34,7 @@ class BudgetOver(Exception):
     """The budget is over before the place has a verdict."""
 
 
-class PlaceTuning:
+class StorageTuning:
     """All that is done in one place; the study has every run of it as soon as it has ended."""
 
     def __init__(

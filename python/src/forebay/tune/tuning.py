@@ -20,7 +20,7 @@ from forebay.tune.listener import PLACE_NAMES, Listener
 from forebay.tune.model import Place, Plan, Run, Verdict
 from forebay.tune.runs.run_directory import RunDirectory
 from forebay.tune.runs.trial_runner import described
-from forebay.tune.storage_tuning import BudgetOver, PlaceTuning
+from forebay.tune.storage_tuning import BudgetOver, StorageTuning
 from forebay.tune.study import Reason, Study
 from forebay.tune.study_setup import Wanted
 
@@ -69,7 +69,7 @@ def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener)
             with _workplace(study, job) as workplace:
                 for number, place in enumerate(open_places):
                     share = _share(study, budget, clock, wanted, open_places[number:])
-                    PlaceTuning(study, job, workplace, place, share, listener).go()
+                    StorageTuning(study, job, workplace, place, share, listener).go()
         except BudgetOver as over:
             return "budget", str(over)
     result.write(study, job, listener)
@@ -162,7 +162,7 @@ def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener
     budget = _budget(study, wanted)
     share = _share(study, budget, _clock(study, job, budget), wanted, study.head.places)
     with _workplace(study, job) as workplace:
-        verdict, plan = PlaceTuning(study, job, workplace, place, share, listener).look()
+        verdict, plan = StorageTuning(study, job, workplace, place, share, listener).look()
     return Looked(place, verdict, plan)
 
 
