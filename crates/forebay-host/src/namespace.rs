@@ -211,6 +211,9 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
     let made = View::make(scratch, mounts);
+    // `clean` knows keepers by this name, so it is set before anybody can record this one. It is short enough.
+    let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
+    rustix::thread::set_name(&name).ok();
     let said = match &made {
         Ok(()) => READY.to_owned(),
         Err(error) => error.to_string(),
@@ -225,8 +228,6 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
         exit();
     }
     rustix::process::setsid().ok(); // no terminal is ours then; we lead no group, so it succeeds
-    let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
-    rustix::thread::set_name(&name).ok(); // by it keepers are known; it is short enough
     close_all();
     loop {
         std::thread::park();
