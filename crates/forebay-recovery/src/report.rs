@@ -40,8 +40,10 @@ pub struct JobReport {
     /// File systems that had no room for it: what is needed there and what is free.
     pub shortages: Vec<Shortage>,
     /// Files that are in the allocation only; none if nothing was listed.
+    #[serde(rename = "not_safe_files")]
     pub unsaved_count: Option<u64>,
     /// The list that names them.
+    #[serde(rename = "not_safe_list")]
     pub unsaved_list: Option<String>,
     /// Bytes in the allocation.
     pub used_bytes: Option<u64>,
