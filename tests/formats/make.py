@@ -255,6 +255,15 @@ def record():
     here.keep()
 
 
+def process():
+    """The record of a program without MPI."""
+    here = Scratch("process")
+    shutil.rmtree(here.submit / "in")
+    here.script("dd if=/dev/zero of=data bs=64K count=32")
+    here.forebay("run", "job.sh")
+    here.keep()
+
+
 def study():
     """A study of a tuner that its budget ended before it had a verdict."""
     here = Scratch("study")
@@ -273,6 +282,6 @@ def study():
 
 
 if __name__ == "__main__":
-    for make in (preparing, running, requests, kept, staging_out, stagings, persistent, record, study):
+    for make in (preparing, running, requests, kept, staging_out, stagings, persistent, record, process, study):
         if sys.argv[2:] in ([], [make.__name__]):
             make()

@@ -177,6 +177,14 @@ def test_record_of_job_is_reported_explained_and_replayed(golden, build):
     assert printed.stdout.count(" write_at_all file=0 ") == 4, printed.stdout
 
 
+def test_record_of_program_without_mpi_is_reported(golden):
+    job = golden("process")
+    (record,) = (job.state / PROFILES).iterdir()
+    assert list(record.glob("process-*.json"))
+    report = job.command("report", record.name)
+    assert report.returncode == 0 and "data" in report.stdout and "2 MiB" in report.stdout, report.stdout
+
+
 def test_study_is_shown_and_gone_on_with(golden, build):
     job = golden("study")
     tuned = TunedJob(job.directory)

@@ -275,11 +275,6 @@ impl JobPersistents {
         }
     }
 
-    /// Does the job use any?
-    pub fn are_used(&self) -> bool {
-        !self.used.is_empty()
-    }
-
     /// The place of one of them.
     pub fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
