@@ -12,7 +12,7 @@ TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 # Tests at a time, the number that repeats their order, and how long all of them may take: twelve minutes is
 # the goal on two cores, three are for what else the machine does.
-JOBS ?= $(shell nproc)
+JOBS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 TEST_MINUTES_MAX ?= 15
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
