@@ -194,7 +194,7 @@ fn why_it_loses(file_system: &Row, burst_buffer: &Row) -> Option<String> {
     let saved = stage_out - more;
     Some(format!(
         "Why: stage-out moves the same bytes once more ({stage_out:.2} s) after the job, which is more than \
-         the {saved:.2} s the job saved. RunTarget is closed while the job computes can go meanwhile: forebay run --drain."
+         the {saved:.2} s the job saved. What is closed while the job computes can go meanwhile: forebay run --drain."
     ))
 }
 

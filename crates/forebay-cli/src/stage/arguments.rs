@@ -46,7 +46,7 @@ pub enum StageVerb {
     Retry(Retry),
     /// Forget a staging that does not run, and take away what is half done
     #[command(after_help = "Example:\n  forebay stage forget 1763761234567\n\n\
-        RunTarget has arrived stays, and so do directories, unfinished ones open to you alone. One that runs has to be \
+        What has arrived stays, and so do directories, unfinished ones open to you alone. One that runs has to be \
         cancelled before; what a job has left is brought home by \
         forebay clean.")]
     Forget(Forget),
