@@ -76,7 +76,7 @@ impl Error {
     }
 
     /// Was it that the journal's own file system has no room?
-    pub fn is_journal_full(&self) -> bool {
+    pub(crate) fn is_journal_full(&self) -> bool {
         let Self::Journal { error, .. } = self else {
             return false;
         };
@@ -84,7 +84,7 @@ impl Error {
     }
 
     /// The number of the error, as in errno(3), where there is one for it.
-    pub fn errno(&self) -> Option<i32> {
+    pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Host(error) => error.source.raw_os_error(),
             Self::NoThread { error, .. } => error.raw_os_error(),

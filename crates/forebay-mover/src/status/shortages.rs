@@ -65,7 +65,7 @@ struct NoRoom {
 
 impl Journal {
     /// File systems on which there was no room for something, and how much is missing there and free now.
-    pub fn shortages(&self) -> Result<Vec<Shortage>, Error> {
+    pub(crate) fn shortages(&self) -> Result<Vec<Shortage>, Error> {
         let mut found: Vec<(u64, Shortage)> = Vec::new();
         let directories = self.missing_in_directories()?;
         if !directories

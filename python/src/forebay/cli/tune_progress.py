@@ -10,8 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from forebay.tune.listener import PLACE_NAMES
-from forebay.tune.model import Place, Run, Step
-from forebay.tune.runs.trial_runner import described
+from forebay.tune.model import Place, Run, Step, described
 
 _STATUS = {
     "failed": "failed",

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from forebay.tune.listener import PLACE_NAMES
-from forebay.tune.model import Plan
-from forebay.tune.runs.trial_runner import described
+from forebay.tune.model import Plan, described
 from forebay.tune.tuning import Looked
 
 

@@ -10,6 +10,12 @@ from typing import Literal
 
 import msgspec
 
+
+def described(configuration: Configuration) -> str:
+    """The configuration on one line."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items())) or "the default"
+
+
 #: Where the job's files lie during a run.
 Place = Literal["file-system", "burst-buffer"]
 PLACES: tuple[Place, ...] = ("file-system", "burst-buffer")

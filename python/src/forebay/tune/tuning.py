@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from forebay.errors import ForebayError
-from forebay.tune import result, study_setup
+from forebay.tune import model, result, study_setup
 from forebay.tune.budget import Budget, Clock, Share
 from forebay.tune.decide import search
 from forebay.tune.errors import TuneError
@@ -19,7 +19,6 @@ from forebay.tune.job_script.script import JobScript
 from forebay.tune.listener import PLACE_NAMES, Listener
 from forebay.tune.model import Place, Plan, Run, Verdict
 from forebay.tune.runs.run_directory import RunDirectory
-from forebay.tune.runs.trial_runner import described
 from forebay.tune.storage_tuning import BudgetOver, StorageTuning
 from forebay.tune.study import Reason, Study
 from forebay.tune.study_setup import Wanted
@@ -179,7 +178,7 @@ def best_so_far(directory: Path) -> list[str]:
         if tried and not study.settled(place):
             ratio, run = min(tried, key=lambda one: one[0])
             told.append(
-                f"best so far on {PLACE_NAMES[place]}, not proven: {described(run.configuration)}, "
+                f"best so far on {PLACE_NAMES[place]}, not proven: {model.described(run.configuration)}, "
                 f"{ratio:.2f} of the default's time"
             )
     return told

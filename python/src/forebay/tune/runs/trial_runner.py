@@ -20,7 +20,7 @@ from forebay.tune import script_forms
 from forebay.tune.budget import Clock
 from forebay.tune.decide import eligibility
 from forebay.tune.job_script.script import JobScript
-from forebay.tune.model import Configuration, Place, Plan, Run, Step
+from forebay.tune.model import Place, Plan, Run, Step
 from forebay.tune.runs import cpu_contention, effect, replay
 from forebay.tune.runs.output_check import OutputCheck, Root
 from forebay.tune.runs.run_directory import RunDirectory
@@ -280,8 +280,3 @@ def last_lines(path: Path, lines: int = LINES_TOLD_MAX) -> list[str]:
         file.seek(max(0, size_bytes - (1 << 14)))
         text = file.read().decode(errors="replace")
     return [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))][-lines:]
-
-
-def described(configuration: Configuration) -> str:
-    """As one says it on a line."""
-    return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items())) or "the default"
