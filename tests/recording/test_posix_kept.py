@@ -25,15 +25,15 @@ def environment(mpi=None, record=None) -> dict[str, str]:
 
 
 def system_calls(traces, directory) -> list[str]:
-    """The calls on files of the directory, without process ids and descriptors' numbers."""
-    lines = [line for line in traces.read_text().splitlines() if f"<{directory}/" in line]
-    return [NUMBERED.sub("", line.split(maxsplit=1)[1]).replace(str(directory), "") for line in lines]
+    """The calls on files of the directory, process by process, without descriptors' numbers."""
+    lines = [line for file in sorted(traces.parent.glob(f"{traces.name}.*")) for line in file.read_text().splitlines()]
+    return [NUMBERED.sub("", line).replace(str(directory), "") for line in lines if f"<{directory}/" in line]
 
 
 def run(words, directory, variables, traces=None, launcher=()) -> subprocess.CompletedProcess:
     preload = [f"-E{name}={variables[name]}" for name in ("LD_PRELOAD",) if name in variables]
     variables = {name: value for name, value in variables.items() if name != "LD_PRELOAD"}
-    strace = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={TRACED}", "-o", traces, *preload]
+    strace = ["strace", "-ff", "-y", "-s", "0", "-e", f"trace={TRACED}", "-o", traces, *preload]
     words = [*launcher, *(strace if traces else ["env", *[word[2:] for word in preload]]), *words]
     return subprocess.run(
         [str(word) for word in words],
