@@ -1,5 +1,6 @@
-//! One node's part of a job: what it stages in and out, and what is unsaved there. The job uses [`Node`] alone.
-//! Arguments and results are data, so that a process on another node can serve it. Never decides when a job ends.
+//! One node's part of the staging of a job: stage-in, stage-out, and what is unsaved there. [`Node`] has no closures in
+//! its arguments and no handles in its results, so that a process on another node can serve it later. The allocation, the
+//! script, the drain and the guard of the deadline are not behind it yet. Never decides when a job ends.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
