@@ -1,4 +1,4 @@
-//! Where Forebay's own libraries and programs are: beside the running program, or where `make install` put them.
+//! Where Forebay's own libraries and programs are: in the running program's directory, or where `make install` put them.
 
 use std::path::PathBuf;
 
@@ -7,27 +7,30 @@ use forebay_profile::Libraries;
 
 use crate::CliError;
 
-/// Observes MPI programs, and gives them the hints of `MPICH_MPIIO_HINTS`.
+/// The library that observes MPI programs and sets the hints of `MPICH_MPIIO_HINTS`.
 pub const MPI_LIBRARY: &str = "libforebay_mpi.so";
 
-/// Beside the program as cargo builds it, or in the library folder as it is installed.
+/// A library: in the program's directory as cargo builds it, or in the library folder as it is installed.
 ///
 /// # Errors
 /// If it is not installed.
 pub fn library(name: &str) -> Result<PathBuf, CliError> {
-    let beside = system::program_directory()?;
-    let places = [beside.join(name), beside.join("../lib/forebay").join(name)];
+    let directory = system::program_directory()?;
+    let places = [
+        directory.join(name),
+        directory.join("../lib/forebay").join(name),
+    ];
     let found = places.iter().find_map(|place| files::real_path(place).ok());
     found.ok_or_else(|| {
-        let beside = beside.display();
+        let directory = directory.display();
         CliError::new(format!(
-            "{name} is neither in {beside} nor in ../lib/forebay"
+            "{name} is neither in {directory} nor in ../lib/forebay"
         ))
         .with_hint("run make build, or make install")
     })
 }
 
-/// Those that observe MPI programs, as far as they are there.
+/// The installed libraries that observe MPI programs.
 #[must_use]
 pub fn observers() -> Libraries {
     let of = |family: &str| library(&format!("{family}/{MPI_LIBRARY}")).ok();
@@ -40,17 +43,17 @@ pub fn observers() -> Libraries {
 /// The program of the verbs that are written in Python.
 pub const PYTHON_PROGRAM: &str = "forebay-py";
 
-/// `forebay-py`: beside us, else in PATH.
+/// `forebay-py`: in the program's directory, else in PATH.
 #[must_use]
 pub fn python_program() -> Option<PathBuf> {
-    let beside = system::program_directory().ok()?.join(PYTHON_PROGRAM);
-    if files::status(&beside).is_ok() {
-        return Some(beside);
+    let own = system::program_directory().ok()?.join(PYTHON_PROGRAM);
+    if files::status(&own).is_ok() {
+        return Some(own);
     }
     system::find_other_program(PYTHON_PROGRAM)
 }
 
-/// The folder of our libraries, as it is built and installed.
+/// The directory of Forebay's libraries.
 #[must_use]
 pub fn library_directory() -> Option<PathBuf> {
     let directory = system::program_directory().ok()?.join("../lib/forebay");

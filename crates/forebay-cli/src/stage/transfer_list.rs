@@ -32,7 +32,7 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
             let hint = "mend the symbolic links, which lead in a circle";
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
-        _ => TransferKind::File, // what is not there is told of when it is planned
+        _ => TransferKind::File, // the plan reports a source that is missing
     };
     Ok(Transfer {
         what,

@@ -89,8 +89,8 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
     Ok([first, second])
 }
 
-/// Writes a file so that whoever reads it sees it whole, before or after: under the name `fresh` beside
-/// it, then renamed. Where that fails nothing new stays.
+/// Writes the content to the file `fresh` in the same directory and renames it, so that a reader sees either the
+/// old or the new file whole. If that fails, no new file stays.
 pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
     let mut file = open_to_write(fresh)?;
     let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));

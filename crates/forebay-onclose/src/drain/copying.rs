@@ -82,7 +82,7 @@ impl Copying<'_> {
                 Ok(()) => {}
                 Err(failure) => {
                     return match is_unchanged(closed) {
-                        // What is there now will be told of when it is closed.
+                        // The newer version is reported when it is closed.
                         Ok(false) => Copied::Changed,
                         _ if (self.cancelled)() => Copied::Stopped,
                         _ => Copied::Failed(failure),
