@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -149,40 +150,46 @@ def twice(process, reached):
     return False
 
 
-def test_an_ordinary_user_below_a_folder_he_cannot_list(build, tmp_path):
+class NobodysHome:
+    """A home and a store of the user nobody, and a `forebay` that this user can start."""
+
+    def __init__(self, build, mode):
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
+        self.top.chmod(mode)
+        self.directory, self.store = self.top / "ada", self.top / "store"
+        for directory in (self.directory, self.store):
+            directory.mkdir()
+            os.chown(directory, 65534, 65534)
+        self.program = self.top / "forebay"
+        shutil.copyfile(build / "bin" / "forebay", self.program)
+        self.program.chmod(0o755)
+
+    def run(self, body):
+        """A job with one stage_out line."""
+        (self.directory / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\n{body}\n")
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        command = [*user, self.program, "run", "--store", self.store, "job.sh"]
+        state = str(self.directory / "state")
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(self.store), "FOREBAY_STATE": state}
+        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def nobodys(build, request):
+    """Its directory has the mode of the parameter."""
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
-    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
-    home, store = top / "ada", top / "store"
-    for directory in (home, store):
-        directory.mkdir(parents=True)
-        os.chown(directory, 65534, 65534)
-    top.chmod(0o711)
-    try:
-        (home / "job.sh").write_text(
-            f"#!/bin/bash\n{DW}\n{STAGE_OUT}\nmkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id\n"
-        )
-        program = top / "forebay"
-        program.write_bytes((build / "bin" / "forebay").read_bytes())
-        program.chmod(0o755)
-        command = [
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            program,
-            "run",
-            "--store",
-            store,
-            "job.sh",
-        ]
-        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")}
-        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        assert (home / "results" / "id").read_text() == "65534\n"
-        assert list(store.iterdir()) == []
-    finally:
-        subprocess.run(["rm", "-rf", top], check=True)
+    home = NobodysHome(build, request.param)
+    yield home
+    subprocess.run(["rm", "-rf", home.top], check=True)
+
+
+@pytest.mark.parametrize("nobodys", [0o711], indirect=True)
+def test_an_ordinary_user_below_a_folder_he_cannot_list(nobodys):
+    done = nobodys.run("mkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id")
+    assert done.returncode == 0, done.stderr
+    assert (nobodys.directory / "results" / "id").read_text() == "65534\n"
+    assert list(nobodys.store.iterdir()) == []
 
 
 def test_the_script_is_the_one_that_was_read(job):
@@ -214,48 +221,20 @@ def test_a_closed_terminal_does_not_lose_the_data(job):
     job.leaves_nothing()
 
 
-def test_unkillable_process_keeps_the_allocation(build, tmp_path):
-    if os.getuid() != 0:
-        pytest.skip("only root can make a program that runs as another user")
-    top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
-    top.chmod(0o755)
-    home, store = top / "ada", top / "store"
-    for directory in (home, store):
-        directory.mkdir(parents=True)
-        os.chown(directory, 65534, 65534)
-    foreign = another_users_program(top)
-    program = top / "forebay"
-    program.write_bytes((build / "bin" / "forebay").read_bytes())
-    program.chmod(0o755)
-    body = f"mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; {foreign} >/dev/null 2>&1 & echo $! > pid; until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
-    (home / "job.sh").write_text(f"#!/bin/bash\n{DW}\n{STAGE_OUT}\n{body}\n")
+@pytest.mark.parametrize("nobodys", [0o755], indirect=True)
+def test_unkillable_process_keeps_the_allocation(nobodys):
+    foreign = another_users_program(nobodys.top)
+    written = nobodys.directory / "pid"
     try:
-        command = [
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            program,
-            "run",
-            "--store",
-            store,
-            "job.sh",
-        ]
-        done = subprocess.run(
-            command,
-            cwd=home,
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(store), "FOREBAY_STATE": str(home / "state")},
-            capture_output=True,
-            text=True,
-            timeout=120,
+        done = nobodys.run(
+            "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x\n"
+            f"{foreign} >/dev/null 2>&1 & echo $! > pid; until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
         )
-        pid = (home / "pid").read_text().strip()
         assert done.returncode == 123, done.stderr
-        assert f"these could not be ended and may still write: {pid}" in done.stderr
-        assert (home / "results" / "x").read_text() == "x\n"
-        (kept,) = store.iterdir()
+        assert f"these could not be ended and may still write: {written.read_text().strip()}" in done.stderr
+        assert (nobodys.directory / "results" / "x").read_text() == "x\n"
+        (kept,) = nobodys.store.iterdir()
         assert f"nothing was deleted: the data are in {kept}" in done.stderr
     finally:
-        if (home / "pid").exists():
-            os.kill(int((home / "pid").read_text()), signal.SIGKILL)
-        subprocess.run(["rm", "-rf", top], check=True)
+        if written.exists():
+            os.kill(int(written.read_text()), signal.SIGKILL)
