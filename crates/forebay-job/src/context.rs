@@ -1,4 +1,4 @@
-//! What is known of a job: its order, its own directory, what its script asks for, and its allocation.
+//! What is known of a job: its specification, its own directory, what its script asks for, and its allocation.
 //! Data alone; the steps of the job are in the modules that use it.
 
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 /// What is started.
 #[derive(Clone, Copy)]
 pub(crate) enum Program<'a> {
-    /// A script, with the order's arguments.
+    /// A script, with the arguments of the specification.
     Script(&'a JobScript),
     /// A program and its arguments; not empty.
     Command(&'a [String]),
@@ -43,7 +43,7 @@ pub(crate) enum Program<'a> {
 
 /// What is run in the allocation, and how.
 pub(crate) struct Execution<'a> {
-    /// What is written down as it start_record.
+    /// The change of the job's record that the script's own process commits as it starts.
     pub(crate) start_record: Option<&'a PendingUpdate>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,

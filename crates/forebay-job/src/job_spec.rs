@@ -70,7 +70,7 @@ pub enum Output<'a> {
     Both(&'a Path),
 }
 
-/// Hears what happens in the life of a job, as it happens.
+/// Reports the events of a job as they happen.
 pub trait Reporter: AllocationProgress + StagingProgress {
     /// A record of its I/O was begun there.
     fn recorded(&self, directory: &Path);

@@ -19,13 +19,13 @@ pub(crate) fn begin_of_job(
 ) -> Option<Profile> {
     let directory = recorded.record.profile.clone()?;
     let id = &recorded.record.id;
-    let begun = of_order(spec).and_then(|job| Ok(Profile::begin(directory, &job, id)?));
+    let begun = description_of_job(spec).and_then(|job| Ok(Profile::begin(directory, &job, id)?));
     report_begun(begun, reporter)
 }
 
 /// Begins the record of a command, in the first state directory that takes it.
 pub(crate) fn begin_of_command(words: &[OsString], reporter: &dyn Reporter) -> Option<Profile> {
-    let begun = of_command(words).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
+    let begun = description_of_command(words).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
     report_begun(begun, reporter)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn begin_of_run(
     id: &str,
     recording: &Recording,
 ) -> Result<Profile, Error> {
-    let mut job = of_script(script)?;
+    let mut job = description_of_script(script)?;
     job.command = match &run.what {
         RunTarget::Script(path) => vec![text(path)],
         RunTarget::Command(words) => words.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn record_refusal(spec: &JobSpec, error: &Error, reporter: &dyn Repor
     let Some(recording) = &spec.recording else {
         return;
     };
-    let begun = of_order(spec).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
+    let begun = description_of_job(spec).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
     if let Some(profile) = report_begun(begun, reporter) {
         let directory = profile.directory().to_owned();
         end(profile, recording, Err::<&Outcome, _>(error), reporter);
@@ -97,10 +97,10 @@ fn report_begun(begun: Result<Profile, Error>, reporter: &dyn Reporter) -> Optio
     }
 }
 
-fn of_order(spec: &JobSpec) -> Result<JobDescription, Error> {
+fn description_of_job(spec: &JobSpec) -> Result<JobDescription, Error> {
     let path = spec.script.path.as_os_str();
     let words = std::iter::once(path).chain(spec.arguments.iter().map(AsRef::as_ref));
-    let mut job = of_script(spec.script)?;
+    let mut job = description_of_script(spec.script)?;
     job.command = words.map(text).collect();
     let recording = spec.recording.as_ref();
     let emulated = recording.and_then(|recording| recording.emulated);
@@ -108,7 +108,7 @@ fn of_order(spec: &JobSpec) -> Result<JobDescription, Error> {
     Ok(job)
 }
 
-fn of_script(script: &JobScript) -> Result<JobDescription, Error> {
+fn description_of_script(script: &JobScript) -> Result<JobDescription, Error> {
     let mut job = description(Kind::Run, script.job_name())?;
     job.script = Some(text(Path::new(&job.directory).join(&script.path)));
     job.nodes = script.header.nodes;
@@ -116,7 +116,7 @@ fn of_script(script: &JobScript) -> Result<JobDescription, Error> {
     Ok(job)
 }
 
-fn of_command(words: &[OsString]) -> Result<JobDescription, Error> {
+fn description_of_command(words: &[OsString]) -> Result<JobDescription, Error> {
     let program = words.first().map(Path::new).and_then(Path::file_name);
     let mut job = description(Kind::Profile, program.map(text).unwrap_or_default())?;
     job.command = words.iter().map(text).collect();

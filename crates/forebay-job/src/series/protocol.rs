@@ -67,7 +67,7 @@ pub struct Run {
     pub trace: bool,
     /// File for both of its streams.
     pub output: Option<PathBuf>,
-    /// It is ended after this time; none: after that of the order.
+    /// Its time limit; none: that of the specification.
     pub time_limit: Option<Duration>,
 }
 
