@@ -22,7 +22,7 @@ use crate::emulation;
 use crate::options::emulation::EmulationArguments;
 use crate::options::job::SpaceArguments;
 
-use figures::{Account, Block, Measured, Row, Way};
+use figures::{Account, Block, Measured, Row, Variant};
 use outputs::Fingerprint;
 
 #[derive(Debug, Args)]
@@ -206,7 +206,7 @@ fn destination(stage: &Stage) -> PathBuf {
 
 fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, CliError> {
     let label = label(model)?;
-    let mut rows = [Way::FileSystem, Way::BurstBuffer].map(|way| Row {
+    let mut rows = [Variant::FileSystem, Variant::BurstBuffer].map(|way| Row {
         way,
         runs: Vec::new(),
     });
@@ -252,7 +252,7 @@ fn label(model: Option<&Path>) -> Result<String, CliError> {
 fn one_run(
     bench: &Bench,
     model: Option<&Path>,
-    way: Way,
+    way: Variant,
 ) -> Result<(Measured, Vec<Fingerprint>), CliError> {
     let before = outputs::times(&bench.destinations(None)?)?;
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
@@ -261,7 +261,7 @@ fn one_run(
     if bench.arguments.no_profile {
         process.arg("--no-profile");
     }
-    if way == Way::FileSystem {
+    if way == Variant::FileSystem {
         process.arg("--no-burst-buffer");
     }
     process.args(bench.arguments.space.to_args());
@@ -292,7 +292,7 @@ fn one_run(
         .map_err(|error| CliError::new(format!("forebay run gave no account: {error}")))?;
     let destinations = bench.destinations(Some(&account.job_id))?;
     let mut measured = Measured::of(&account, &files::read_lossy(&said)?);
-    if way == Way::FileSystem && model.is_none() {
+    if way == Variant::FileSystem && model.is_none() {
         // A job that did not sync its results left them in the page cache: not safe yet. In the
         // emulation a write returns when its bytes are on the targets.
         let started = clock::now();

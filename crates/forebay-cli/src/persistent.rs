@@ -94,7 +94,7 @@ pub struct CreateArguments {
 
 /// One allocation as `--json` shows it.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct PersistentStatus {
     persistent: String,
     /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing`, `gone` or
     /// `elsewhere` (on another machine).
@@ -165,7 +165,7 @@ fn create(arguments: &CreateArguments) -> Result<i32, Error> {
     };
     let made = places.create(&new, &Progress::default())?;
     if arguments.json {
-        return Ok(print_json(&Shown::of(&made)?, 0));
+        return Ok(print_json(&PersistentStatus::of(&made)?, 0));
     }
     Ok(0)
 }
@@ -184,7 +184,7 @@ fn list(found: &FoundArguments) -> Result<i32, Error> {
 fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
     let site = site_store();
     let persistent = places(found, site.as_deref()).find(name)?;
-    let shown = Shown::of(&persistent)?;
+    let shown = PersistentStatus::of(&persistent)?;
     if found.json {
         return Ok(print_json(&shown, 0));
     }
@@ -225,17 +225,22 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> S
 }
 
 /// All that can be found; in the named store alone, if one is named.
-pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, Error> {
+pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, Error> {
     let site = site_store();
     let places = StoreSearch {
         named,
         site: site.as_deref(),
     };
     let listing = places.list()?;
-    let found: Result<Vec<_>, _> = listing.found.iter().map(Shown::of).collect();
+    let found: Result<Vec<_>, _> = listing.found.iter().map(PersistentStatus::of).collect();
     let mut shown = found?;
-    shown.extend(listing.unfinished.iter().map(Shown::of_unfinished));
-    shown.extend(listing.missing.iter().map(|missing| Shown {
+    shown.extend(
+        listing
+            .unfinished
+            .iter()
+            .map(PersistentStatus::of_unfinished),
+    );
+    shown.extend(listing.missing.iter().map(|missing| PersistentStatus {
         state: match missing.host {
             Some(_) => "elsewhere",
             None if missing.in_memory => "gone",
@@ -245,7 +250,7 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<Shown>, Error> {
         store: text(missing.root.parent().unwrap_or(&missing.root)),
         path: text(&missing.root),
         in_memory: missing.in_memory,
-        ..Shown::bare(&missing.name, users::user_id())
+        ..PersistentStatus::bare(&missing.name, users::user_id())
     }));
     Ok(shown)
 }
@@ -254,7 +259,7 @@ fn text(path: &std::path::Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-impl Shown {
+impl PersistentStatus {
     fn bare(name: &str, owner: u32) -> Self {
         Self {
             persistent: name.to_owned(),
@@ -386,7 +391,7 @@ impl ShownUse {
 }
 
 /// A row for each.
-pub fn table(shown: &[Shown]) -> String {
+pub fn table(shown: &[PersistentStatus]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([

@@ -25,7 +25,7 @@ pub struct StatusArguments {
 #[serde(untagged)]
 enum Line<'a> {
     Job(&'a JobReport),
-    Persistent(&'a persistent::Shown),
+    Persistent(&'a persistent::PersistentStatus),
 }
 
 pub fn status(arguments: &StatusArguments) -> i32 {

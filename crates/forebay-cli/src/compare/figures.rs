@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// One way of running the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum Variant {
     FileSystem,
     BurstBuffer,
 }
 
-impl Way {
+impl Variant {
     pub fn name(self) -> &'static str {
         match self {
             Self::FileSystem => "file system",
@@ -29,8 +29,8 @@ pub struct Measured {
     pub job_s: f64,
     /// Time in I/O as the application sees it.
     pub io_s: Option<f64>,
-    /// Who tells it.
-    pub io_from: Option<Teller>,
+    /// Where that time comes from.
+    pub io_from: Option<IoTimeSource>,
     /// From the start of the script until its data are on the file system, synced.
     pub safe_s: f64,
     /// Stage-out, contained in `safe_s`.
@@ -43,10 +43,10 @@ pub struct Measured {
     pub profile: Option<PathBuf>,
 }
 
-/// Who tells of the time in I/O.
+/// Where the time in I/O comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Teller {
+pub enum IoTimeSource {
     /// The application, in a line of JSON.
     Program,
     /// The record of its calls.
@@ -56,7 +56,7 @@ pub enum Teller {
 /// All runs of one way.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    pub way: Way,
+    pub way: Variant,
     pub runs: Vec<Measured>,
 }
 
@@ -129,10 +129,10 @@ impl Measured {
             .iter()
             .filter_map(|said| said.io_s)
             .reduce(|a, b| a + b)
-            .map(|io_s| (io_s, Teller::Program));
+            .map(|io_s| (io_s, IoTimeSource::Program));
         let recorded = || {
             let io_s = summarize(account.profile.as_ref()?).io_s?;
-            Some((io_s, Teller::Record))
+            Some((io_s, IoTimeSource::Record))
         };
         let (io_s, io_from) = told.or_else(recorded).unzip();
         Measured {

@@ -3,7 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;
 
-use super::figures::{Block, Measured, Row, Teller};
+use super::figures::{Block, IoTimeSource, Measured, Row};
 
 /// All blocks, each a table and what it means.
 pub fn text(blocks: &[Block]) -> String {
@@ -98,15 +98,15 @@ fn sentences(block: &Block) -> Vec<String> {
     ];
     for (what, of) in columns {
         if let (Some(there), Some(here)) = (sorted(file_system, of), sorted(burst_buffer, of)) {
-            said.push(versus(what, &there, &here));
+            said.push(verdict(what, &there, &here));
         }
     }
     said.extend(io_time_sources(block));
-    let blind = unseen(file_system, block.output_bytes);
-    if blind.is_none() {
+    let unmodelled = unmodelled_bytes(file_system, block.output_bytes);
+    if unmodelled.is_none() {
         said.extend(why_it_loses(file_system, burst_buffer));
     }
-    said.extend(blind);
+    said.extend(unmodelled);
     said.push(match block.same_output {
         Some(true) => {
             let bytes = block.output_bytes;
@@ -127,8 +127,11 @@ fn sentences(block: &Block) -> Vec<String> {
 /// Who tells of the time in I/O, unless nobody does.
 fn io_time_sources(block: &Block) -> Option<String> {
     let runs = || block.rows.iter().flat_map(|row| &row.runs);
-    let tells = |teller| runs().any(|run| run.io_from == Some(teller));
-    let who = match (tells(Teller::Program), tells(Teller::Record)) {
+    let is_source = |source| runs().any(|run| run.io_from == Some(source));
+    let who = match (
+        is_source(IoTimeSource::Program),
+        is_source(IoTimeSource::Record),
+    ) {
         (true, false) => "as the program itself tells",
         (false, true) => "from the record of the programs' calls",
         (true, true) => "as the program tells in some runs, from the record of its calls in others",
@@ -142,7 +145,7 @@ const NOISE: f64 = 1.05;
 
 /// Who wins, from the sorted times of both. Where the slowest run of one reaches the fastest of the
 /// other, neither does.
-fn versus(what: &str, file_system: &[f64], burst_buffer: &[f64]) -> String {
+fn verdict(what: &str, file_system: &[f64], burst_buffer: &[f64]) -> String {
     let gain = median(file_system) / median(burst_buffer);
     if gain >= NOISE && below(burst_buffer, file_system) {
         format!("{what}: the burst buffer is {gain:.1} times as fast.")
@@ -161,7 +164,7 @@ fn below(one: &[f64], other: &[f64]) -> bool {
 
 /// The emulation does not see all ways of writing (docs/pfs-model.md). Where it missed what the job
 /// left on the file system, its figures are no comparison.
-fn unseen(file_system: &Row, output_bytes: u64) -> Option<String> {
+fn unmodelled_bytes(file_system: &Row, output_bytes: u64) -> Option<String> {
     let seen = file_system
         .runs
         .iter()
@@ -201,7 +204,7 @@ fn why_it_loses(file_system: &Row, burst_buffer: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::figures::Way;
+    use crate::compare::figures::Variant;
 
     fn block(file_system: &[f64], burst_buffer: &[f64], stage_out_s: f64) -> Block {
         let run = |job_s: f64, stage_out_s: f64| Measured {
@@ -211,7 +214,7 @@ mod tests {
             stage_out_s,
             bytes: Some(1 << 20),
             emulated_bytes: None,
-            io_from: Some(Teller::Program),
+            io_from: Some(IoTimeSource::Program),
             profile: None,
         };
         let row = |way, jobs: &[f64], stage_out_s| Row {
@@ -222,8 +225,8 @@ mod tests {
             label: "real: ext4".into(),
             emulated: false,
             rows: [
-                row(Way::FileSystem, file_system, 0.0),
-                row(Way::BurstBuffer, burst_buffer, stage_out_s),
+                row(Variant::FileSystem, file_system, 0.0),
+                row(Variant::BurstBuffer, burst_buffer, stage_out_s),
             ],
             same_output: Some(true),
             output_files: 1,

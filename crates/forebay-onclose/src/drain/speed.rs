@@ -9,16 +9,16 @@ pub(super) const MIN_SAMPLE_BYTES: u64 = 16 << 20;
 #[derive(Default)]
 pub(super) struct Speed {
     bytes: u64,
-    /// Up to when nothing was in hand the last time.
+    /// Time in which something was copied, up to the last pause.
     busy: Duration,
-    in_hand: usize,
-    /// Since when something is.
+    in_progress: usize,
+    /// Since when something is being copied.
     since: Option<Instant>,
 }
 
 impl Speed {
     pub(super) fn begin(&mut self, now: Instant) {
-        self.in_hand += 1;
+        self.in_progress += 1;
         self.since.get_or_insert(now);
     }
 
@@ -27,8 +27,8 @@ impl Speed {
     }
 
     pub(super) fn end(&mut self, now: Instant) {
-        self.in_hand -= 1;
-        if self.in_hand == 0 {
+        self.in_progress -= 1;
+        if self.in_progress == 0 {
             self.busy = self.busy(now);
             self.since = None;
         }
@@ -41,8 +41,8 @@ impl Speed {
     }
 
     fn busy(&self, now: Instant) -> Duration {
-        let in_hand = self.since.map(|since| now.saturating_duration_since(since));
-        self.busy + in_hand.unwrap_or_default()
+        let in_progress = self.since.map(|since| now.saturating_duration_since(since));
+        self.busy + in_progress.unwrap_or_default()
     }
 }
 
