@@ -1,6 +1,6 @@
 //! The emulated parallel file system around a command.
 //!
-//! The command starts itself anew under the preload library, so that all it does on the emulated
+//! The command restarts itself under the preload library, so that all it does on the emulated
 //! directories, its own staging included, is delayed as the job's I/O is.
 
 use std::os::unix::ffi::OsStrExt;

@@ -27,7 +27,7 @@ pub struct JobSetup<'a> {
 }
 
 impl<'a> JobSetup<'a> {
-    /// Enters the emulation, which may start this process anew; from then on signals are caught, and
+    /// Enters the emulation, which may restart this process; from then on signals are caught, and
     /// the script is read.
     pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
         let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);

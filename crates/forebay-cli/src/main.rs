@@ -1,4 +1,4 @@
-//! The command `forebay`. Under the name of a launcher it stands in for that launcher.
+//! The command `forebay`. Under the name of a launcher it acts as that launcher.
 
 mod arguments;
 mod clean;

@@ -20,7 +20,7 @@ pub struct StatusArguments {
     pub json: bool,
 }
 
-/// One line of `--json`: jobs as they were, persistent allocations beside them.
+/// One line of `--json`: a job or a persistent allocation.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
@@ -29,7 +29,7 @@ enum Line<'a> {
 }
 
 pub fn status(arguments: &StatusArguments) -> i32 {
-    // The jobs are told of all the same.
+    // The jobs are listed all the same.
     let persistent = persistent::listed(None).unwrap_or_else(|error| {
         print_warning(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()

@@ -92,7 +92,7 @@ pub enum StageKind {
 pub struct Stage {
     /// What it moves.
     pub kind: StageKind,
-    /// The persistent allocation in whose namespace it lies, as the path names it
+    /// The persistent allocation that holds it, as the path names it
     /// ([`crate::matches_variable`]); none for the job's own, and for a list.
     #[serde(default)]
     pub persistent: Option<String>,

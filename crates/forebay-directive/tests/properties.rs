@@ -1,5 +1,5 @@
-//! Texts made at random: nothing panics, every place is within its text, and what a request names
-//! lies where it must. `PROPTEST_CASES=1000000 cargo test -p forebay-directive --test properties`
+//! Random texts: nothing panics, every position is within its text, and what a request names is
+//! at that position. `PROPTEST_CASES=1000000 cargo test -p forebay-directive --test properties`
 //! is a long run.
 
 #![allow(clippy::expect_used)] // helpers of tests
@@ -232,7 +232,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![2 => script(), 2 => nearly_right(), 1 => bytes_as_text()]
 }
 
-/// A place lies on a byte of its text, right behind a line, or on the line behind the last one.
+/// A position is on a byte of its text, right after a line, or on the line after the last one.
 fn assert_within(place: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
     assert!(
@@ -304,7 +304,7 @@ proptest! {
         }
     }
 
-    /// What `--bb` stands for means the same when it is written out.
+    /// A `--bb` option means the same as the directives it is short for.
     #[test]
     fn written_out_options_mean_the_same(
         words in prop::collection::vec(select(&[

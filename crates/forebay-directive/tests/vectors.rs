@@ -16,7 +16,7 @@ enum Outcome {
 }
 use Outcome::{Good, Nothing, Refused, Wrong};
 
-/// Each line stands as it is.
+/// Each line is tested alone.
 const ALONE: &[(&str, Outcome)] = &[
     (
         "#DW jobdw type=scratch access_mode=striped capacity=1TiB",
@@ -247,7 +247,7 @@ const ALONE: &[(&str, Outcome)] = &[
     ),
 ];
 
-/// Each line stands behind that of an allocation.
+/// Each line is tested after the line of an allocation.
 const BESIDE_JOBDW: &[(&str, Outcome)] = &[
     (
         "#DW stage_in type=file source=\"/g/a\" destination=$DW_JOB_STRIPED/",

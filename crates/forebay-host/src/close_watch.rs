@@ -4,7 +4,7 @@
 //! tells: the kernel grants none while anybody has the file open for writing, be it through a duplicated
 //! or inherited descriptor or through a shared mapping. The lease is given back at once. Under it all
 //! close events of the file's earlier writers are in the queue already, so they are dropped there, and
-//! each version is told of once: a version is what the last writer leaves when he closes, whether he
+//! each version is reported once: a version is what the last writer leaves when he closes, whether he
 //! changed anything or not.
 //!
 //! Not told of as it happens, but by [`WatchHandle::finish`]: a truncation by path and a new hard link, which
@@ -49,8 +49,8 @@ pub enum CloseEvent {
     Closed(Closed),
     /// Every file that was closed before [`WatchHandle::ask`] returned this number has been reported.
     Drained(u64),
-    /// A new directory cannot be watched, or a file not be looked at: what is closed there is told of at the end
-    /// only.
+    /// A new directory cannot be watched, or a file cannot be read: what is closed there is reported only at the
+    /// end.
     Unseen(Error),
     /// The file system gives us no lease on this file: from here on an event alone counts there. CloseEvent once.
     NoLease(Error),

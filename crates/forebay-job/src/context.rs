@@ -14,7 +14,7 @@ use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
 use crate::Error;
 use crate::job_spec::{JobSpec, Reporter};
 
-/// Reasons that are told of a stage-in that cannot begin.
+/// Most reasons that are printed where a stage-in cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
 
 /// A job whose script was read and understood.

@@ -1,4 +1,4 @@
-//! Processes in an allocation: a job's script, or what a series is told to run.
+//! Processes in an allocation: a job's script, or the commands of a series.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -237,8 +237,8 @@ impl ActiveJob<'_> {
         Ok(())
     }
 
-    /// Runs it with commands on close beside it, if there are to be any. They may come to their end unless
-    /// we were asked to stop. No account of them: there were to be none, or what became of them is not known.
+    /// Runs the process, and the commands on close if the job has any. They may finish unless Forebay was
+    /// asked to stop. Returns no account of them where there are none or their outcome is not known.
     ///
     /// # Errors
     /// Those of [`ActiveJob::execute`], or nothing can be watched: then it was not begun.

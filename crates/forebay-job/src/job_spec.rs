@@ -1,4 +1,4 @@
-//! What is to be run, and how; and who is told of it.
+//! What a job runs, how, and who receives its messages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub struct JobSpec<'a> {
     pub deadline: Option<DeadlineOptions>,
     /// Where the script's standard output goes.
     pub output: Output<'a>,
-    /// Launchers that our own program stands in for where there is no scheduler.
+    /// Launchers that Forebay replaces by its own where there is no scheduler.
     pub shims: &'a [&'a str],
     /// How the job's own staging copies.
     pub staging: StagingOptions,
@@ -51,7 +51,7 @@ pub struct JobSpec<'a> {
     pub drain: &'a [DrainSpec],
     /// The same in Spectral's way.
     pub spectral: Spectral,
-    /// Words of our own program that watch for closed files beside the job; none if nobody is to.
+    /// Command line of the process that watches for closed files; empty without `--on-close`.
     pub on_close: &'a [OsString],
     /// How its I/O is recorded; none if it is not to be.
     pub recording: Option<Recording<'a>>,

@@ -76,7 +76,7 @@ struct GetWords {
     /// Only the first target
     #[arg(short = 'i', short_alias = 'o', long, aliases = ["index", "stripe-offset", "offset"])]
     stripe_index: bool,
-    /// Directories themselves, not what lies in them
+    /// Directories themselves, not their entries
     #[arg(short = 'd', long)]
     directory: bool,
     /// Show what is left to the file system as 0 and -1

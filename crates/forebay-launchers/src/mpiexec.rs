@@ -154,7 +154,7 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
     let tasks = tasks_of_the_job();
     let mut adapted: Vec<OsString> = Vec::new();
     let mut starts_something = false;
-    // A colon stands between programs that run together.
+    // A colon separates programs that run together.
     for context in words.split(|word| word == ":") {
         let (options, program) = split(context, tasks.as_ref());
         if !adapted.is_empty() {

@@ -79,7 +79,7 @@ impl Step {
 /// Names of options with their dashes, between spaces, and what they mean.
 pub type Options = &'static [(&'static str, Meaning)];
 
-/// What a symbol in the name of a file stands for, or a variable.
+/// A symbol in the name of a file, or a variable.
 #[derive(Clone, Copy)]
 pub enum Symbol {
     Job,

@@ -12,7 +12,7 @@ use crate::mpi_launcher::first_variable;
 
 /// File that each task reads as its standard input.
 pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";
-/// File that each task writes its standard output to; `%t` stands for its rank.
+/// File that each task writes its standard output to; `%t` is replaced by its rank.
 pub const OUTPUT_VARIABLE: &str = "FOREBAY_TASK_OUTPUT";
 /// The same for standard error.
 pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";

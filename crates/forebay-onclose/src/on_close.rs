@@ -110,7 +110,7 @@ pub struct Handler<'a> {
 }
 
 impl<'a> Handler<'a> {
-    /// Nothing runs yet. `say` is told what goes wrong.
+    /// Starts nothing yet. `say` receives the failures.
     #[must_use]
     pub fn new(
         on_close: &'a [OnClose],

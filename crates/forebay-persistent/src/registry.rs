@@ -73,7 +73,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
     Ok(missing)
 }
 
-/// Writes down where one lies.
+/// Records where a persistent allocation is.
 pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
     let mut refused = None;
     for directory in state::create_directories() {

@@ -29,7 +29,7 @@ pub struct Use {
     pub runner: ProcessRef,
     /// Something is to be staged out of it.
     pub stages_out: bool,
-    /// A program asked for that: what it asked for stands in the job's own allocation alone.
+    /// A program asked for the stage-out. Only the job's own allocation has its request.
     #[serde(default)]
     is_asked: bool,
     /// Processes that could not be ended: another user's, whose environment does not name the job.

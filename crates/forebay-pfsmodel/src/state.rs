@@ -1,6 +1,6 @@
 //! The shared state: made once by the command that starts a job, mapped by every process of it.
-// The preload and its controller are the only users of these files; forebay-host stands on the same floor of
-// trust but cannot be linked into a preload (its calls would enter the hooks). Only `create` uses std::fs.
+// The preload and its controller are the only users of these files; forebay-host follows the same
+// rules but cannot be linked into a preload (its calls would enter the hooks). Only `create` uses std::fs.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::{CString, OsStr, c_int};

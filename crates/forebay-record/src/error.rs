@@ -14,7 +14,7 @@ pub enum Error {
     /// There is no place to write down what the job has.
     #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
     NoState(Option<forebay_host::Error>),
-    /// What programs asked to be staged out stands there.
+    /// The list of the stage-outs that programs asked for.
     #[error("the list of what programs asked to be staged out, {}, cannot be used: {error}", path.display())]
     Requests {
         /// The list.

@@ -11,7 +11,7 @@ use forebay_host::files;
 use super::emulation::EmulationArguments;
 use crate::parsers::{map, size, time};
 
-/// What a job is, and where it lies.
+/// What a job is, and where its files are.
 #[derive(Debug, Args)]
 pub struct JobArguments {
     /// The job script
@@ -61,7 +61,7 @@ pub struct SpaceArguments {
 }
 
 impl JobArguments {
-    /// The burst buffer that is asked for beside the script.
+    /// The burst buffer that is requested outside of the script.
     pub fn burst_buffer(&self) -> Result<Option<String>, forebay_host::Error> {
         match &self.bbf {
             Some(file) => files::read_to_string(file).map(Some),

@@ -19,7 +19,7 @@ pub struct Selection {
     unreadable: Vec<Unreadable>,
 }
 
-/// A journal that cannot be read, as `--json` shows it beside the others.
+/// A journal that cannot be read, as `--json` shows it among the others.
 #[derive(Serialize)]
 pub struct Unreadable {
     id: String,

@@ -19,7 +19,7 @@ const DONE_S_MAX: i64 = 7 * 24 * 60 * 60;
 /// Before that if so many are newer.
 const NEWER_MAX: usize = 1000;
 
-/// What a staging was asked to do; it stands in its journal.
+/// What a staging was asked to do, as its journal records it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StagingRequest {
     pub is_out: bool,
@@ -270,7 +270,7 @@ pub fn prune_finished() -> Result<(), Error> {
         if now_s - written_s <= DONE_S_MAX && newer < NEWER_MAX {
             continue;
         }
-        // One that is damaged is told of by `status`.
+        // `status` reports a damaged one.
         let Ok(Some(staging)) = StagingRecord::open(&path) else {
             continue;
         };

@@ -20,7 +20,7 @@ pub fn sync_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes all that was written to the file system on which the file lies to its disk.
+/// Syncs the file system that holds the file.
 pub fn sync_file_system(file: &File, path: &Path) -> Result<()> {
     on(rustix::fs::syncfs(file), "sync the file system of", path)
 }

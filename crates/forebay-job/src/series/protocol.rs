@@ -33,7 +33,7 @@ pub struct Ready {
     pub variables: BTreeMap<String, String>,
     /// Prefix of a path of the view for the machine's other processes; empty if there is no view.
     pub root: String,
-    /// Where the allocation lies.
+    /// The store of the allocation.
     pub store: Option<StoreUsed>,
     /// What was staged in.
     pub stage_in: Option<Staged>,

@@ -72,8 +72,8 @@ impl CopyContext<'_> {
     }
 
     /// Gives those their names in which there is what was written and nothing else: their files need none any more.
-    /// Otherwise, and where something has that name by now, each file goes there by itself, so that it is told of if it
-    /// has vanished.
+    /// Otherwise, and where something has that name by now, each file is renamed by itself, so that one that vanished
+    /// is reported.
     pub(crate) fn rename_staged(
         &self,
         filled: &mut [StagedDirectory],

@@ -14,9 +14,8 @@ use crate::model::found::resolve;
 use crate::model::version::modified_ns;
 
 impl Journal {
-    /// A file stands where it is to go, which whoever brought it there knows better than a look at its times
-    /// could tell: the file system may not keep them as they are. Returns whether there is such a file to be
-    /// moved, whose source is as it was when it was planned.
+    /// Marks a file as delivered on the word of the caller who delivered it: the target may not keep its times, so
+    /// that comparing them proves nothing. Returns whether the plan has such a file and its source is unchanged.
     pub fn mark_delivered(&self, target: &Path, source: &Status) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);

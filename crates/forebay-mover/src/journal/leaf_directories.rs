@@ -12,7 +12,7 @@ use crate::model::leaf_size::LeafSize;
 
 impl Journal {
     /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
-    /// place or one below it, and none is the one that was named itself, beside which nothing is to appear.
+    /// place or one below it, and none is the one that was named itself, next to which nothing may appear.
     pub(crate) fn leaves(&self, most: &LeafSize) -> Result<BTreeMap<i64, u64>, Error> {
         let named: BTreeSet<PathBuf> = self
             .transfers("")?

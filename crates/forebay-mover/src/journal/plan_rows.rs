@@ -190,7 +190,7 @@ fn refuse_second(
     refuse(change, &failure, true)
 }
 
-/// A file with several names: the first one that is found stands for it.
+/// A file with several names is listed under the first one found.
 fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
     let file = params![number(status.device), number(status.inode), id];
     let mut set = change.prepare_cached("INSERT OR IGNORE INTO linked VALUES (?, ?, ?)")?;

@@ -12,8 +12,8 @@ use crate::model::version::{Stamp, is_same};
 use crate::ownership::Owner;
 use forebay_host::files::Directory;
 
-/// Compares each file of what was found with what stands at its target, and gives it on, as long as somebody takes
-/// it and it is not over.
+/// Compares each file found with its target and sends it on, until the receiver is gone or the transfer is
+/// stopped.
 pub(crate) fn compare(
     owner: &Owner,
     is_over: &AtomicBool,

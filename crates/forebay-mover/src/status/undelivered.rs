@@ -32,8 +32,8 @@ pub struct Undelivered {
 
 impl Journal {
     /// Tells of each file and link whose target is not there, or is not of the same size and time of last
-    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. Of what the
-    /// journal says stands at its place, the target may keep the time in whole seconds. What was found once and is
+    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. For files
+    /// that the journal calls delivered, the target may keep the time in whole seconds. What was found once and is
     /// gone from its source is not missing. Ends early when it is not to go on.
     pub fn undelivered(
         &self,

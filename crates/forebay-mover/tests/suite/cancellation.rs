@@ -43,7 +43,7 @@ fn directories_that_were_not_made_have_not_arrived() {
     assert!(place.path("out/a/b").is_dir() && place.path("out/c").is_dir());
 }
 
-/// It was planned anew, so that the directories are to be finished once more.
+/// The plan was made again, so the directories must be finished once more.
 #[test]
 fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
     let place = Place::filled(&[("a", FILES)]);

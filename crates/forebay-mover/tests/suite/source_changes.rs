@@ -1,4 +1,4 @@
-//! Sources that are touched while they are copied, and what stands at a place already.
+//! Sources that change while they are copied, and files that exist at the target.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -233,7 +233,7 @@ fn wait_for_clock_tick((seconds, nanoseconds): (i64, i64)) {
     };
     let modified_ms = seconds * 1000 + nanoseconds / 1_000_000;
     let age_ms = clock::unix_milliseconds().checked_sub(modified_ms);
-    // A time that lies ahead was set, and says nothing.
+    // A time in the future was set by somebody, and proves nothing.
     if let Some(left) = age_ms.and_then(|age| TICK_MS.checked_sub(age)) {
         clock::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
     }

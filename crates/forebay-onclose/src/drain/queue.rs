@@ -28,7 +28,8 @@ pub struct DrainStatus {
     pub skipped: u64,
     /// Versions that wait.
     pub waiting: u64,
-    /// Versions beside all these, which match but which no stage_out line of type file or directory takes.
+    /// Versions that match, but that no stage_out line of type file or directory covers; counted in none of the
+    /// others.
     pub not_staged: u64,
     /// Bytes of the versions that arrived.
     pub bytes: u64,
@@ -49,7 +50,7 @@ pub(super) enum Copied {
     Failed(Failure),
 }
 
-/// A directory that was made at a destination, and the one that it stands for.
+/// A directory that was made at a destination, and its source.
 pub(super) struct Made {
     pub(super) target: PathBuf,
     pub(super) source: PathBuf,

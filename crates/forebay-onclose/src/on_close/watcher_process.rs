@@ -16,9 +16,9 @@ use crate::Error;
 
 /// What the process says when it watches.
 pub const READY: &str = "ready";
-/// What it is told when nothing new will be closed.
+/// Sent to the watcher when no more files will be closed.
 pub const FINISH: &str = "finish";
-/// What it is told when nothing more is to be begun.
+/// Sent to the watcher when it must start nothing more.
 pub const STOP: &str = "stop";
 
 /// The process that runs the commands of one job.

@@ -26,7 +26,7 @@ stripe_count = { value = 1, source = "test" }
 stripe_size = { value = "64 KiB", source = "test" }
 "#;
 
-/// An emulated directory `pfs`, beside it a directory `pfsx` and others that are not emulated, and the state.
+/// An emulated directory `pfs`, a directory `pfsx` and others that are not emulated, and the state.
 pub struct Bench {
     folder: TempDir,
     state: State,
