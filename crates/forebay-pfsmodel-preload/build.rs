@@ -15,21 +15,14 @@ fn main() {
         return;
     };
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let Ok(answer) = Command::new(compiler)
-        .arg("-print-file-name=libgcc_eh.a")
-        .output()
-    else {
+    let Ok(answer) = Command::new(compiler).arg("-print-file-name=libgcc_eh.a").output() else {
         return;
     };
     let archive = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     if !Path::new(&archive).is_absolute() || !Path::new(&archive).exists() {
         return;
     }
-    if std::fs::write(
-        Path::new(&folder).join("libgcc_s.so"),
-        format!("INPUT({archive})\n"),
-    )
-    .is_ok()
+    if std::fs::write(Path::new(&folder).join("libgcc_s.so"), format!("INPUT({archive})\n")).is_ok()
     {
         println!("cargo:rustc-link-search=native={folder}");
     }

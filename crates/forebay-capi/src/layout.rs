@@ -17,13 +17,9 @@ const FIRST: c_int = 0;
 /// Stripe size in bytes, and may the layout be set?
 fn layout(about: &Name) -> Refused<(c_int, bool)> {
     match query_job(&Question::Layout(about.clone()), about)? {
-        Answer::Layout {
-            stripe_bytes,
-            may_be_set,
-        } => Ok((
-            c_int::try_from(stripe_bytes).unwrap_or(c_int::MAX),
-            may_be_set,
-        )),
+        Answer::Layout { stripe_bytes, may_be_set } => {
+            Ok((c_int::try_from(stripe_bytes).unwrap_or(c_int::MAX), may_be_set))
+        }
         _ => Err(-libc::EIO),
     }
 }

@@ -28,11 +28,7 @@ unsafe fn stage_in(shape: Shape, inner: *const c_char, outer: *const c_char) -> 
         // SAFETY: the header says what is to be given.
         let (inner, outer) = unsafe { (name(inner)?, given(shape, outer)?) };
         let about = inner.clone();
-        let question = Question::StageIn {
-            shape,
-            inner,
-            outer,
-        };
+        let question = Question::StageIn { shape, inner, outer };
         query_job(&question, &about).map(drop)
     })
 }
@@ -57,12 +53,7 @@ unsafe fn stage_out(
         // SAFETY: the header says what is to be given.
         let (inner, outer) = unsafe { (given(shape, inner)?, name(outer)?) };
         let about = inner[0].clone();
-        let question = Question::StageOut {
-            shape,
-            at_job_end: when == AT_JOB_END,
-            inner,
-            outer,
-        };
+        let question = Question::StageOut { shape, at_job_end: when == AT_JOB_END, inner, outer };
         query_job(&question, &about).map(drop)
     })
 }
@@ -71,11 +62,7 @@ unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> Refused<A
     // SAFETY: the header says what is to be given.
     let inner = unsafe { given(shape, inner) }?;
     let about = inner[0].clone();
-    let question = Question::About {
-        action,
-        shape,
-        inner,
-    };
+    let question = Question::About { action, shape, inner };
     query_job(&question, &about)
 }
 
@@ -88,12 +75,7 @@ unsafe fn query(shape: Shape, inner: *const c_char, into: [*mut c_int; 4]) -> c_
         let Answer::Counts(counts) = unsafe { about(Action::Query, shape, inner) }? else {
             return Err(-libc::EIO);
         };
-        let counts = [
-            counts.complete,
-            counts.pending,
-            counts.deferred,
-            counts.failed,
-        ];
+        let counts = [counts.complete, counts.pending, counts.deferred, counts.failed];
         for (count, into) in counts.into_iter().zip(into) {
             // SAFETY: not NULL, and the header says that it points to an int.
             unsafe { *into = c_int::try_from(count).unwrap_or(c_int::MAX) };

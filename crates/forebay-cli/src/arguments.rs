@@ -77,10 +77,8 @@ pub enum Verb {
     )]
     Stage(StageArguments),
     /// Stage out what the nodes of jobs still hold, through srun
-    #[command(
-        after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
-        Exit codes of gather:\n  1    a node could not be reached\n  123  not all data arrived"
-    )]
+    #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
+        Exit codes of gather:\n  1    a node could not be reached\n  123  not all data arrived")]
     Gather(GatherArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(

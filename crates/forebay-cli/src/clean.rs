@@ -67,17 +67,11 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
         Ok(chosen) => chosen,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
     };
-    let unknown = arguments
-        .jobs
-        .iter()
-        .filter(|id| !chosen.iter().any(|job| job.record.id == **id));
+    let unknown =
+        arguments.jobs.iter().filter(|id| !chosen.iter().any(|job| job.record.id == **id));
     let mut code = 0;
     for id in unknown {
-        code = print_error(
-            &format!("there is no job {id}"),
-            Some("forebay status lists them"),
-            1,
-        );
+        code = print_error(&format!("there is no job {id}"), Some("forebay status lists them"), 1);
     }
     // Each job may lie in a view of its own, and a process enters one view only.
     if chosen.len() > 1 {
@@ -139,21 +133,12 @@ fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
 }
 
 fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 {
-    let flags = [
-        ("--discard", arguments.discard),
-        ("--kill", arguments.kill),
-        ("--json", arguments.json),
-    ];
-    let flags = flags
-        .into_iter()
-        .filter(|(_, given)| *given)
-        .map(|(flag, _)| flag);
+    let flags =
+        [("--discard", arguments.discard), ("--kill", arguments.kill), ("--json", arguments.json)];
+    let flags = flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag);
     let ended = system::this_program().map(|program| {
         let mut same = command(program);
-        same.arg("clean")
-            .args(flags)
-            .args(arguments.staging.to_args())
-            .arg(&recorded.record.id);
+        same.arg("clean").args(flags).args(arguments.staging.to_args()).arg(&recorded.record.id);
         same.status()
     });
     match ended {

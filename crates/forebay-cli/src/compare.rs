@@ -70,11 +70,8 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
     };
     print_records(&blocks);
     let differ = blocks.iter().any(|block| block.same_output == Some(false));
-    let text = if arguments.json {
-        serde_json::to_string(&blocks)
-    } else {
-        Ok(table::text(&blocks))
-    };
+    let text =
+        if arguments.json { serde_json::to_string(&blocks) } else { Ok(table::text(&blocks)) };
     match text {
         Ok(text) => print_stdout(&text, i32::from(differ)),
         Err(error) => print_error(&format!("cannot write JSON: {error}"), None, 1),
@@ -92,9 +89,7 @@ fn print_records(blocks: &[Block]) {
             .collect();
         if let [one, other] = ids[..] {
             let label = &block.label;
-            print_status(&format!(
-                "the last two runs ({label}): forebay report {one} {other}"
-            ));
+            print_status(&format!("the last two runs ({label}): forebay report {one} {other}"));
         }
     }
 }
@@ -123,10 +118,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
     files::make_directory(&bench.scratch, 0o700).map_err(|error| {
         CliError::new(error.to_string()).with_hint("set TMPDIR to a directory you may write in")
     })?;
-    let blocks: Result<Vec<_>, _> = models
-        .into_iter()
-        .map(|model| block(&bench, model))
-        .collect();
+    let blocks: Result<Vec<_>, _> = models.into_iter().map(|model| block(&bench, model)).collect();
     bench.bar.finish_and_clear();
     if let Err(error) = files::remove_tree(&bench.scratch) {
         print_warning(&error.to_string());
@@ -206,17 +198,13 @@ fn destination(stage: &Stage) -> PathBuf {
 
 fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, CliError> {
     let label = label(model)?;
-    let mut rows = [Variant::FileSystem, Variant::BurstBuffer].map(|way| Row {
-        way,
-        runs: Vec::new(),
-    });
+    let mut rows =
+        [Variant::FileSystem, Variant::BurstBuffer].map(|way| Row { way, runs: Vec::new() });
     let mut fingerprints = Vec::new();
     // In turn, so that a slow minute of the machine meets both alike.
     for left in (0..bench.arguments.repeat).rev() {
         for row in &mut rows {
-            bench
-                .bar
-                .set_message(format!("{label}, {}", row.way.name()));
+            bench.bar.set_message(format!("{label}, {}", row.way.name()));
             bench.bar.tick();
             let (mut measured, wrote) = one_run(bench, model, row.way)?;
             // The records of the last runs are enough to look at, and leave room for other jobs'.
@@ -275,9 +263,7 @@ fn one_run(
     process.stdout(files::open_to_write(&account)?);
     process.stderr(files::open_to_write(&log)?);
     let job = start_job(process)?;
-    let waited = bench
-        .events
-        .wait_forwarding_signals(job, None, Duration::ZERO);
+    let waited = bench.events.wait_forwarding_signals(job, None, Duration::ZERO);
     let (ended, asked) = waited?;
     let log = files::read_lossy(&log)?;
     if let Some(EndReason::Signal(signal)) = asked {

@@ -40,11 +40,7 @@ pub fn drain(arguments: &DrainArguments) -> i32 {
         Ok(status) if as_json => print_json(&status, drain_exit_code(&status)),
         Ok(status) => {
             let bytes = HumanBytes(status.bytes);
-            let text = format!(
-                "{} ({bytes}){}",
-                drain_counts(&status),
-                leaving_out(&status)
-            );
+            let text = format!("{} ({bytes}){}", drain_counts(&status), leaving_out(&status));
             print_stdout(&text, print_drain_failures(&status))
         }
         Err(error) => CliError::from(error).print_with_json(as_json, None),
@@ -57,13 +53,8 @@ fn leaving_out(status: &DrainStatus) -> String {
         (status.waiting, "waiting"),
         (status.superseded, "written anew or removed before"),
         (status.skipped, "older than the newest"),
-        (
-            status.not_staged,
-            "not drained, since no stage_out line takes them",
-        ),
+        (status.not_staged, "not drained, since no stage_out line takes them"),
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    counts
-        .map(|(count, what)| format!("; {count} {what}"))
-        .collect()
+    counts.map(|(count, what)| format!("; {count} {what}")).collect()
 }

@@ -69,10 +69,7 @@ impl Emulation {
     }
 
     pub fn report(&self) -> Emulated {
-        Emulated {
-            model: self.model.name.clone(),
-            counters: self.state.counters(),
-        }
+        Emulated { model: self.model.name.clone(), counters: self.state.counters() }
     }
 }
 
@@ -154,9 +151,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
         let Some((pid, rest)) = named.and_then(|name| name.split_once('-')) else {
             continue;
         };
-        let made = rest
-            .strip_prefix(&scope)
-            .and_then(|rest| rest.strip_prefix('-'));
+        let made = rest.strip_prefix(&scope).and_then(|rest| rest.strip_prefix('-'));
         let Some(made) = made else {
             continue;
         };
@@ -203,10 +198,7 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
 fn mapped_roots(roots: &[PathBuf], maps: &[PathMap]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     let mut shown = Vec::new();
     for map in maps {
-        let (at, from) = (
-            files::final_path(&map.path)?,
-            files::final_path(&map.directory)?,
-        );
+        let (at, from) = (files::final_path(&map.path)?, files::final_path(&map.directory)?);
         for root in roots {
             if from.starts_with(root) {
                 shown.push(at.clone());

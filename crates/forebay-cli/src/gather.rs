@@ -55,12 +55,10 @@ struct Gathered {
 type Asked = (String, Vec<String>);
 
 pub fn gather(arguments: &GatherArguments) -> i32 {
-    let undrained = records()
-        .map_err(recovery::Error::from)
-        .and_then(|records| {
-            warn_of_unreadable(&records);
-            undrained_by_node(&records, &arguments.nodes)
-        });
+    let undrained = records().map_err(recovery::Error::from).and_then(|records| {
+        warn_of_unreadable(&records);
+        undrained_by_node(&records, &arguments.nodes)
+    });
     let Undrained { held, unknown } = match undrained {
         Ok(undrained) => undrained,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
@@ -73,10 +71,8 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     let all: Vec<Asked> = held.into_iter().collect();
     let mut gathered = Vec::new();
     for some in all.chunks(AT_ONCE) {
-        let begun: Vec<_> = some
-            .iter()
-            .map(|asked| (asked, begin(asked, arguments.rsh.as_ref())))
-            .collect();
+        let begun: Vec<_> =
+            some.iter().map(|asked| (asked, begin(asked, arguments.rsh.as_ref()))).collect();
         gathered.extend(begun.into_iter().map(|(asked, child)| finish(asked, child)));
     }
     add_unknown(&mut gathered, unknown);
@@ -94,11 +90,7 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: JobsByNode) {
     for (node, jobs) in unknown {
         match gathered.iter_mut().find(|one| one.node == node) {
             Some(one) => one.unknown = jobs,
-            None => gathered.push(Gathered {
-                node,
-                unknown: jobs,
-                ..Gathered::default()
-            }),
+            None => gathered.push(Gathered { node, unknown: jobs, ..Gathered::default() }),
         }
     }
 }
@@ -121,10 +113,7 @@ fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, Strin
 }
 
 fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
-    let mut gathered = Gathered {
-        node: node.clone(),
-        ..Gathered::default()
-    };
+    let mut gathered = Gathered { node: node.clone(), ..Gathered::default() };
     let output = child.and_then(|child| child.wait_with_output().map_err(|e| e.to_string()));
     let output = match output {
         Ok(output) => output,
@@ -134,10 +123,7 @@ fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
         }
     };
     let said = String::from_utf8_lossy(&output.stdout);
-    gathered.jobs = said
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
+    gathered.jobs = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     for job in &gathered.jobs {
         let staged = &job["stage_out"];
         gathered.files += staged["files"].as_u64().unwrap_or(0);
@@ -160,9 +146,7 @@ fn complain(gathered: &Gathered) -> i32 {
     let (node, failures) = (&gathered.node, gathered.failures);
     if let Some(why) = &gathered.error {
         print_error_line(&format!("{node}: {why}"));
-        print_hint(&format!(
-            "when it can be reached: forebay gather --nodes {node}"
-        ));
+        print_hint(&format!("when it can be reached: forebay gather --nodes {node}"));
         return 1;
     }
     if failures > 0 {

@@ -35,34 +35,21 @@ impl<'a> JobSetup<'a> {
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
-            let store_options = arguments
-                .space
-                .store_options(site_store.as_deref(), &arguments.map);
+            let store_options =
+                arguments.space.store_options(site_store.as_deref(), &arguments.map);
             emulation.check_store(&store_options).map_err(emulated)?;
             let model = &emulation.model().name;
             print_status(&format!("the parallel file system is emulated: {model}"));
         }
-        let caught = SignalGuard::listen()
-            .map_err(Error::from)
-            .map_err(CliError::of_job)?;
+        let caught = SignalGuard::listen().map_err(Error::from).map_err(CliError::of_job)?;
         let burst_buffer = arguments.burst_buffer().map_err(Error::from);
         let burst_buffer = burst_buffer.map_err(CliError::of_job)?;
         let mut script =
             JobScript::read(&arguments.script).map_err(|error| CliError::of_job(error.into()))?;
         script.burst_buffer = burst_buffer.or(script.burst_buffer);
-        script
-            .header
-            .notes()
-            .iter()
-            .for_each(|note| print_status(note));
+        script.header.notes().iter().for_each(|note| print_status(note));
         let shims = forebay_launchers::names(emulation.is_some());
-        let setup = Self {
-            arguments,
-            site_store,
-            emulation,
-            script,
-            shims,
-        };
+        let setup = Self { arguments, site_store, emulation, script, shims };
         Ok((setup, caught))
     }
 

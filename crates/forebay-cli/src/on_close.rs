@@ -73,11 +73,7 @@ pub const COMMANDS: &str = "commands";
 pub fn watch(arguments: &WatchArguments) -> i32 {
     match handle(arguments) {
         Ok((handled, signal)) => {
-            let failed = if handled.failures.is_empty() {
-                0
-            } else {
-                FAILED
-            };
+            let failed = if handled.failures.is_empty() { 0 } else { FAILED };
             let code = signal.map_or(failed, |signal| 128 + signal);
             if !arguments.beside_job {
                 print_summary(&handled, if arguments.calls { "calls" } else { COMMANDS });
@@ -96,21 +92,13 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
     let caught = SignalGuard::listen()?;
     let directories = arguments.directories.iter();
     // The command may work elsewhere.
-    let roots = directories
-        .map(|directory| real_path(directory))
-        .collect::<Result<Vec<_>, _>>()?;
-    let log = arguments
-        .log
-        .as_deref()
-        .map(std::path::absolute)
-        .transpose();
+    let roots = directories.map(|directory| real_path(directory)).collect::<Result<Vec<_>, _>>()?;
+    let log = arguments.log.as_deref().map(std::path::absolute).transpose();
     let how = CommandOptions {
         at_most: arguments.at_most as usize,
         retries: arguments.retries,
         log: log.unwrap_or(arguments.log.clone()),
-        callbacks: arguments
-            .calls
-            .then(|| Arc::new(Callbacks::new(print_call))),
+        callbacks: arguments.calls.then(|| Arc::new(Callbacks::new(print_call))),
     };
     let events = caught.watch(None);
     let finish = Arc::new(AtomicBool::new(false));
@@ -170,14 +158,8 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
         return words;
     }
     words.splice(0..0, ["watch".into(), "--beside-job".into()]);
-    words.extend([
-        "--at-most".into(),
-        handling.on_close_at_most.to_string().into(),
-    ]);
-    words.extend([
-        "--retries".into(),
-        handling.on_close_retries.to_string().into(),
-    ]);
+    words.extend(["--at-most".into(), handling.on_close_at_most.to_string().into()]);
+    words.extend(["--retries".into(), handling.on_close_retries.to_string().into()]);
     if let Some(log) = &handling.on_close_log {
         // The job may work elsewhere.
         let log = std::path::absolute(log).unwrap_or_else(|_| log.clone());
@@ -189,16 +171,11 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
 /// Tells what became of the commands, or whatever they are.
 pub fn print_summary(handled: &CommandSummary, what: &str) {
     let CommandSummary { done, failed, .. } = handled;
-    print_status(&format!(
-        "on close: {done} {what} succeeded, {failed} failed"
-    ));
+    print_status(&format!("on close: {done} {what} succeeded, {failed} failed"));
     for (path, version, reason) in handled.failures.iter().take(SHOWN) {
         print_error_line(&format!("on close: {path}, version {version}: {reason}"));
     }
     if handled.failures.len() > SHOWN {
-        print_error_line(&format!(
-            "on close: and {} more",
-            handled.failures.len() - SHOWN
-        ));
+        print_error_line(&format!("on close: and {} more", handled.failures.len() - SHOWN));
     }
 }

@@ -48,15 +48,9 @@ pub fn map(text: &str) -> Result<PathMap, String> {
     if plain.parent().is_none() || plain.components().any(|part| part == Component::ParentDir) {
         return Err("PATH must be below /, without ..".into());
     }
-    if ["/proc", "/dev", "/sys"]
-        .iter()
-        .any(|system| plain.starts_with(system))
-    {
+    if ["/proc", "/dev", "/sys"].iter().any(|system| plain.starts_with(system)) {
         return Err("PATH must not be in /proc, /dev or /sys".into());
     }
     let from = std::path::absolute(from).map_err(|error| error.to_string())?;
-    Ok(PathMap {
-        path: plain,
-        directory: from,
-    })
+    Ok(PathMap { path: plain, directory: from })
 }

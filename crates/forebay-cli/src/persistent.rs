@@ -150,10 +150,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
 
 fn create(arguments: &CreateArguments) -> Result<i32, Error> {
     let site = site_store();
-    let places = StoreSearch {
-        named: arguments.store.as_deref(),
-        site: site.as_deref(),
-    };
+    let places = StoreSearch { named: arguments.store.as_deref(), site: site.as_deref() };
     let new = NewPersistent {
         name: &arguments.name,
         asked_bytes: arguments.capacity,
@@ -206,40 +203,23 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error
     print_status(&format!("persistent allocation {name}: {said}"));
     if found.json {
         let persistent = name;
-        return Ok(print_json(
-            &Gone {
-                persistent,
-                destroyed,
-            },
-            0,
-        ));
+        return Ok(print_json(&Gone { persistent, destroyed }, 0));
     }
     Ok(0)
 }
 
 fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> StoreSearch<'a> {
-    StoreSearch {
-        named: found.store.as_deref(),
-        site,
-    }
+    StoreSearch { named: found.store.as_deref(), site }
 }
 
 /// All that can be found; in the named store alone, if one is named.
 pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, Error> {
     let site = site_store();
-    let places = StoreSearch {
-        named,
-        site: site.as_deref(),
-    };
+    let places = StoreSearch { named, site: site.as_deref() };
     let listing = places.list()?;
     let found: Result<Vec<_>, _> = listing.found.iter().map(PersistentStatus::of).collect();
     let mut shown = found?;
-    shown.extend(
-        listing
-            .unfinished
-            .iter()
-            .map(PersistentStatus::of_unfinished),
-    );
+    shown.extend(listing.unfinished.iter().map(PersistentStatus::of_unfinished));
     shown.extend(listing.missing.iter().map(|missing| PersistentStatus {
         state: match missing.host {
             Some(_) => "elsewhere",
@@ -340,36 +320,16 @@ impl PersistentStatus {
             lines.extend(value.map(|value| format!("{name:<9} {value}")));
         };
         let rights = self.group.as_ref().zip(self.mode.as_ref());
-        add(
-            "group",
-            rights.map(|(group, mode)| format!("{group}, mode {mode}")),
-        );
-        add(
-            "capacity",
-            self.capacity_bytes
-                .map(|bytes| HumanBytes(bytes).to_string()),
-        );
-        add(
-            "used",
-            self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()),
-        );
-        add(
-            "made",
-            self.created_unix_s.map(forebay_persistent::format_utc),
-        );
+        add("group", rights.map(|(group, mode)| format!("{group}, mode {mode}")));
+        add("capacity", self.capacity_bytes.map(|bytes| HumanBytes(bytes).to_string()));
+        add("used", self.used_bytes.map(|bytes| HumanBytes(bytes).to_string()));
+        add("made", self.created_unix_s.map(forebay_persistent::format_utc));
         add("by job", self.job_id.clone());
-        add(
-            "expires",
-            self.expires_unix_s.map(forebay_persistent::format_utc),
-        );
+        add("expires", self.expires_unix_s.map(forebay_persistent::format_utc));
         let until = if self.in_memory { ", in memory" } else { "" };
         add("where", Some(format!("{}{until}", self.path)));
         add("problem", self.problem.clone());
-        lines.extend(
-            self.jobs
-                .iter()
-                .map(|job| format!("used by   {} {}", job.of, job.state)),
-        );
+        lines.extend(self.jobs.iter().map(|job| format!("used by   {} {}", job.of, job.state)));
         lines.join("\n")
     }
 }
@@ -382,11 +342,7 @@ impl ShownUse {
             UseState::Left => ("left", Vec::new()),
             UseState::Elsewhere => ("elsewhere", Vec::new()),
         };
-        Self {
-            of,
-            state,
-            processes,
-        }
+        Self { of, state, processes }
     }
 }
 
@@ -394,15 +350,7 @@ impl ShownUse {
 pub fn table(shown: &[PersistentStatus]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header([
-        "persistent",
-        "owner",
-        "state",
-        "jobs",
-        "used",
-        "expires",
-        "where",
-    ]);
+    table.set_header(["persistent", "owner", "state", "jobs", "used", "expires", "where"]);
     for one in shown {
         let bytes =
             |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| HumanBytes(b).to_string());
@@ -411,11 +359,7 @@ pub fn table(shown: &[PersistentStatus]) -> String {
             one.persistent.clone(),
             one.owner.clone(),
             one.state.to_owned(),
-            one.jobs
-                .iter()
-                .filter(|job| job.state != "left")
-                .count()
-                .to_string(),
+            one.jobs.iter().filter(|job| job.state != "left").count().to_string(),
             format!("{} of {}", bytes(one.used_bytes), bytes(one.capacity_bytes)),
             expires.unwrap_or_else(|| "never".to_owned()),
             one.path.clone(),

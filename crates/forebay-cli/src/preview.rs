@@ -18,11 +18,7 @@ struct Plan<'a> {
 
 pub fn show(preview: &DryRun, on_close: &[OnClose], at_most: u32, as_json: bool) -> i32 {
     let on_close = on_close.iter().map(|rule| rule.text.clone());
-    let plan = Plan {
-        preview,
-        on_close: &on_close.collect::<Vec<_>>(),
-        on_close_at_most: at_most,
-    };
+    let plan = Plan { preview, on_close: &on_close.collect::<Vec<_>>(), on_close_at_most: at_most };
     if as_json {
         return print_json(&plan, 0);
     }
@@ -35,20 +31,10 @@ fn text(plan: &Plan) -> String {
     match &preview.store {
         Some(store) => {
             let (given, asked) = (HumanBytes(store.capacity_bytes), store.asked());
-            let limit = if store.enforced {
-                "a hard limit"
-            } else {
-                "not enforced"
-            };
-            lines.push(format!(
-                "allocate    {given} in {} ({asked} asked; {limit})",
-                store.store
-            ));
+            let limit = if store.enforced { "a hard limit" } else { "not enforced" };
+            lines.push(format!("allocate    {given} in {} ({asked} asked; {limit})", store.store));
             let variables = preview.variables.iter().map(|name| format!("${name}"));
-            lines.push(format!(
-                "variables   {}",
-                variables.collect::<Vec<_>>().join(" ")
-            ));
+            lines.push(format!("variables   {}", variables.collect::<Vec<_>>().join(" ")));
         }
         None => lines.push("allocate    nothing".to_owned()),
     }
@@ -58,33 +44,21 @@ fn text(plan: &Plan) -> String {
         let directory = directory.unwrap_or("a part of the allocation");
         format!("show        {directory} as {}", shown.path)
     }));
-    lines.extend(
-        preview
-            .stage_in
-            .iter()
-            .map(|stage| line("stage in ", stage)),
-    );
+    lines.extend(preview.stage_in.iter().map(|stage| line("stage in ", stage)));
     let limit = match preview.time_limit_s {
         Some(seconds) => format!("ended after {seconds} s at most"),
         None => "no time limit".to_owned(),
     };
     let interpreter = preview.interpreter.join(" ");
     let tasks = preview.tasks;
-    lines.push(format!(
-        "run         with {interpreter}, {tasks} task(s), {limit}"
-    ));
+    lines.push(format!("run         with {interpreter}, {tasks} task(s), {limit}"));
     lines.extend(preview.drain.iter().map(drain_line));
     lines.extend(preview.spectral.iter().map(spectral_line));
     lines.extend(plan.on_close.iter().map(|rule| {
         let at_most = plan.on_close_at_most;
         format!("on close    {rule} ({at_most} at a time)")
     }));
-    lines.extend(
-        preview
-            .stage_out
-            .iter()
-            .map(|stage| line("stage out", stage)),
-    );
+    lines.extend(preview.stage_out.iter().map(|stage| line("stage out", stage)));
     lines.join("\n")
 }
 
@@ -95,39 +69,26 @@ fn line(name: &str, stage: &PlannedStage) -> String {
     };
     let (source, destination) = (&stage.source, &stage.destination);
     let of = if stage.of_option { "--bb, " } else { "" };
-    format!(
-        "{name}   {} {source} -> {destination}{size} ({of}line {})",
-        stage.kind, stage.line
-    )
+    format!("{name}   {} {source} -> {destination}{size} ({of}line {})", stage.kind, stage.line)
 }
 
 fn drain_line(drain: &PlannedDrain) -> String {
     let patterns = drain.patterns.join(",");
-    let to = drain.to.as_ref().map_or_else(
-        || "where stage_out says".to_owned(),
-        |to| to.display().to_string(),
-    );
+    let to = drain
+        .to
+        .as_ref()
+        .map_or_else(|| "where stage_out says".to_owned(), |to| to.display().to_string());
     let rate = drain.rate_bytes_per_s.map(HumanBytes);
-    let rate = rate.map_or_else(
-        || "as fast as it goes".to_owned(),
-        |rate| format!("at most {rate}/s"),
-    );
-    let newest = if drain.newest {
-        ", only the newest"
-    } else {
-        ""
-    };
+    let rate =
+        rate.map_or_else(|| "as fast as it goes".to_owned(), |rate| format!("at most {rate}/s"));
+    let newest = if drain.newest { ", only the newest" } else { "" };
     format!("drain       {patterns} -> {to} ({rate}{newest})")
 }
 
 fn spectral_line(spectral: &PlannedSpectral) -> String {
     match (&spectral.persist_dir, &spectral.pfs_dir) {
         (Some(persist), Some(pfs)) => {
-            format!(
-                "drain       all of {} -> {} (Spectral)",
-                persist.display(),
-                pfs.display()
-            )
+            format!("drain       all of {} -> {} (Spectral)", persist.display(), pfs.display())
         }
         _ => "drain       all of $PERSIST_DIR -> $PFS_DIR, which the script will say (Spectral)"
             .to_owned(),

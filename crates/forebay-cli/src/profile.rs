@@ -46,11 +46,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
         words: &arguments.command,
         time_limit: arguments.time.filter(|limit| !limit.is_zero()),
         output_to_error: arguments.json,
-        recording: Recording {
-            libraries: observers(),
-            trace: arguments.trace,
-            emulated: None,
-        },
+        recording: Recording { libraries: observers(), trace: arguments.trace, emulated: None },
     };
     let caught = SignalGuard::listen_all().map_err(Error::from);
     match caught.and_then(|caught| command.run(caught, &reporter)) {

@@ -15,11 +15,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         let message = format!(
             "{PYTHON_PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
         );
-        return print_error(
-            &message,
-            Some("run make build, or make install"),
-            CANNOT_START,
-        );
+        return print_error(&message, Some("run make build, or make install"), CANNOT_START);
     };
     let state = match forebay_profile::state_directory() {
         Ok(state) => state,
@@ -35,9 +31,5 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         python.env("FOREBAY_LIBRARY", libraries);
     }
     let error = replace_by(python);
-    print_error(
-        &error.to_string(),
-        Some("run make build, or make install"),
-        CANNOT_START,
-    )
+    print_error(&error.to_string(), Some("run make build, or make install"), CANNOT_START)
 }

@@ -161,10 +161,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         let kept = kept.display();
         let id = &outcome.run_id;
         let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
-            (
-                "nothing was deleted",
-                "stages out what is missing, with --discard it gives that up",
-            )
+            ("nothing was deleted", "stages out what is missing, with --discard it gives that up")
         } else if outcome.undelivered {
             (
                 "nothing was deleted",
@@ -173,9 +170,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         } else {
             ("the allocation is kept", "removes them")
         };
-        print_hint(&format!(
-            "{why}: the data are in {kept}; forebay clean {id} {clean}"
-        ));
+        print_hint(&format!("{why}: the data are in {kept}; forebay clean {id} {clean}"));
     }
     if let Some(requested) = &outcome.requested {
         let (read, written) = (requested.files_in, requested.files_out);
@@ -203,11 +198,8 @@ fn print_unsaved(not_safe: &UnsavedFiles) {
     if more > 0 {
         print_error_line(&format!("not safe: and {more} more files"));
     }
-    let (files, bytes, list) = (
-        not_safe.files,
-        HumanBytes(not_safe.bytes),
-        not_safe.list.display(),
-    );
+    let (files, bytes, list) =
+        (not_safe.files, HumanBytes(not_safe.bytes), not_safe.list.display());
     print_hint(&format!(
         "{bytes} are on this machine only; {list} names all {files} files and what is wrong with them"
     ));

@@ -87,10 +87,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
     };
     let spec = setup.spec(Output::Error, Some(recording));
     let progress = Progress::explaining(arguments.explain);
-    let mut lines = Lines {
-        emulated: model,
-        heard: None,
-    };
+    let mut lines = Lines { emulated: model, heard: None };
     forebay_job::series(&spec, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
@@ -128,11 +125,7 @@ impl forebay_job::RunSource for Lines<'_> {
     }
 
     fn ready(&mut self, what: &Ready) {
-        self.say(&Begun {
-            ready: true,
-            what,
-            emulated: self.emulated,
-        });
+        self.say(&Begun { ready: true, what, emulated: self.emulated });
     }
 
     fn next(&mut self) -> Option<Run> {
@@ -150,11 +143,9 @@ impl forebay_job::RunSource for Lines<'_> {
         let run = run.number;
         match done {
             Ok(ran) => self.say(&Answer { run, ran }),
-            Err(error) => self.say(&NotRun {
-                run: Some(run),
-                error: error.to_string(),
-                hint: error.hint(),
-            }),
+            Err(error) => {
+                self.say(&NotRun { run: Some(run), error: error.to_string(), hint: error.hint() })
+            }
         }
     }
 }
@@ -187,10 +178,7 @@ impl Request {
         if self.trace && self.record.is_none() {
             return Err("a trace needs a record to lie in".to_owned());
         }
-        let limit = self
-            .time_limit_s
-            .map(Duration::try_from_secs_f64)
-            .transpose();
+        let limit = self.time_limit_s.map(Duration::try_from_secs_f64).transpose();
         let time_limit = limit.map_err(|error| format!("time_limit_s: {error}"))?;
         if time_limit == Some(Duration::ZERO) {
             return Err("time_limit_s must be more than 0".to_owned());
@@ -237,11 +225,7 @@ mod tests {
     fn what_is_no_request_is_refused_with_its_number() {
         assert_eq!(error("run it").0, None);
         assert_eq!(error(r#"{"script": "x"}"#).0, None);
-        assert!(
-            error(r#"{"run": 1, "script": "x", "fresch": true}"#)
-                .1
-                .contains("fresch")
-        );
+        assert!(error(r#"{"run": 1, "script": "x", "fresch": true}"#).1.contains("fresch"));
         for wrong in [
             r#""script": "x", "command": ["x"]"#,
             r#""command": []"#,
@@ -253,11 +237,7 @@ mod tests {
             r#""script": "x", "time_limit_s": -1"#,
             r#""script": "x", "time_limit_s": 1e300"#,
         ] {
-            assert_eq!(
-                error(&format!(r#"{{"run": 7, {wrong}}}"#)).0,
-                Some(7),
-                "{wrong}"
-            );
+            assert_eq!(error(&format!(r#"{{"run": 7, {wrong}}}"#)).0, Some(7), "{wrong}");
         }
     }
 }

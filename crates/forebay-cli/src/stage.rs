@@ -120,29 +120,16 @@ fn finish(
     let seconds = staging.began.elapsed().as_secs_f64();
     let staged = Staged::new(&moved, staging.journal.notes()?, seconds);
     progress.staged(direction, &staged);
-    let shown = staging.shown(if as_json {
-        usize::MAX >> 1
-    } else {
-        FAILURES_SHOWN
-    })?;
+    let shown = staging.shown(if as_json { usize::MAX >> 1 } else { FAILURES_SHOWN })?;
     let is_complete = moved.counts.is_complete();
     print_notes(&shown);
     if is_complete {
         staging.forget()?;
     } else {
         print_failures(&shown);
-        let StagingStatus {
-            missing_files,
-            missing_bytes,
-            open_directories,
-            ..
-        } = shown;
+        let StagingStatus { missing_files, missing_bytes, open_directories, .. } = shown;
         let bytes = HumanBytes(missing_bytes);
-        let why = if moved.is_stopped {
-            "staging was stopped: "
-        } else {
-            ""
-        };
+        let why = if moved.is_stopped { "staging was stopped: " } else { "" };
         let message = if missing_files == 0 && open_directories > 0 {
             format!("{why}{open_directories} directories are not finished")
         } else if missing_files == 0 {
@@ -150,20 +137,12 @@ fn finish(
         } else {
             format!("{why}{missing_files} files of {bytes} have not arrived")
         };
-        let mend = if moved.is_stopped {
-            "go on with it"
-        } else {
-            "mend the cause, then"
-        };
+        let mend = if moved.is_stopped { "go on with it" } else { "mend the cause, then" };
         let hint = format!("{mend}: forebay stage retry {id}");
         print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
     }
     let code = if is_complete { 0 } else { STAGE_OUT_INCOMPLETE };
-    Ok(if as_json {
-        print_json(&shown, code)
-    } else {
-        code
-    })
+    Ok(if as_json { print_json(&shown, code) } else { code })
 }
 
 fn print_notes(shown: &StagingStatus) {
@@ -181,10 +160,7 @@ fn print_failures(shown: &StagingStatus) {
     }
     let more = shown.failed.saturating_sub(FAILURES_SHOWN as u64);
     if more > 0 {
-        print_error_line(&format!(
-            "and {more} more: forebay stage list --failed {}",
-            shown.id
-        ));
+        print_error_line(&format!("and {more} more: forebay stage list --failed {}", shown.id));
     }
     for shortage in &shown.shortages {
         print_error_line(&shortage.to_string());
@@ -197,18 +173,13 @@ fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, Cli
     let id = staging.id.clone();
     let mut same = process::command(system::this_program()?);
     same.args(["stage", "__carry-out", &id]);
-    same.stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut child = same
-        .spawn()
-        .map_err(|error| CliError::new(format!("cannot start ourselves: {error}")))?;
+    same.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child =
+        same.spawn().map_err(|error| CliError::new(format!("cannot start ourselves: {error}")))?;
     let began = clock::now();
     // It may be done before we look.
     while !staging.journal.is_running()? && began.elapsed() < HANDOVER_TIMEOUT {
-        let ended = child
-            .try_wait()
-            .map_err(|error| CliError::new(error.to_string()))?;
+        let ended = child.try_wait().map_err(|error| CliError::new(error.to_string()))?;
         if ended.is_some() {
             break;
         }
@@ -228,11 +199,7 @@ fn carry_out_in_background(id: &str) -> Result<i32, CliError> {
     let options = staging.request.options(id);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
     store::prune_finished()?; // here nobody waits for it
-    Ok(if moved.counts.is_complete() {
-        0
-    } else {
-        STAGE_OUT_INCOMPLETE
-    })
+    Ok(if moved.counts.is_complete() { 0 } else { STAGE_OUT_INCOMPLETE })
 }
 
 fn status(which: &Which) -> Result<i32, CliError> {
@@ -258,9 +225,7 @@ fn table(shown: &[StagingStatus]) -> String {
             _ => one.placed_bytes,
         };
         let bytes = (HumanBytes(copied), HumanBytes(one.bytes));
-        let rate = one
-            .bytes_per_s
-            .map(|rate| format!("{}/s", HumanBytes(rate)));
+        let rate = one.bytes_per_s.map(|rate| format!("{}/s", HumanBytes(rate)));
         let left = one.remaining_s.map(|seconds| format!("{seconds} s"));
         table.add_row([
             one.id.clone(),
@@ -300,11 +265,7 @@ fn wait(which: &Which) -> Result<i32, CliError> {
         }
         chosen.shown[place] = staging.shown(FAILURES_SHOWN)?;
     }
-    let mut left = chosen
-        .shown
-        .iter()
-        .filter(|one| one.state != "done")
-        .peekable();
+    let mut left = chosen.shown.iter().filter(|one| one.state != "done").peekable();
     let is_done = not_begun.is_empty() && left.peek().is_none();
     let code = match chosen.code() {
         0 if !is_done => STAGE_OUT_INCOMPLETE,
@@ -320,11 +281,7 @@ fn wait(which: &Which) -> Result<i32, CliError> {
     for one in left {
         print_failures(one);
         let hint = format!("forebay stage retry {}", one.id);
-        print_error(
-            &format!("staging {} is {}", one.id, one.state),
-            Some(&hint),
-            code,
-        );
+        print_error(&format!("staging {} is {}", one.id, one.state), Some(&hint), code);
     }
     Ok(code)
 }
@@ -439,11 +396,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
 }
 
 fn list(list: &List) -> Result<i32, CliError> {
-    let failures = if list.failed {
-        usize::MAX >> 1
-    } else {
-        FAILURES_SHOWN
-    };
+    let failures = if list.failed { usize::MAX >> 1 } else { FAILURES_SHOWN };
     let chosen = select(&list.ids, failures)?;
     let code = chosen.code();
     if list.json {
@@ -454,19 +407,10 @@ fn list(list: &List) -> Result<i32, CliError> {
     }
     let failures = chosen.shown.iter().flat_map(|one| &one.failures);
     let lines = failures.map(|failure| {
-        let remedy = failure
-            .remedy
-            .as_ref()
-            .map_or_else(String::new, |remedy| format!("\n  {remedy}"));
+        let remedy =
+            failure.remedy.as_ref().map_or_else(String::new, |remedy| format!("\n  {remedy}"));
         format!("{}: {}{remedy}", failure.path, failure.reason)
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    Ok(print_stdout(
-        if text.is_empty() {
-            "nothing failed"
-        } else {
-            &text
-        },
-        code,
-    ))
+    Ok(print_stdout(if text.is_empty() { "nothing failed" } else { &text }, code))
 }

@@ -34,16 +34,10 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         print_warning(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()
     });
-    let shown = records()
-        .map_err(recovery::Error::from)
-        .and_then(|records| {
-            warn_of_unreadable(&records);
-            records
-                .found
-                .iter()
-                .map(report)
-                .collect::<Result<Vec<_>, _>>()
-        });
+    let shown = records().map_err(recovery::Error::from).and_then(|records| {
+        warn_of_unreadable(&records);
+        records.found.iter().map(report).collect::<Result<Vec<_>, _>>()
+    });
     let shown = match shown {
         Ok(shown) => shown,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
@@ -59,11 +53,8 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         let lines: Vec<_> = shown.iter().map(Line::Job).chain(persistent).collect();
         return print_json(&lines, 0);
     }
-    let mut text = if shown.is_empty() {
-        "no jobs, nothing left behind".to_owned()
-    } else {
-        table(&shown)
-    };
+    let mut text =
+        if shown.is_empty() { "no jobs, nothing left behind".to_owned() } else { table(&shown) };
     if !persistent.is_empty() {
         text.push_str("\n\n");
         text.push_str(&persistent::table(&persistent));
@@ -71,10 +62,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     let code = print_stdout(&text, 0);
     for job in &shown {
         for (path, reason) in &job.failures {
-            print_warning(&format!(
-                "job {}: not staged out: {path}: {reason}",
-                job.job_id
-            ));
+            print_warning(&format!("job {}: not staged out: {path}: {reason}", job.job_id));
         }
         for shortage in &job.shortages {
             print_warning(&format!("job {}: {shortage}", job.job_id));
@@ -88,10 +76,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
             ));
         }
     }
-    if shown
-        .iter()
-        .any(|job| ["left", "lost"].contains(&job.state))
-    {
+    if shown.iter().any(|job| ["left", "lost"].contains(&job.state)) {
         print_hint("forebay clean stages out what is left and removes it");
     }
     code

@@ -117,15 +117,10 @@ impl<'a> Guard<'a> {
         let left_s = end.left_s();
         let margin_s = (left_s * MARGIN_SHARE).clamp(0.0, MARGIN_S_MAX);
         let rate = rate::rate(wishes.drain_bytes_per_s, &self.measurements);
-        let Rate {
-            bytes_per_s,
-            source,
-        } = rate.at_most(self.measurements.bytes_per_s_max);
+        let Rate { bytes_per_s, source } = rate.at_most(self.measurements.bytes_per_s_max);
         let terms = Parameters {
             bytes_per_s,
-            margin_s: wishes
-                .margin
-                .map_or(margin_s, |margin| margin.as_secs_f64()),
+            margin_s: wishes.margin.map_or(margin_s, |margin| margin.as_secs_f64()),
             grace_s: self.grace.as_secs_f64(),
             signal_s: wishes.signal.map(|signal| signal.before.as_secs_f64()),
         };
@@ -145,12 +140,7 @@ impl<'a> Guard<'a> {
             signalled: None,
             ended_job: false,
         };
-        KnownEnd {
-            terms,
-            rate_source: source,
-            end: Mutex::new(end),
-            account: Mutex::new(account),
-        }
+        KnownEnd { terms, rate_source: source, end: Mutex::new(end), account: Mutex::new(account) }
     }
 
     /// Looks until the job has ended (`stop` is closed then), and rings when the one who waits for it has
@@ -210,17 +200,13 @@ impl<'a> Guard<'a> {
     /// Its script has ended: what runs still gets no signal before the end.
     pub fn script_has_ended(&self) {
         self.history.lock().signalled = true;
-        self.pending
-            .lock()
-            .take_if(|wanted| *wanted != PendingAction::End);
+        self.pending.lock().take_if(|wanted| *wanted != PendingAction::End);
     }
 
     /// What is reckoned with now, as far as the job's own drain shows it.
     fn terms(&self, known_end: &KnownEnd) -> Parameters {
-        let first = Rate {
-            bytes_per_s: known_end.terms.bytes_per_s,
-            source: known_end.rate_source,
-        };
+        let first =
+            Rate { bytes_per_s: known_end.terms.bytes_per_s, source: known_end.rate_source };
         let rate = first.or_drain(self.work.bytes_per_s());
         let mut account = known_end.account.lock();
         if account.drain_rate_from != rate.source {
@@ -232,10 +218,7 @@ impl<'a> Guard<'a> {
         }
         account.drain_bytes_per_s = rate.bytes_per_s;
         account.drain_rate_from = rate.source;
-        Parameters {
-            bytes_per_s: rate.bytes_per_s,
-            ..known_end.terms
-        }
+        Parameters { bytes_per_s: rate.bytes_per_s, ..known_end.terms }
     }
 
     /// Applies the pending action; true if the job is to be ended.
@@ -275,14 +258,12 @@ impl<'a> Guard<'a> {
 
     /// How it went; none if no end was known.
     pub fn account(&self) -> Option<DeadlineAccount> {
-        self.known()
-            .map(|known_end| known_end.account.lock().clone())
+        self.known().map(|known_end| known_end.account.lock().clone())
     }
 
     /// Was the job ended so that stage-out has time?
     pub fn has_ended_job(&self) -> bool {
-        self.known()
-            .is_some_and(|known_end| known_end.account.lock().ended_job)
+        self.known().is_some_and(|known_end| known_end.account.lock().ended_job)
     }
 
     /// Is so little time left that a stage-out which begins now may be cut short? Where nobody was asked yet,
@@ -292,12 +273,7 @@ impl<'a> Guard<'a> {
             return self.known_end.get().is_none();
         };
         let (files, bytes) = open();
-        let now = Snapshot {
-            left_s: known_end.left_s(),
-            files,
-            bytes,
-            look_s: 0.0,
-        };
+        let now = Snapshot { left_s: known_end.left_s(), files, bytes, look_s: 0.0 };
         now.is_near(&self.terms(known_end))
     }
 
@@ -314,11 +290,7 @@ impl<'a> Guard<'a> {
         last_error: &mut Option<String>,
     ) -> Option<Snapshot> {
         let began = clock::now();
-        let Outstanding {
-            files,
-            bytes,
-            error,
-        } = self.work.outstanding(go_on);
+        let Outstanding { files, bytes, error } = self.work.outstanding(go_on);
         if !go_on() {
             return None;
         }
@@ -354,9 +326,7 @@ impl<'a> Guard<'a> {
         known_end.account.lock().end_unix_s = end.unix_s;
         *known_end.end.lock() = end;
         let direction = if moved_s > 0.0 { "later" } else { "earlier" };
-        self.messages.note(&format!(
-            "the scheduler now ends the job {direction} than it said"
-        ));
+        self.messages.note(&format!("the scheduler now ends the job {direction} than it said"));
         true
     }
 
@@ -372,11 +342,7 @@ impl<'a> Guard<'a> {
 
     fn warn_ending_now(&self, known_end: &KnownEnd, now: &Snapshot, terms: &Parameters) {
         let (files, needed_s) = (now.files, now.needed_s(terms));
-        let fits = if needed_s > now.left_s {
-            ": not all of it will fit"
-        } else {
-            ""
-        };
+        let fits = if needed_s > now.left_s { ": not all of it will fit" } else { "" };
         self.warning(known_end, format!(
             "the job is ended now, so that {} in {files} files can be staged out: about {} of the {} that are \
              left{fits}",

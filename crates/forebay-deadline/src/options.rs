@@ -38,10 +38,9 @@ pub fn parse_signal(text: &str) -> Result<SignalBefore, String> {
         seconds.parse().ok()
     };
     match (signal, seconds) {
-        (Some(signal), Some(seconds)) => Ok(SignalBefore {
-            signal,
-            before: Duration::from_secs(seconds),
-        }),
+        (Some(signal), Some(seconds)) => {
+            Ok(SignalBefore { signal, before: Duration::from_secs(seconds) })
+        }
         _ => {
             Err("write for example USR1@120: a signal, and seconds before the job is ended".into())
         }

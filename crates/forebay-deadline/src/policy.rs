@@ -91,11 +91,7 @@ pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Acti
     let often_s = (spare_s / 4.0).clamp(least_s, most_s);
     // Nothing that is to be done at its time waits for a look that is put off because looks are slow.
     let next_s = spare_s - to_signal.unwrap_or(0.0);
-    Action::GoOn(
-        often_s
-            .max(now.look_s * LOOK_SHARE)
-            .min(next_s.max(least_s)),
-    )
+    Action::GoOn(often_s.max(now.look_s * LOOK_SHARE).min(next_s.max(least_s)))
 }
 
 #[cfg(test)]
@@ -103,20 +99,11 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TERMS: Parameters = Parameters {
-        bytes_per_s: 1e6,
-        margin_s: 20.0,
-        grace_s: 10.0,
-        signal_s: None,
-    };
+    const TERMS: Parameters =
+        Parameters { bytes_per_s: 1e6, margin_s: 20.0, grace_s: 10.0, signal_s: None };
 
     fn at(left_s: f64, bytes: u64) -> Snapshot {
-        Snapshot {
-            left_s,
-            files: u64::from(bytes > 0),
-            bytes,
-            look_s: 0.001,
-        }
+        Snapshot { left_s, files: u64::from(bytes > 0), bytes, look_s: 0.001 }
     }
 
     fn fresh(now: Snapshot, terms: Parameters) -> Action {
@@ -133,10 +120,7 @@ mod tests {
     fn the_job_is_ended_when_stage_out_margin_and_grace_fill_the_time_left() {
         // 70 s of copying, 20 s of margin, 10 s of grace.
         let seventy = 70_000_000;
-        let warned = History {
-            warned_bytes: seventy,
-            ..History::default()
-        };
+        let warned = History { warned_bytes: seventy, ..History::default() };
         let before = decide(&at(101.0, seventy), &TERMS, &warned);
         assert_eq!(before, Action::GoOn(1.0));
         assert_eq!(decide(&at(100.0, seventy), &TERMS, &warned), Action::End);
@@ -159,10 +143,7 @@ mod tests {
 
     #[test]
     fn it_is_said_once_when_half_of_the_time_is_needed_and_again_when_twice_as_much_is_not_safe() {
-        let said = |warned_bytes| History {
-            warned_bytes,
-            ..History::default()
-        };
+        let said = |warned_bytes| History { warned_bytes, ..History::default() };
         let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &said(before));
         assert!(matches!(decided(69_000_000, 0), Action::GoOn(_)));
         assert_eq!(decided(71_000_000, 0), Action::Warn);
@@ -172,24 +153,12 @@ mod tests {
 
     #[test]
     fn the_signal_comes_once_its_time_before_the_job_is_ended() {
-        let terms = Parameters {
-            signal_s: Some(120.0),
-            ..TERMS
-        };
+        let terms = Parameters { signal_s: Some(120.0), ..TERMS };
         // 50 s of copying: ended when 80 s are left.
         let fifty = 50_000_000;
-        let warned = History {
-            warned_bytes: fifty,
-            ..History::default()
-        };
-        let signalled = History {
-            signalled: true,
-            ..warned
-        };
-        assert_eq!(
-            decide(&at(201.0, fifty), &terms, &warned),
-            Action::GoOn(1.0)
-        );
+        let warned = History { warned_bytes: fifty, ..History::default() };
+        let signalled = History { signalled: true, ..warned };
+        assert_eq!(decide(&at(201.0, fifty), &terms, &warned), Action::GoOn(1.0));
         assert_eq!(decide(&at(200.0, fifty), &terms, &warned), Action::Signal);
         let after = decide(&at(200.0, fifty), &terms, &signalled);
         assert!(matches!(after, Action::GoOn(_)));

@@ -62,10 +62,7 @@ impl Rate {
 
     fn or_slower(self, other: Option<f64>, source: RateSource) -> Self {
         match other {
-            Some(bytes_per_s) if bytes_per_s < self.bytes_per_s => Self {
-                bytes_per_s,
-                source,
-            },
+            Some(bytes_per_s) if bytes_per_s < self.bytes_per_s => Self { bytes_per_s, source },
             _ => self,
         }
     }
@@ -73,10 +70,7 @@ impl Rate {
 
 /// What stage-out is reckoned with when the end becomes known.
 pub(crate) fn rate(given: Option<u64>, measurements: &Measurements) -> Rate {
-    let known = |bytes_per_s, source| Rate {
-        bytes_per_s,
-        source,
-    };
+    let known = |bytes_per_s, source| Rate { bytes_per_s, source };
     #[allow(clippy::cast_precision_loss)]
     let speed = |bytes: u64, seconds: f64| {
         (bytes >= MIN_SAMPLE_BYTES && seconds > 0.0).then(|| bytes as f64 / seconds)
@@ -90,10 +84,7 @@ pub(crate) fn rate(given: Option<u64>, measurements: &Measurements) -> Rate {
     if let Some(slowest) = earlier.take(5).reduce(f64::min) {
         return known(slowest, RateSource::EarlierStageOut);
     }
-    match measurements
-        .stage_in
-        .and_then(|(bytes, seconds)| speed(bytes, seconds))
-    {
+    match measurements.stage_in.and_then(|(bytes, seconds)| speed(bytes, seconds)) {
         Some(read) => known(read * OUT_PER_IN, RateSource::StageIn),
         None => known(DEFAULT_BYTES_PER_S, RateSource::Assumed),
     }

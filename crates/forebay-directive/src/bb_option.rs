@@ -29,11 +29,7 @@ pub fn directives_of_bb(text: &str) -> Result<String, Vec<Problem>> {
 
 /// What the option asks for, with the places of its own text. Symbols are replaced in directives.
 pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
-    if holds_directives(text) {
-        read_lines(text, Origin::Option, symbols)
-    } else {
-        of_words(text)
-    }
+    if holds_directives(text) { read_lines(text, Origin::Option, symbols) } else { of_words(text) }
 }
 
 fn holds_directives(text: &str) -> bool {
@@ -61,11 +57,7 @@ fn written(line: &Line) -> String {
 
 fn of_words(text: &str) -> Found {
     let mut found = Found::default();
-    let start = Position {
-        origin: Origin::Option,
-        line: 1,
-        column: 1,
-    };
+    let start = Position { origin: Origin::Option, line: 1, column: 1 };
     let mut job = Vec::new();
     let mut swap = Vec::new();
     let mut pool = Vec::new();
@@ -108,11 +100,7 @@ fn bytes(text: &str) -> Vec<SourceByte> {
         let byte = |(column, value)| SourceByte {
             value,
             literal: false,
-            place: Position {
-                origin: Origin::Option,
-                line: index + 1,
-                column: column + 1,
-            },
+            place: Position { origin: Origin::Option, line: index + 1, column: column + 1 },
         };
         bytes.extend(line.bytes().chain([b' ']).enumerate().map(byte));
     }

@@ -37,10 +37,8 @@ impl Dialect {
 pub(crate) fn of_lines(lines: &[Line]) -> (Vec<Dialect>, Option<Problem>) {
     let clear: Vec<_> = lines.iter().map(of_line).collect();
     let first = clear.iter().flatten().next().copied();
-    let dialects = clear
-        .iter()
-        .map(|dialect| dialect.or(first).unwrap_or(Dialect::DataWarp))
-        .collect();
+    let dialects =
+        clear.iter().map(|dialect| dialect.or(first).unwrap_or(Dialect::DataWarp)).collect();
     (dialects, mixed(lines, &clear))
 }
 
@@ -51,11 +49,8 @@ fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
     };
     let datawarp = (first_of(Dialect::DataWarp)?, Dialect::DataWarp);
     let nnf = (first_of(Dialect::Nnf)?, Dialect::Nnf);
-    let ((early, one), (late, other)) = if datawarp.0 < nnf.0 {
-        (datawarp, nnf)
-    } else {
-        (nnf, datawarp)
-    };
+    let ((early, one), (late, other)) =
+        if datawarp.0 < nnf.0 { (datawarp, nnf) } else { (nnf, datawarp) };
     let message = format!(
         "this directive is {}'s, that of {early} is {}'s: a script has one dialect",
         other.name(),
@@ -73,23 +68,16 @@ pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableSty
     let of_nnf = lines.iter().zip(dialects);
     let mut of_nnf = of_nnf.filter(|(_, dialect)| **dialect == Dialect::Nnf);
     let job = of_nnf.find(|(line, _)| line.words.first().is_some_and(|word| word.text == "jobdw"));
-    let mut pairs = job
-        .iter()
-        .flat_map(|(line, _)| &line.words)
-        .filter_map(Token::pair);
+    let mut pairs = job.iter().flat_map(|(line, _)| &line.words).filter_map(Token::pair);
     let name = pairs.find(|(key, _)| *key == "name");
-    VariableStyle::Nnf {
-        job: name.map(|(_, name)| name.text),
-    }
+    VariableStyle::Nnf { job: name.map(|(_, name)| name.text) }
 }
 
 /// The dialect of a line, if it is known.
 fn of_line(line: &Line) -> Option<Dialect> {
     let command = line.words.first()?.text.as_str();
-    let (datawarp, nnf) = match (
-        Dialect::DataWarp.command(command),
-        Dialect::Nnf.command(command),
-    ) {
+    let (datawarp, nnf) = match (Dialect::DataWarp.command(command), Dialect::Nnf.command(command))
+    {
         (Some(datawarp), Some(nnf)) => (datawarp, nnf),
         (Some(_), None) => return Some(Dialect::DataWarp),
         (None, Some(_)) => return Some(Dialect::Nnf),

@@ -69,11 +69,7 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem>
     }
     directive.check_needs();
     let command = directive.command;
-    directive.findings.extend(Finding::of_support(
-        command.support,
-        directive.start,
-        command.name,
-    ));
+    directive.findings.extend(Finding::of_support(command.support, directive.start, command.name));
     Ok(directive)
 }
 
@@ -114,11 +110,7 @@ impl Directive {
             return vec![Finding::error(word.start, message, knows(command))];
         };
         // A key that means many keeps the name that is written.
-        let name = if key.name.ends_with('*') {
-            name
-        } else {
-            key.name
-        };
+        let name = if key.name.ends_with('*') { name } else { key.name };
         if self.value(name).is_some() {
             let message = format!("{name} is given twice");
             return vec![Finding::error(word.start, message, "keep one of them")];
@@ -144,9 +136,7 @@ impl Directive {
             self.flags.push(flag);
             return Vec::new();
         }
-        let positional = command
-            .positional
-            .filter(|key| self.value(key.name).is_none());
+        let positional = command.positional.filter(|key| self.value(key.name).is_none());
         let Some(key) = positional else {
             let message = format!("\"{}\" is not of the form key=value", word.text);
             let hint = if word.text == "\\" {

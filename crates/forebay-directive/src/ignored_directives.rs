@@ -16,11 +16,7 @@ pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<
             continue;
         }
         if let Some(prefix) = prefix_of(line) {
-            let place = Position {
-                origin: Origin::Script,
-                line: index + 1,
-                column: 1,
-            };
+            let place = Position { origin: Origin::Script, line: index + 1, column: 1 };
             problems.push(no_effect(place, prefix, header_lines + 1));
         }
         here_document = here_document_in(line);
@@ -39,8 +35,7 @@ fn here_document_in(line: &str) -> Option<String> {
     let word = word.trim_start_matches(['"', '\'', '\\']);
     let end = |c: char| !(c.is_alphanumeric() || c == '_');
     let word = word.split(end).next().unwrap_or("");
-    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        .then(|| word.to_owned())
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_').then(|| word.to_owned())
 }
 
 fn no_effect(place: Position, prefix: &str, header_end: usize) -> Problem {

@@ -65,12 +65,7 @@ pub(crate) struct Found {
 /// Reads the directive lines of the header block, which ends at the first line that does not begin
 /// with `#`. Empty lines do not end it; a line of blanks does (Slurm's own rule).
 pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
-    let mut header = Header {
-        origin,
-        symbols,
-        found: Found::default(),
-        open: None,
-    };
+    let mut header = Header { origin, symbols, found: Found::default(), open: None };
     let mut header_lines = 0;
     for line in text.lines() {
         if !header.take(line, header_lines + 1) {
@@ -81,29 +76,17 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
     header.close(header_lines + 1);
     let mut found = header.found;
     match origin {
-        Origin::Script => found
-            .problems
-            .extend(directives_after_header(text, header_lines)),
-        _ => found
-            .problems
-            .extend(no_directive(text, origin, header_lines)),
+        Origin::Script => found.problems.extend(directives_after_header(text, header_lines)),
+        _ => found.problems.extend(no_directive(text, origin, header_lines)),
     }
     found
 }
 
 fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Problem> {
     let line = text.lines().nth(header_lines)?;
-    let place = Position {
-        origin,
-        line: header_lines + 1,
-        column: 1,
-    };
+    let place = Position { origin, line: header_lines + 1, column: 1 };
     let hint = "begin it with #DW, as the lines before it";
-    Some(Problem::new(
-        place,
-        format!("\"{line}\" is no directive"),
-        hint,
-    ))
+    Some(Problem::new(place, format!("\"{line}\" is no directive"), hint))
 }
 
 /// The header as far as it was read.
@@ -127,11 +110,7 @@ impl Header<'_> {
         if line.is_empty() {
             return true;
         }
-        let place = Position {
-            origin: self.origin,
-            line: number,
-            column: 1,
-        };
+        let place = Position { origin: self.origin, line: number, column: 1 };
         let prefix = prefix_of(line);
         match (self.open.take(), prefix) {
             (Some(open), Some(prefix)) if open.prefix == prefix => {
@@ -143,11 +122,7 @@ impl Header<'_> {
             }
             (Some(open), _) if line.starts_with('#') => self.broken(&open, place),
             (None, Some(prefix)) => {
-                let open = Open {
-                    prefix,
-                    start: place,
-                    bytes: Vec::new(),
-                };
+                let open = Open { prefix, start: place, bytes: Vec::new() };
                 self.append(open, &line[prefix.len()..], place, prefix.len());
             }
             (open, _) => {
@@ -164,18 +139,12 @@ impl Header<'_> {
             Some(body) if !body.ends_with('\\') => (body, true),
             _ => (body, false),
         };
-        let joined_at_blank = open
-            .bytes
-            .last()
-            .is_some_and(|byte| byte.value.is_ascii_whitespace());
+        let joined_at_blank =
+            open.bytes.last().is_some_and(|byte| byte.value.is_ascii_whitespace());
         let leading = body.len() - body.trim_ascii_start().len();
         let from = if joined_at_blank { leading } else { 0 };
-        let first = Position {
-            column: 1 + skipped + from,
-            ..place
-        };
-        open.bytes
-            .extend(replace_symbols(&body[from..], first, self.symbols));
+        let first = Position { column: 1 + skipped + from, ..place };
+        open.bytes.extend(replace_symbols(&body[from..], first, self.symbols));
         if continues {
             self.open = Some(open);
         } else {
@@ -203,11 +172,7 @@ impl Header<'_> {
     /// The header has ended.
     fn close(&mut self, line: usize) {
         if let Some(open) = self.open.take() {
-            let place = Position {
-                origin: self.origin,
-                line,
-                column: 1,
-            };
+            let place = Position { origin: self.origin, line, column: 1 };
             self.broken(&open, place);
         }
     }
@@ -235,10 +200,7 @@ fn looks_like_arguments(line: &str) -> bool {
     let line = line.strip_suffix('\\').unwrap_or(line);
     let mut words = line.split_ascii_whitespace().peekable();
     words.peek().is_some()
-        && words.all(|word| {
-            word.split_once('=')
-                .map_or(is_flag(word), |(key, _)| is_key(key))
-        })
+        && words.all(|word| word.split_once('=').map_or(is_flag(word), |(key, _)| is_key(key)))
 }
 
 fn bare(place: Position, prefix: &str) -> Problem {
@@ -255,10 +217,7 @@ fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<Source
     let mut at = 0;
     let mut replace = true;
     while at < source.len() {
-        let place = Position {
-            column: first.column + at,
-            ..first
-        };
+        let place = Position { column: first.column + at, ..first };
         let value = match (source[at], source.get(at + 1)) {
             (b'\\', Some(b'\\')) if replace => {
                 replace = false;
@@ -272,11 +231,7 @@ fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<Source
             Some(value) => (value.as_bytes(), 2),
             None => (&source[at..=at], 1),
         };
-        bytes.extend(new.iter().map(|&value| SourceByte {
-            value,
-            literal,
-            place,
-        }));
+        bytes.extend(new.iter().map(|&value| SourceByte { value, literal, place }));
         at += step;
     }
     bytes

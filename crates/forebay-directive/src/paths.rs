@@ -63,10 +63,7 @@ fn inner(
     }
     let behind = token.part(token.text.len() - rest.len()..token.text.len());
     if behind.has_variable() {
-        return wrong(
-            "holds another variable",
-            "no shell expands it: write its value",
-        );
+        return wrong("holds another variable", "no shell expands it: write its value");
     }
     Ok((persistent, rest.trim_start_matches('/').to_owned()))
 }

@@ -64,11 +64,7 @@ impl Problem {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self {
-            place,
-            message: message.into(),
-            hint: hint.into(),
-        }
+        Self { place, message: message.into(), hint: hint.into() }
     }
 }
 
@@ -94,10 +90,7 @@ impl Finding {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self {
-            weight: Weight::Wrong,
-            problem: Problem::new(place, message, hint),
-        }
+        Self { weight: Weight::Wrong, problem: Problem::new(place, message, hint) }
     }
 
     /// What the table says of something that is written rightly: `what` names it.
@@ -108,11 +101,9 @@ impl Finding {
                 let message = format!("{what} has no effect here: {why}");
                 (Weight::Warning, message, "it may stay for other machines")
             }
-            Support::Refused { why, instead } => (
-                Weight::Refused,
-                format!("{what} is refused: {why}"),
-                instead,
-            ),
+            Support::Refused { why, instead } => {
+                (Weight::Refused, format!("{what} is refused: {why}"), instead)
+            }
         };
         let problem = Problem::new(place, message, hint);
         Some(Self { weight, problem })

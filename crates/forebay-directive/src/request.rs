@@ -150,10 +150,7 @@ pub fn parse_with_option(
     let broken = !found.problems.is_empty();
     let mut problems = found.problems;
     problems.extend(mixed);
-    let mut request = Request {
-        warnings: found.warnings,
-        ..Request::default()
-    };
+    let mut request = Request { warnings: found.warnings, ..Request::default() };
     for (line, dialect) in found.lines.iter().zip(dialects) {
         let taken = check(line, dialect).map_err(|problem| vec![problem]);
         let taken = taken.and_then(|mut directive| {
@@ -177,11 +174,7 @@ pub fn parse_with_option(
     }
     problems.sort_by_key(|p| p.place);
     request.warnings.sort_by_key(|p| p.place);
-    if problems.is_empty() {
-        Ok(request)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(request) } else { Err(problems) }
 }
 
 /// A command that makes sense only with another one.

@@ -119,13 +119,7 @@ pub struct Command {
 
 impl Key {
     const fn new(name: &'static str, need: Requirement, value: Value) -> Self {
-        Self {
-            name,
-            alias: None,
-            need,
-            value,
-            support: Support::Yes,
-        }
+        Self { name, alias: None, need, value, support: Support::Yes }
     }
 
     const fn alias(mut self, alias: &'static str) -> Self {
@@ -189,17 +183,11 @@ pub(crate) fn key_names(keys: &[Key]) -> String {
 }
 
 const fn yes(name: &'static str) -> Word {
-    Word {
-        name,
-        support: Support::Yes,
-    }
+    Word { name, support: Support::Yes }
 }
 
 const fn refused(name: &'static str, why: &'static str, instead: &'static str) -> Word {
-    Word {
-        name,
-        support: Support::Refused { why, instead },
-    }
+    Word { name, support: Support::Refused { why, instead } }
 }
 
 const YES_NO: Value = Value::Words(&[yes("yes"), yes("no")]);
@@ -233,12 +221,8 @@ pub const MODIFIERS: &[Key] = &[
     WINDOW_LENGTH,
 ];
 
-const WINDOW_MULTIPLIER: Key = Key::new(
-    "write_window_multiplier",
-    Requirement::Optional,
-    Value::Count,
-)
-.no_effect(NO_WEAR);
+const WINDOW_MULTIPLIER: Key =
+    Key::new("write_window_multiplier", Requirement::Optional, Value::Count).no_effect(NO_WEAR);
 const WINDOW_LENGTH: Key =
     Key::new("write_window_length", Requirement::Optional, Value::Count).no_effect(NO_WEAR);
 const POOL: Key = Key::new("pool", Requirement::Optional, Value::Text);
@@ -250,11 +234,7 @@ const STAGE_KEYS: &[Key] = &[
         Value::Words(&[yes("file"), yes("directory"), yes("list")]),
     ),
     Key::new("source", Requirement::Required, Value::StagePath),
-    Key::new(
-        "destination",
-        Requirement::RequiredUnless("list"),
-        Value::StagePath,
-    ),
+    Key::new("destination", Requirement::RequiredUnless("list"), Value::StagePath),
 ];
 
 const NAME: Key = Key::new("name", Requirement::Required, Value::Name);
@@ -274,27 +254,15 @@ const JOBDW_KEYS: &[Key] = &[
     WINDOW_MULTIPLIER,
     WINDOW_LENGTH,
     Key::new("pfs", Requirement::RequiredWith("cache"), Value::OuterPath),
-    Key::new(
-        "modified_threshold",
-        Requirement::OptionalWith("cache"),
-        Value::Size,
-    )
-    .alias("modifiedthreshold"),
-    Key::new(
-        "read_ahead",
-        Requirement::OptionalWith("cache"),
-        Value::SizePair,
-    ),
+    Key::new("modified_threshold", Requirement::OptionalWith("cache"), Value::Size)
+        .alias("modifiedthreshold"),
+    Key::new("read_ahead", Requirement::OptionalWith("cache"), Value::SizePair),
     Key::new("sync_on_close", Requirement::OptionalWith("cache"), YES_NO),
 ];
 
 /// Every command that is known (DataWarp, as Slurm's burst_buffer plugin documents it).
 pub const COMMANDS: &[Command] = &[
-    Command::new(
-        "jobdw",
-        JOBDW_KEYS,
-        "#DW jobdw type=scratch access_mode=striped capacity=10GiB",
-    ),
+    Command::new("jobdw", JOBDW_KEYS, "#DW jobdw type=scratch access_mode=striped capacity=10GiB"),
     Command::new(
         "stage_in",
         STAGE_KEYS,
@@ -329,11 +297,7 @@ pub const COMMANDS: &[Command] = &[
     .controllers(),
     Command {
         flags: &["hurry"],
-        ..Command::new(
-            "destroy_persistent",
-            &[NAME],
-            "#BB destroy_persistent name=proj1",
-        )
+        ..Command::new("destroy_persistent", &[NAME], "#BB destroy_persistent name=proj1")
     }
     .controllers(),
 ];

@@ -35,14 +35,10 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     }
     let whole: u128 = text[..digits].parse().map_err(|_| SizeError::TooLarge)?;
     let rest = &text[digits..];
-    let fraction = rest.strip_prefix('.').map_or("", |tail| {
-        &tail[..tail.bytes().take_while(u8::is_ascii_digit).count()]
-    });
-    let unit = if fraction.is_empty() {
-        rest
-    } else {
-        &rest[1 + fraction.len()..]
-    };
+    let fraction = rest
+        .strip_prefix('.')
+        .map_or("", |tail| &tail[..tail.bytes().take_while(u8::is_ascii_digit).count()]);
+    let unit = if fraction.is_empty() { rest } else { &rest[1 + fraction.len()..] };
     let factor = factor(unit)?;
     let mut bytes = whole.checked_mul(factor).ok_or(SizeError::TooLarge)?;
     if !fraction.is_empty() {
@@ -118,10 +114,7 @@ mod tests {
             ("1GiBs", SizeError::Unit),
             ("4nodes", SizeError::Nodes),
             ("9999999P", SizeError::TooLarge),
-            (
-                "99999999999999999999999999999999999999999",
-                SizeError::TooLarge,
-            ),
+            ("99999999999999999999999999999999999999999", SizeError::TooLarge),
         ] {
             assert_eq!(parse_size(text), Err(error), "{text}");
         }

@@ -27,11 +27,7 @@ pub fn stages_of_list(
             Err(finding) => problems.push(finding.problem),
         }
     }
-    if problems.is_empty() {
-        Ok(stages)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(stages) } else { Err(problems) }
 }
 
 fn stage(
@@ -87,11 +83,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
     let mut word: Option<(Position, Vec<SourceByte>)> = None;
     let mut quote = Quote::None;
     for (index, value) in line.bytes().enumerate() {
-        let place = Position {
-            origin: Origin::List,
-            line: number,
-            column: index + 1,
-        };
+        let place = Position { origin: Origin::List, line: number, column: index + 1 };
         if quote == Quote::None && value.is_ascii_whitespace() {
             words.extend(word.take().map(|(start, bytes)| Token::new(&bytes, start)));
             continue;
@@ -101,11 +93,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
         }
         let (_, bytes) = word.get_or_insert_with(|| (place, Vec::new()));
         let (next, literal) = step(quote, value);
-        bytes.extend(literal.map(|literal| SourceByte {
-            value,
-            literal,
-            place,
-        }));
+        bytes.extend(literal.map(|literal| SourceByte { value, literal, place }));
         quote = next;
     }
     if let (true, Some((start, _))) = (quote != Quote::None, &word) {

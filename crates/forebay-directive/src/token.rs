@@ -39,11 +39,7 @@ impl Token {
 
     /// A word that is not in the text, with a position.
     pub(crate) fn made(text: &str, place: Position) -> Self {
-        let byte = |value| SourceByte {
-            value,
-            literal: false,
-            place,
-        };
+        let byte = |value| SourceByte { value, literal: false, place };
         Self::new(&text.bytes().map(byte).collect::<Vec<_>>(), place)
     }
 
@@ -60,9 +56,7 @@ impl Token {
 
     /// A `$` was written in it; one that a symbol brought in does not count.
     pub(crate) fn has_variable(&self) -> bool {
-        self.bytes
-            .iter()
-            .any(|byte| byte.value == b'$' && !byte.literal)
+        self.bytes.iter().any(|byte| byte.value == b'$' && !byte.literal)
     }
 
     /// The parts between commas outside of parentheses; empty ones too.
@@ -105,7 +99,5 @@ fn split(bytes: &[SourceByte], separates: impl Fn(&SourceByte) -> bool) -> Vec<&
 
 /// The directive prefix in the first three columns. What follows may touch it, as in `#DWjobdw`.
 pub(crate) fn prefix_of(line: &str) -> Option<&'static str> {
-    ["#DW", "#BB"]
-        .into_iter()
-        .find(|prefix| line.starts_with(prefix))
+    ["#DW", "#BB"].into_iter().find(|prefix| line.starts_with(prefix))
 }

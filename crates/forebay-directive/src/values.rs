@@ -13,16 +13,13 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     }
     let label = format!("{name}=");
     let mut findings: Vec<_> = match key.value {
-        Value::OuterPath => paths::outer(value, &label, paths::IN_DIRECTIVES)
-            .err()
-            .into_iter()
-            .collect(),
+        Value::OuterPath => {
+            paths::outer(value, &label, paths::IN_DIRECTIVES).err().into_iter().collect()
+        }
         Value::Words(words) => one_of(&label, words, value).into_iter().collect(),
-        Value::WordList(words) => value
-            .split_at_commas()
-            .iter()
-            .filter_map(|word| one_of(&label, words, word))
-            .collect(),
+        Value::WordList(words) => {
+            value.split_at_commas().iter().filter_map(|word| one_of(&label, words, word)).collect()
+        }
         _ => value_error(key.value, &value.text)
             .map(|(what, example)| {
                 let message = format!("{label}{} {what}", value.text);
@@ -48,11 +45,7 @@ pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
         Value::AccessModes => "striped".into(),
         value => value_error(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
     };
-    Finding::error(
-        place,
-        format!("{name}= has no value"),
-        format!("write {name}={example}"),
-    )
+    Finding::error(place, format!("{name}= has no value"), format!("write {name}={example}"))
 }
 
 /// What is wrong with a text, and one that is right.
@@ -76,10 +69,7 @@ pub(crate) fn value_error(value: Value, text: &str) -> Option<(String, &'static 
         }
         Value::Switch => (unless(matches!(text, "yes" | "no"), "is not known"), "yes"),
         Value::Name => (name_error(text), "proj1"),
-        Value::NnfId => (
-            unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"),
-            "proj1",
-        ),
+        Value::NnfId => (unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"), "proj1"),
         Value::NnfSize => (
             unless(
                 is_nnf_size(text),
@@ -144,16 +134,11 @@ pub fn name_error(text: &str) -> Option<String> {
 fn is_nnf_id(text: &str) -> bool {
     text.len() > 1
         && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn is_nnf_size(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     unit.len() < text.len()
-        && matches!(
-            unit,
-            "KiB" | "KB" | "MiB" | "MB" | "GiB" | "GB" | "TiB" | "TB"
-        )
+        && matches!(unit, "KiB" | "KB" | "MiB" | "MB" | "GiB" | "GB" | "TiB" | "TB")
 }

@@ -137,9 +137,7 @@ fn symbols() -> Symbols {
 
 fn word() -> impl Strategy<Value = String> {
     let commands = || COMMANDS.iter().chain(NNF_COMMANDS);
-    let keys = commands()
-        .flat_map(|command: &Command| command.keys)
-        .chain(MODIFIERS);
+    let keys = commands().flat_map(|command: &Command| command.keys).chain(MODIFIERS);
     let mut pieces: Vec<String> = PIECES.iter().map(|&piece| piece.to_owned()).collect();
     pieces.extend(commands().map(|command| format!("{} ", command.name)));
     pieces.extend(keys.map(|key| format!(" {}=", key.name)));
@@ -177,13 +175,8 @@ fn bytes_as_text() -> impl Strategy<Value = String> {
 /// Lines of a list for one direction, most of them right.
 fn list() -> impl Strategy<Value = (String, Direction)> {
     let outer = select(&["/g/in.dat", "'/g/my run'", "/g/a\\ b", "/g/../h"][..]);
-    let inner = select(
-        &[
-            "$DW_JOB_STRIPED/a",
-            "${DW_JOB_STRIPED}/b/",
-            "\"$DW_JOB_STRIPED/c d\"",
-        ][..],
-    );
+    let inner =
+        select(&["$DW_JOB_STRIPED/a", "${DW_JOB_STRIPED}/b/", "\"$DW_JOB_STRIPED/c d\""][..]);
     let odd = select(
         &[
             "$DW_JOB_STRIPED/../e",
@@ -197,12 +190,7 @@ fn list() -> impl Strategy<Value = (String, Direction)> {
         ][..],
     );
     let end = prop_oneof![4 => inner, 1 => odd];
-    let line = (
-        outer,
-        end,
-        select(&[" ", "\t"][..]),
-        select(&["\n", "\r\n", " # x\n"][..]),
-    );
+    let line = (outer, end, select(&[" ", "\t"][..]), select(&["\n", "\r\n", " # x\n"][..]));
     (prop::collection::vec(line, 0..4), any::<bool>()).prop_map(|(lines, is_in)| {
         let line = |(outer, inner, gap, end)| match is_in {
             true => format!("{outer}{gap}{inner}{end}"),
@@ -235,10 +223,7 @@ fn text() -> impl Strategy<Value = String> {
 /// A position is on a byte of its text, right after a line, or on the line after the last one.
 fn assert_within(place: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
-    assert!(
-        place.line >= 1 && place.line <= lines.len() + 1,
-        "{place:?}"
-    );
+    assert!(place.line >= 1 && place.line <= lines.len() + 1, "{place:?}");
     let length = lines.get(place.line - 1).map_or(0, |line| line.len());
     assert!(place.column >= 1 && place.column <= length + 1, "{place:?}");
 }
@@ -257,10 +242,7 @@ fn assert_stages(stages: &[Stage]) {
     for stage in stages {
         assert!(stage.pfs_path.starts_with('/'), "{stage:?}");
         assert!(!stage.inner_path.starts_with('/'), "{stage:?}");
-        assert!(
-            stage.inner_path.split('/').all(|part| part != ".."),
-            "{stage:?}"
-        );
+        assert!(stage.inner_path.split('/').all(|part| part != ".."), "{stage:?}");
     }
 }
 

@@ -18,22 +18,10 @@ use Outcome::{Good, Nothing, Refused, Wrong};
 
 /// Each line is tested alone.
 const ALONE: &[(&str, Outcome)] = &[
-    (
-        "#DW jobdw type=scratch access_mode=striped capacity=1TiB",
-        Good,
-    ),
-    (
-        "#DW jobdw capacity=100GB access_mode=striped,private type=scratch pool=wlm_pool",
-        Good,
-    ),
-    (
-        "#DW jobdw type=scratch access_mode=striped(client_cache=yes) capacity=50GiB",
-        Good,
-    ),
-    (
-        "#DW jobdw type=scratch access_mode=striped capacity=3.5TB",
-        Good,
-    ),
+    ("#DW jobdw type=scratch access_mode=striped capacity=1TiB", Good),
+    ("#DW jobdw capacity=100GB access_mode=striped,private type=scratch pool=wlm_pool", Good),
+    ("#DW jobdw type=scratch access_mode=striped(client_cache=yes) capacity=50GiB", Good),
+    ("#DW jobdw type=scratch access_mode=striped capacity=3.5TB", Good),
     ("#DWjobdw access=private type=scratch capacity=1", Good),
     (
         "#DW jobdw type=cache access_mode=striped pfs=/lus/global capacity=100TiB",
@@ -89,22 +77,13 @@ const ALONE: &[(&str, Outcome)] = &[
         "#DW jobdw type=scratch access_mode=striped capacity=3X",
         Wrong("1:53 capacity=3X is no size: its unit"),
     ),
-    (
-        "#DW jobdw type=scratch capacity=1G",
-        Wrong("1:5 jobdw needs access_mode="),
-    ),
-    (
-        "#DW jobdw access_mode=striped capacity=1G",
-        Wrong("1:5 jobdw needs type="),
-    ),
+    ("#DW jobdw type=scratch capacity=1G", Wrong("1:5 jobdw needs access_mode=")),
+    ("#DW jobdw access_mode=striped capacity=1G", Wrong("1:5 jobdw needs type=")),
     (
         "#DW jobdw type=tape access_mode=striped capacity=1G",
         Wrong("1:16 type=tape is not known | write type=scratch"),
     ),
-    (
-        "#DW jobdw type= access_mode=striped capacity=1G",
-        Wrong("1:11 type= has no value"),
-    ),
+    ("#DW jobdw type= access_mode=striped capacity=1G", Wrong("1:11 type= has no value")),
     (
         "#DW jobdw type=scratch access_mode=stripped capacity=1G",
         Wrong("1:36 unknown access_mode \"stripped\""),
@@ -162,19 +141,13 @@ const ALONE: &[(&str, Outcome)] = &[
         "#DW persistentdw",
         Wrong("1:5 persistentdw needs name= | for example: #DW persistentdw name="),
     ),
-    (
-        "#DW persistentdw name=1a",
-        Wrong("1:23 name=1a is no name: it begins with a letter"),
-    ),
+    ("#DW persistentdw name=1a", Wrong("1:23 name=1a is no name: it begins with a letter")),
     (
         "#DW swap 10GiB",
         Wrong("1:5 swap without jobdw | it takes its space from the job's allocation"),
     ),
     ("#BB create_persistent name=proj1 capacity=1TiB", Good),
-    (
-        "#BB create_persistent name=george_test capacity=600G access=striped type=scratch",
-        Good,
-    ),
+    ("#BB create_persistent name=george_test capacity=600G access=striped type=scratch", Good),
     (
         "#BB create_persistent name=a capacity=1G access_mode=striped,private",
         Wrong("1:5 a persistent allocation with access_mode=private"),
@@ -195,14 +168,8 @@ const ALONE: &[(&str, Outcome)] = &[
         "#BB create_persistent name=1abc capacity=1TiB",
         Wrong("1:28 name=1abc is no name: it begins with a letter"),
     ),
-    (
-        "#BB create_persistent name=a capacity=0",
-        Wrong("1:39 capacity=0 is no size: it is zero"),
-    ),
-    (
-        "#BB create_persistent name=a",
-        Wrong("1:5 create_persistent needs capacity="),
-    ),
+    ("#BB create_persistent name=a capacity=0", Wrong("1:39 capacity=0 is no size: it is zero")),
+    ("#BB create_persistent name=a", Wrong("1:5 create_persistent needs capacity=")),
     (
         "#DW create_persistent name=a capacity=1G access=striped",
         Wrong(
@@ -217,26 +184,11 @@ const ALONE: &[(&str, Outcome)] = &[
             "1:35 \"slowly\" is not of the form key=value | destroy_persistent knows name= hurry",
         ),
     ),
-    (
-        "#DW",
-        Wrong("1:1 #DW without a command | known commands: jobdw, stage_in"),
-    ),
-    (
-        "#DW jobwd x=1",
-        Wrong("1:5 unknown command \"jobwd\" | known commands: jobdw"),
-    ),
-    (
-        "#BB jobdw",
-        Wrong("1:1 jobdw is written with #DW, not #BB | write #DW jobdw"),
-    ),
-    (
-        "#DW tier_in source=/a",
-        Wrong("1:5 unknown command \"tier_in\" | older DWS had it"),
-    ),
-    (
-        "#BB_LUA pool=p capacity=1K",
-        Wrong("1:4 unknown command \"_LUA\" | #BB_LUA lines are for"),
-    ),
+    ("#DW", Wrong("1:1 #DW without a command | known commands: jobdw, stage_in")),
+    ("#DW jobwd x=1", Wrong("1:5 unknown command \"jobwd\" | known commands: jobdw")),
+    ("#BB jobdw", Wrong("1:1 jobdw is written with #DW, not #BB | write #DW jobdw")),
+    ("#DW tier_in source=/a", Wrong("1:5 unknown command \"tier_in\" | older DWS had it")),
+    ("#BB_LUA pool=p capacity=1K", Wrong("1:4 unknown command \"_LUA\" | #BB_LUA lines are for")),
     ("#dw jobdw type=scratch", Nothing),
     (" #DW jobdw type=scratch", Nothing),
     ("##DW jobdw type=scratch", Nothing),
@@ -253,27 +205,12 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
         "#DW stage_in type=file source=\"/g/a\" destination=$DW_JOB_STRIPED/",
         Wrong("2:31 source=\"/g/a\" begins with a quote | directives have no quotes"),
     ),
-    (
-        "#DW swap 10GiB",
-        Refused("2:5 swap is refused: swap space needs root on the compute nodes"),
-    ),
+    ("#DW swap 10GiB", Refused("2:5 swap is refused: swap space needs root on the compute nodes")),
     ("#DW swap 10 pool=p", Refused("2:5 swap is refused")),
-    (
-        "#DW swap",
-        Wrong("2:5 swap needs SIZE | for example: #DW swap 10GiB"),
-    ),
-    (
-        "#DW swap much",
-        Wrong("2:10 swap much is no size: it does not begin with a number"),
-    ),
-    (
-        "#DW swap 1 2",
-        Wrong("2:12 \"2\" is not of the form key=value | swap knows SIZE pool="),
-    ),
-    (
-        "#DW stage_in type=file source=/g/in.dat destination=$DW_JOB_STRIPED/in.dat",
-        Good,
-    ),
+    ("#DW swap", Wrong("2:5 swap needs SIZE | for example: #DW swap 10GiB")),
+    ("#DW swap much", Wrong("2:10 swap much is no size: it does not begin with a number")),
+    ("#DW swap 1 2", Wrong("2:12 \"2\" is not of the form key=value | swap knows SIZE pool=")),
+    ("#DW stage_in type=file source=/g/in.dat destination=$DW_JOB_STRIPED/in.dat", Good),
     ("#DW stage_in type=list source=/g/list", Good),
     ("#DW stage_out type=list source=/g/list", Good),
     (
@@ -316,18 +253,9 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
         "#DW stage_out type=list source=$DW_JOB_STRIPED/list",
         Wrong("2:32 source=$DW_JOB_STRIPED/list is in the burst buffer"),
     ),
-    (
-        "#DW stage_in type=list",
-        Wrong("2:5 stage_in needs source="),
-    ),
-    (
-        "#DW stage_in source=/g destination=$DW_JOB_STRIPED",
-        Wrong("2:5 stage_in needs type="),
-    ),
-    (
-        "#DW stage_in type=file source=/g",
-        Wrong("2:5 stage_in needs destination="),
-    ),
+    ("#DW stage_in type=list", Wrong("2:5 stage_in needs source=")),
+    ("#DW stage_in source=/g destination=$DW_JOB_STRIPED", Wrong("2:5 stage_in needs type=")),
+    ("#DW stage_in type=file source=/g", Wrong("2:5 stage_in needs destination=")),
     (
         "#DW stage_in type=tree source=/g destination=$DW_JOB_STRIPED",
         Wrong("2:19 type=tree is not known | write type=file or directory or list"),
@@ -363,12 +291,6 @@ fn check(script: &str, outcome: &Outcome) {
     let problems = parsed.err().unwrap_or_default();
     assert_eq!(problems.len(), 1, "{script}\n{problems:#?}");
     let p = &problems[0];
-    let found = format!(
-        "{}:{} {} | {}",
-        p.place.line, p.place.column, p.message, p.hint
-    );
-    assert!(
-        found.starts_with(expected),
-        "{script}\n  found    {found}\n  expected {expected}"
-    );
+    let found = format!("{}:{} {} | {}", p.place.line, p.place.column, p.message, p.hint);
+    assert!(found.starts_with(expected), "{script}\n  found    {found}\n  expected {expected}");
 }

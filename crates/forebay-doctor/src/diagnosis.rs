@@ -71,18 +71,11 @@ impl Diagnosis {
     }
 
     pub fn warn(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
-        Self {
-            state: State::Warn,
-            remedy: Some(remedy.to_owned()),
-            ..Self::ok(found, consequence)
-        }
+        Self { state: State::Warn, remedy: Some(remedy.to_owned()), ..Self::ok(found, consequence) }
     }
 
     pub fn missing(found: impl Into<String>, consequence: impl Into<String>, remedy: &str) -> Self {
-        Self {
-            state: State::Missing,
-            ..Self::warn(found, consequence, remedy)
-        }
+        Self { state: State::Missing, ..Self::warn(found, consequence, remedy) }
     }
 }
 

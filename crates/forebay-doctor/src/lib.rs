@@ -44,9 +44,7 @@ type Stores = [Option<PathBuf>; 2];
 
 /// All questions, in the order of the list.
 const QUESTIONS: [(&str, Question); 17] = [
-    ("store", |[named, site]| {
-        storage::store(named.as_deref(), site.as_deref())
-    }),
+    ("store", |[named, site]| storage::store(named.as_deref(), site.as_deref())),
     ("user_namespaces", |_| node::user_namespaces()),
     ("huge_pages", |_| node::huge_pages()),
     ("memory", |_| node::memory()),
@@ -101,19 +99,8 @@ fn look(stores: &Stores) -> Vec<Finding> {
             let consequence = "a job that asks the same may hang, too";
             Diagnosis::warn(found, consequence, "see what hangs: a dead mount in PATH?")
         });
-        let Diagnosis {
-            state,
-            found,
-            consequence,
-            remedy,
-        } = diagnosis;
-        Finding {
-            id,
-            state,
-            found,
-            consequence,
-            remedy,
-        }
+        let Diagnosis { state, found, consequence, remedy } = diagnosis;
+        Finding { id, state, found, consequence, remedy }
     });
     answers.collect()
 }
@@ -222,9 +209,6 @@ missing  shared memory  what was found
         assert_eq!(said, "No job can run here: what was found.");
         let found = finding(store, State::Warn, None);
         let said = summary(Some(&found), Some(&finding(mpi, State::Missing, None)));
-        assert!(
-            said.starts_with("A job here uses what was found; "),
-            "{said}"
-        );
+        assert!(said.starts_with("A job here uses what was found; "), "{said}");
     }
 }

@@ -15,16 +15,8 @@ const DISK_INSTEAD: &str = "take a store on a local disk: --store DIR";
 
 /// Settings that keep ordinary users from user namespaces: the setting, its value then, the remedy.
 const FORBIDDING: [(&str, &str, &str); 3] = [
-    (
-        "user/max_user_namespaces",
-        "0",
-        "as root: sysctl user.max_user_namespaces=10000",
-    ),
-    (
-        "kernel/unprivileged_userns_clone",
-        "0",
-        "as root: sysctl kernel.unprivileged_userns_clone=1",
-    ),
+    ("user/max_user_namespaces", "0", "as root: sysctl user.max_user_namespaces=10000"),
+    ("kernel/unprivileged_userns_clone", "0", "as root: sysctl kernel.unprivileged_userns_clone=1"),
     (
         "kernel/apparmor_restrict_unprivileged_userns",
         "1",
@@ -42,17 +34,13 @@ fn mount_memory_privately(huge: bool) -> Result<(), String> {
         same.arg("--huge");
     }
     let answer = run_probe(same)?;
-    answer
-        .success
-        .then_some(())
-        .ok_or_else(|| answer.output.trim().to_owned())
+    answer.success.then_some(()).ok_or_else(|| answer.output.trim().to_owned())
 }
 
 pub fn user_namespaces() -> Diagnosis {
     let value = |name: &str| probe::read_sysctl(&format!("/proc/sys/{name}"));
-    let forbidding = FORBIDDING
-        .iter()
-        .find(|(name, forbidden, _)| value(name).as_deref() == Some(*forbidden));
+    let forbidding =
+        FORBIDDING.iter().find(|(name, forbidden, _)| value(name).as_deref() == Some(*forbidden));
     let setting =
         forbidding.map(|(name, value, _)| format!("{} = {value}", name.replace('/', ".")));
     let remedy = forbidding.map_or(
@@ -108,10 +96,7 @@ pub fn huge_pages() -> Diagnosis {
 
 /// The word in brackets: "always [madvise] never".
 fn chosen(text: &str) -> Option<&str> {
-    text.split_once('[')?
-        .1
-        .split_once(']')
-        .map(|(word, _)| word)
+    text.split_once('[')?.1.split_once(']').map(|(word, _)| word)
 }
 
 pub fn fuse() -> Diagnosis {

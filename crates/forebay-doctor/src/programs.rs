@@ -9,13 +9,8 @@ use super::diagnosis::{Diagnosis, run_probe};
 use forebay_terminal::preload_library;
 
 /// What `scontrol show config` says that matters here.
-const SLURM_SETTINGS: [&str; 5] = [
-    "SLURM_VERSION",
-    "BurstBufferType",
-    "SelectType",
-    "ProctrackType",
-    "TaskPlugin",
-];
+const SLURM_SETTINGS: [&str; 5] =
+    ["SLURM_VERSION", "BurstBufferType", "SelectType", "ProctrackType", "TaskPlugin"];
 
 const LOAD_MPI: &str =
     "load the MPI module, or install one: apt-get install openmpi-bin libopenmpi-dev";
@@ -52,10 +47,7 @@ pub fn mpi() -> Diagnosis {
             "its options are handed on as they are: ranks may be placed as on a cluster";
         return Diagnosis::warn(found, consequence, "use Open MPI, MPICH or Intel MPI");
     }
-    Diagnosis::ok(
-        found,
-        "starts the ranks of mpiexec, mpirun and srun in a script",
-    )
+    Diagnosis::ok(found, "starts the ranks of mpiexec, mpirun and srun in a script")
 }
 
 pub fn mpi_compiler() -> Diagnosis {
@@ -71,16 +63,11 @@ pub fn mpi_compiler() -> Diagnosis {
 
 /// The first word that looks like 4.1.4.
 fn version(said: &str) -> Option<&str> {
-    said.split_whitespace()
-        .map(|word| word.trim_end_matches(','))
-        .find(|word| {
-            let mut parts = word.split('.');
-            let numeric = parts.next().is_some_and(|part| part.parse::<u32>().is_ok());
-            numeric
-                && parts
-                    .next()
-                    .is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
-        })
+    said.split_whitespace().map(|word| word.trim_end_matches(',')).find(|word| {
+        let mut parts = word.split('.');
+        let numeric = parts.next().is_some_and(|part| part.parse::<u32>().is_ok());
+        numeric && parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+    })
 }
 
 pub fn mpi_io() -> Diagnosis {
@@ -118,9 +105,7 @@ pub fn mpi_io() -> Diagnosis {
 
 /// From `ompi_info --parsable`, lines as `mca:io:ompio:version:...`.
 fn components(said: &str) -> Vec<&str> {
-    let names = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("mca:io:")?.split(':').next());
+    let names = said.lines().filter_map(|line| line.strip_prefix("mca:io:")?.split(':').next());
     let mut names: Vec<_> = names.filter(|name| *name != "base").collect();
     names.sort_unstable();
     names.dedup();
@@ -135,9 +120,7 @@ pub fn slurm_job() -> Option<String> {
 
 pub fn slurm() -> Diagnosis {
     let job = slurm_job();
-    let in_job = job
-        .as_ref()
-        .map_or(String::new(), |id| format!("job {id}; "));
+    let in_job = job.as_ref().map_or(String::new(), |id| format!("job {id}; "));
     let Some(path) = find_other_program("scontrol") else {
         return match (job, find_other_program("sinfo")) {
             (Some(id), _) => Diagnosis::warn(
@@ -216,14 +199,8 @@ mod tests {
         for (said, found) in [
             ("mpiexec (OpenRTE) 4.1.4\n\nReport bugs", Some("4.1.4")),
             ("mpiexec (Open MPI) 5.0.3rc1\n", Some("5.0.3rc1")),
-            (
-                "HYDRA build details:\n    Version:    4.0.2\n",
-                Some("4.0.2"),
-            ),
-            (
-                "Intel(R) MPI Library for Linux* OS, Version 2021.9, Build 2023",
-                Some("2021.9"),
-            ),
+            ("HYDRA build details:\n    Version:    4.0.2\n", Some("4.0.2")),
+            ("Intel(R) MPI Library for Linux* OS, Version 2021.9, Build 2023", Some("2021.9")),
             ("something else", None),
         ] {
             assert_eq!(version(said), found, "{said}");

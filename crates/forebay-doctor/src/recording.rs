@@ -11,9 +11,7 @@ const BUILD: &str = "run make build, or make install";
 pub fn recording() -> Diagnosis {
     let observers = observers();
     let families = [("Open MPI", observers.openmpi), ("MPICH", observers.mpich)];
-    let there = families
-        .into_iter()
-        .filter(|(_, library)| library.is_some());
+    let there = families.into_iter().filter(|(_, library)| library.is_some());
     let there: Vec<_> = there.map(|(name, _)| name).collect();
     if there.is_empty() {
         return Diagnosis::missing(
@@ -35,11 +33,7 @@ pub fn recording() -> Diagnosis {
         }
         Err(error) => {
             let remedy = "set FOREBAY_STATE to a directory of yours";
-            Diagnosis::warn(
-                error.to_string(),
-                "it is not known where records go",
-                remedy,
-            )
+            Diagnosis::warn(error.to_string(), "it is not known where records go", remedy)
         }
     }
 }

@@ -68,9 +68,7 @@ fn usable(
             format!("{store}, up to {capacity}"),
             "its data are lost with the node: stage out what is to last",
         ),
-        Store::Directory {
-            in_memory: true, ..
-        } => (
+        Store::Directory { in_memory: true, .. } => (
             format!("{store}, in memory, up to {capacity}"),
             "its data are lost with the node: stage out what is to last",
         ),
@@ -99,10 +97,7 @@ pub fn nvme() -> Diagnosis {
     let shown = found.iter().map(|disk| {
         let free = HumanBytes(disk.available_bytes);
         let place = disk.directory.display();
-        format!(
-            "{place} ({} on {}, {free} free)",
-            disk.file_system, disk.device
-        )
+        format!("{place} ({} on {}, {free} free)", disk.file_system, disk.device)
     });
     let consequence = "the first is the store, where none is named";
     Diagnosis::ok(shown.collect::<Vec<_>>().join(", "), consequence)
@@ -130,12 +125,8 @@ pub fn network_file_systems() -> Diagnosis {
 }
 
 fn network(mounts: &[MountInfo]) -> Vec<String> {
-    let across = mounts
-        .iter()
-        .filter(|mount| NETWORK.contains(&mount.fs_type.as_str()));
-    across
-        .map(|mount| format!("{} on {}", mount.fs_type, mount.mount_point.display()))
-        .collect()
+    let across = mounts.iter().filter(|mount| NETWORK.contains(&mount.fs_type.as_str()));
+    across.map(|mount| format!("{} on {}", mount.fs_type, mount.mount_point.display())).collect()
 }
 
 pub fn lfs() -> Diagnosis {
@@ -146,10 +137,9 @@ pub fn lfs() -> Diagnosis {
             path.display().to_string(),
             "scripts set and show how their files are striped",
         ),
-        (Some(path), false) => Diagnosis::ok(
-            path.display().to_string(),
-            "not needed: no Lustre is mounted",
-        ),
+        (Some(path), false) => {
+            Diagnosis::ok(path.display().to_string(), "not needed: no Lustre is mounted")
+        }
         (None, true) => Diagnosis::missing(
             "no lfs in PATH, and Lustre is mounted",
             "scripts cannot set how their files are striped",
@@ -171,10 +161,8 @@ mod tests {
             "3 1 0:41 / /home rw - nfs4 server:/home rw",
             "4 1 0:42 / /dev/shm rw - tmpfs tmpfs rw",
         ];
-        let mounts: Vec<_> = lines
-            .iter()
-            .filter_map(|line| MountInfo::from_line(line).ok())
-            .collect();
+        let mounts: Vec<_> =
+            lines.iter().filter_map(|line| MountInfo::from_line(line).ok()).collect();
         assert_eq!(network(&mounts), ["lustre on /lustre", "nfs4 on /home"]);
     }
 
@@ -182,19 +170,11 @@ mod tests {
     fn a_store_that_is_none_is_missing_and_has_a_remedy() {
         let none = store(Some(Path::new("/no/such")), None);
         assert_eq!(none.state, super::super::diagnosis::State::Missing);
-        assert!(
-            none.found.starts_with("cannot find /no/such"),
-            "{}",
-            none.found
-        );
+        assert!(none.found.starts_with("cannot find /no/such"), "{}", none.found);
         assert!(none.remedy.is_some());
         let scratch = tempfile::tempdir().expect("tempdir");
         let some = store(Some(scratch.path()), None);
         let real = forebay_host::files::real_path(scratch.path()).expect("real");
-        assert!(
-            some.found.starts_with(&real.display().to_string()),
-            "{}",
-            some.found
-        );
+        assert!(some.found.starts_with(&real.display().to_string()), "{}", some.found);
     }
 }

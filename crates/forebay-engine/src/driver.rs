@@ -76,10 +76,7 @@ fn own_directory(job: &JobFacts, node: &NodeFacts) -> Plan {
     let root = Allocation::root_in(store, job.id);
     let mounts = shown_directories(job, Some(&root));
     let planned = planned(job, node, root, Some(store.clone()));
-    Plan {
-        allocation: Some(planned),
-        mounts,
-    }
+    Plan { allocation: Some(planned), mounts }
 }
 
 /// A memory file system that exists in the job's view only.
@@ -88,25 +85,14 @@ fn private_memory(job: &JobFacts, node: &NodeFacts) -> Plan {
     let huge = node.store == Store::Memory { huge: true };
     let size_bytes = node.used.capacity_bytes;
     let planned = planned(job, node, root.clone(), None);
-    let mut mounts = vec![Allocation::mount(
-        &root,
-        size_bytes,
-        huge,
-        &planned.namespaces,
-    )];
+    let mut mounts = vec![Allocation::mount(&root, size_bytes, huge, &planned.namespaces)];
     mounts.extend(shown_directories(job, Some(&root)));
-    Plan {
-        allocation: Some(planned),
-        mounts,
-    }
+    Plan { allocation: Some(planned), mounts }
 }
 
 /// For a job that asks for no allocation: what it sees under other paths.
 pub fn without_allocation(job: &JobFacts) -> Plan {
-    Plan {
-        allocation: None,
-        mounts: shown_directories(job, None),
-    }
+    Plan { allocation: None, mounts: shown_directories(job, None) }
 }
 
 fn planned(
@@ -116,11 +102,7 @@ fn planned(
     store: Option<PathBuf>,
 ) -> PlannedAllocation {
     PlannedAllocation {
-        place: Place {
-            root,
-            mounted: store.is_none(),
-            capacity_bytes: node.used.capacity_bytes,
-        },
+        place: Place { root, mounted: store.is_none(), capacity_bytes: node.used.capacity_bytes },
         store,
         namespaces: job.access.iter().map(|mode| mode.directory()).collect(),
     }
@@ -129,14 +111,12 @@ fn planned(
 fn shown_directories(job: &JobFacts, root: Option<&Path>) -> Vec<Mount> {
     let private = AccessMode::Private.directory();
     let local = job.node_local.iter().zip(root);
-    let local = local.map(|(at, root)| Mount::Directory {
-        at: at.to_path_buf(),
-        from: root.join(private),
-    });
-    let maps = job.maps.iter().map(|map| Mount::Directory {
-        at: map.path.clone(),
-        from: map.directory.clone(),
-    });
+    let local =
+        local.map(|(at, root)| Mount::Directory { at: at.to_path_buf(), from: root.join(private) });
+    let maps = job
+        .maps
+        .iter()
+        .map(|map| Mount::Directory { at: map.path.clone(), from: map.directory.clone() });
     maps.chain(local).collect()
 }
 
@@ -156,22 +136,13 @@ mod tests {
     }
 
     fn directory(at: &str, from: &str) -> Mount {
-        Mount::Directory {
-            at: at.into(),
-            from: from.into(),
-        }
+        Mount::Directory { at: at.into(), from: from.into() }
     }
 
     #[test]
     fn each_driver_plans_its_allocation_and_what_the_job_sees() {
-        let nvme = Store::Directory {
-            path: "/nvme".into(),
-            in_memory: false,
-        };
-        let maps = [PathMap {
-            path: "/in".into(),
-            directory: "/pfs/in".into(),
-        }];
+        let nvme = Store::Directory { path: "/nvme".into(), in_memory: false };
+        let maps = [PathMap { path: "/in".into(), directory: "/pfs/in".into() }];
         let job = JobFacts {
             id: "7",
             access: &[AccessMode::Striped, AccessMode::Private],
@@ -194,10 +165,7 @@ mod tests {
             let plan = driver_of(&memory)(&job, &node(memory.clone()));
             let root = Path::new("/mnt/forebay/7");
             let file_system = Allocation::mount(root, 4096, huge, &namespaces);
-            assert_eq!(
-                plan.mounts[0], file_system,
-                "it is there before it is shown"
-            );
+            assert_eq!(plan.mounts[0], file_system, "it is there before it is shown");
             let local = directory("/mnt/bb/me", &root.join(private).to_string_lossy());
             assert_eq!(plan.mounts[1..], [directory("/in", "/pfs/in"), local]);
             let planned = plan.allocation.expect("an allocation");

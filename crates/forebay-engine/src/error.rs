@@ -99,15 +99,9 @@ mod tests {
             source: std::io::ErrorKind::PermissionDenied.into(),
         };
         let view = Error::View(refused);
-        assert!(
-            view.hint()
-                .is_some_and(|hint| hint.starts_with("forebay doctor"))
-        );
+        assert!(view.hint().is_some_and(|hint| hint.starts_with("forebay doctor")));
         let store = Error::from(forebay_store::Error::NotADirectory("/x".into()));
         let hint = store.hint();
-        assert_eq!(
-            hint.as_deref(),
-            Some("choose another store with --store DIR")
-        );
+        assert_eq!(hint.as_deref(), Some("choose another store with --store DIR"));
     }
 }

@@ -113,12 +113,7 @@ impl StoreOptions<'_> {
             "no memory of the job's own ({why}): the allocation is a directory in {SHARED_MEMORY}, \
              and its capacity is watched but not enforced"
         ));
-        self.grant(
-            asked,
-            Store::directory(Path::new(SHARED_MEMORY))?,
-            reserved_bytes,
-            messages,
-        )
+        self.grant(asked, Store::directory(Path::new(SHARED_MEMORY))?, reserved_bytes, messages)
     }
 
     fn grant(
@@ -129,11 +124,7 @@ impl StoreOptions<'_> {
         messages: &dyn Messages,
     ) -> Result<NodeFacts, Error> {
         let asked_bytes = self.capacity_bytes.or(asked.capacity_bytes);
-        let reserved_bytes = if store.in_memory() {
-            reserved_bytes()?
-        } else {
-            0
-        };
+        let reserved_bytes = if store.in_memory() { reserved_bytes()? } else { 0 };
         let grant = store.grant(asked_bytes.unwrap_or(NODE_LOCAL_BYTES), reserved_bytes)?;
         let more = asked_bytes.filter(|asked| *asked > grant.capacity_bytes);
         if let (Some(asked_bytes), true) = (more, self.strict_capacity) {
@@ -157,9 +148,7 @@ impl StoreOptions<'_> {
             asked_bytes,
         };
         let asked = used.asked();
-        messages.explain(&format!(
-            "capacity: {asked} asked, at most {usable} to be had; {limit}"
-        ));
+        messages.explain(&format!("capacity: {asked} asked, at most {usable} to be had; {limit}"));
         Ok(NodeFacts { store, used })
     }
 }

@@ -63,11 +63,7 @@ impl Runner<'_> {
         }
         ledger.about_to(Step::Allocation(planned.place.clone()))?;
         match &planned.store {
-            Some(store) => Ok(Allocation::in_directory(
-                store,
-                self.id,
-                &planned.namespaces,
-            )?),
+            Some(store) => Ok(Allocation::in_directory(store, self.id, &planned.namespaces)?),
             None => Ok(Allocation::found(planned.place.root.clone(), true)),
         }
     }
@@ -102,8 +98,7 @@ impl Runner<'_> {
         for mount in mounts {
             if let Mount::Directory { at, from } = mount {
                 let (at, from) = (at.display(), from.display());
-                self.messages
-                    .explain(&format!("the job sees {from} as {at}"));
+                self.messages.explain(&format!("the job sees {from} as {at}"));
             }
         }
         Ok(Some(keeper))

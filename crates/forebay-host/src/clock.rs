@@ -18,9 +18,7 @@ pub fn since_boot() -> Duration {
 
 /// Milliseconds since 1970-01-01 UTC; 0 if the machine's clock is before it.
 pub fn unix_milliseconds() -> u128 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis())
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis())
 }
 
 /// Whole seconds since 1970-01-01 UTC, as [`unix_milliseconds`].

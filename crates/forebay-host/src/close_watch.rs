@@ -200,10 +200,7 @@ impl CloseWatcher {
     pub fn wait(&mut self) -> Result<CloseEvent> {
         loop {
             let rung = &self.bell.0;
-            let (asked, end) = (
-                rung.asked.load(Ordering::SeqCst),
-                rung.end.load(Ordering::SeqCst),
-            );
+            let (asked, end) = (rung.asked.load(Ordering::SeqCst), rung.end.load(Ordering::SeqCst));
             for raw in kernel::read(&self.inotify)? {
                 self.apply(raw, None);
             }
@@ -280,19 +277,12 @@ impl CloseWatcher {
         self.held.remove(&path);
         let version = self.seen.get(&path).map_or(0, |seen| seen.version) + 1;
         self.seen.insert(path.clone(), Seen { version, status });
-        Ok(Some(CloseEvent::Closed(Closed {
-            path,
-            version,
-            status,
-        })))
+        Ok(Some(CloseEvent::Closed(Closed { path, version, status })))
     }
 
     /// It is looked at again, unless that was tried often enough: returns whether it is.
     fn hold(&mut self, path: PathBuf) -> bool {
-        let held = self.held.entry(path).or_insert(Held {
-            tries: 0,
-            again: None,
-        });
+        let held = self.held.entry(path).or_insert(Held { tries: 0, again: None });
         held.again = (held.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << held.tries));
         held.tries += 1;
         held.again.is_some()

@@ -43,10 +43,7 @@ impl DirectoryLock {
             locked => on(locked, "lock", directory).map(|()| true)?,
         };
         let is_single_machine = is_single_machine_file(&file, directory)?;
-        Ok(Some(Self {
-            directory: file,
-            is_cluster_wide: is_locked && is_single_machine,
-        }))
+        Ok(Some(Self { directory: file, is_cluster_wide: is_locked && is_single_machine }))
     }
 
     /// Does everybody who can use the directory see this lock, whatever machine he is on?
@@ -57,10 +54,7 @@ impl DirectoryLock {
     /// Is this still the directory of that name, not one that was put in its place?
     pub fn is_at(&self, directory: &Path) -> bool {
         let number = |found: &std::fs::Metadata| (found.dev(), found.ino());
-        let (ours, there) = (
-            self.directory.metadata(),
-            std::fs::symlink_metadata(directory),
-        );
+        let (ours, there) = (self.directory.metadata(), std::fs::symlink_metadata(directory));
         matches!((ours, there), (Ok(ours), Ok(there)) if number(&ours) == number(&there))
     }
 }

@@ -125,10 +125,7 @@ mod tests {
 
     impl Machine {
         fn new() -> Self {
-            Self {
-                scratch: tempfile::tempdir().expect("tempdir"),
-                mountinfo: String::new(),
-            }
+            Self { scratch: tempfile::tempdir().expect("tempdir"), mountinfo: String::new() }
         }
 
         fn sysfs(&self) -> PathBuf {
@@ -165,10 +162,7 @@ mod tests {
             if !system {
                 fs::create_dir_all(&place).expect("mkdir");
             }
-            let line = format!(
-                "9 1 {number} / {} rw - xfs /dev/{number} rw\n",
-                place.display()
-            );
+            let line = format!("9 1 {number} / {} rw - xfs /dev/{number} rw\n", place.display());
             self.mountinfo.push_str(&line);
             place
         }
@@ -215,16 +209,8 @@ mod tests {
     fn a_disk_behind_a_network_is_not_local() {
         let mut machine = Machine::new();
         machine.device("a/nvme1n1", "259:1", &[("device/transport", "tcp\n")]);
-        machine.device(
-            "b/nvme2n1",
-            "259:2",
-            &[("device/nvme2/transport", "rdma\n")],
-        );
-        machine.device(
-            "c/nvme3n1",
-            "259:3",
-            &[("device/nvme3/transport", "pcie\n")],
-        );
+        machine.device("b/nvme2n1", "259:2", &[("device/nvme2/transport", "rdma\n")]);
+        machine.device("c/nvme3n1", "259:3", &[("device/nvme3/transport", "pcie\n")]);
         machine.mount("259:1", "one");
         machine.mount("259:2", "two");
         let local = machine.mount("259:3", "three");

@@ -72,9 +72,5 @@ pub(crate) fn on<T>(
     operation: &'static str,
     path: &Path,
 ) -> Result<T> {
-    result.map_err(|source| Error {
-        operation,
-        path: path.to_owned(),
-        source: source.into(),
-    })
+    result.map_err(|source| Error { operation, path: path.to_owned(), source: source.into() })
 }

@@ -30,11 +30,8 @@ pub fn is_emulated() -> bool {
 /// # Errors
 /// If there is none, it cannot be started, it does not answer within 10 s, or is not to go on.
 pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
-    let missing = |kind: io::ErrorKind| Error {
-        operation: "ask",
-        path: LFS.into(),
-        source: kind.into(),
-    };
+    let missing =
+        |kind: io::ErrorKind| Error { operation: "ask", path: LFS.into(), source: kind.into() };
     let mut asked = if is_emulated() {
         let mut stand_in = command(system::this_program()?);
         stand_in.arg0(LFS);

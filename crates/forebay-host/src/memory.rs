@@ -84,10 +84,8 @@ fn field_bytes(text: &str, name: &str) -> Option<u64> {
 /// The limit with the least left, from the text of /proc/self/cgroup.
 fn tightest(groups: &str, mounts: &[MountInfo], total_bytes: u64) -> Option<CgroupLimit> {
     let groups = ProcessCGroups::from_read(groups.as_bytes()).ok()?;
-    let directories = groups
-        .0
-        .iter()
-        .filter_map(|group| Some((version(group)?, directories(group, mounts))));
+    let directories =
+        groups.0.iter().filter_map(|group| Some((version(group)?, directories(group, mounts))));
     directories
         .flat_map(|(version, found)| found.into_iter().map(move |path| (version, path)))
         .filter_map(|(version, path)| limit(version, path))
@@ -117,11 +115,7 @@ fn directories(group: &ProcessCGroup, mounts: &[MountInfo]) -> Vec<PathBuf> {
         let mounted = on_the_way.take_while(|path| path.starts_with(&mount.mount_point));
         Some(mounted.map(Path::to_path_buf).collect())
     };
-    mounts
-        .iter()
-        .filter(holds)
-        .find_map(below_mount)
-        .unwrap_or_default()
+    mounts.iter().filter(holds).find_map(below_mount).unwrap_or_default()
 }
 
 /// The group's path below the directory of the hierarchy that a mount shows, which in a container
@@ -149,11 +143,7 @@ fn limit(version: &Version, path: PathBuf) -> Option<CgroupLimit> {
         .filter_map(|(_, value)| value.parse::<u64>().ok())
         .sum();
     let used_bytes = number(version.usage)?.saturating_sub(droppable_bytes);
-    Some(CgroupLimit {
-        path,
-        limit_bytes,
-        free_bytes: limit_bytes.saturating_sub(used_bytes),
-    })
+    Some(CgroupLimit { path, limit_bytes, free_bytes: limit_bytes.saturating_sub(used_bytes) })
 }
 
 #[cfg(test)]
@@ -188,11 +178,7 @@ mod tests {
         let mounts = mount("31 1 0:28 /", &top, "cgroup cgroup rw,memory");
         let mounts = mounts::parse(&mounts);
         let groups = "5:cpu:/x\n4:memory:/slurm/job_1\n0::/\n";
-        let expected = CgroupLimit {
-            path: top.join("slurm"),
-            limit_bytes: 1000,
-            free_bytes: 500,
-        };
+        let expected = CgroupLimit { path: top.join("slurm"), limit_bytes: 1000, free_bytes: 500 };
         assert_eq!(tightest(groups, &mounts, TOTAL), Some(expected));
         assert_eq!(tightest(groups, &mounts, 1000).map(|l| l.path), None);
         assert_eq!(tightest("4:cpu:/slurm\n", &mounts, TOTAL), None);
@@ -205,11 +191,7 @@ mod tests {
         group(&top, "4000", 1000, "active_file 500\n");
         group(&top.join("step"), "max", 10, "");
         let free = |root: &str, groups: &str| {
-            let mounts = mount(
-                &format!("31 1 0:28 {root}"),
-                &top,
-                "cgroup2 cgroup2 rw,nsdelegate",
-            );
+            let mounts = mount(&format!("31 1 0:28 {root}"), &top, "cgroup2 cgroup2 rw,nsdelegate");
             tightest(groups, &mounts::parse(&mounts), TOTAL).map(|limit| limit.free_bytes)
         };
         assert_eq!(free("/docker/7", "0::/docker/7/step\n"), Some(3500));
@@ -254,10 +236,6 @@ mod tests {
     fn this_machine_has_memory() {
         let found = memory().expect("memory");
         assert!(found.available_bytes > 0 && found.available_bytes <= found.total_bytes);
-        assert!(
-            found
-                .cgroup
-                .is_none_or(|l| l.limit_bytes < found.total_bytes)
-        );
+        assert!(found.cgroup.is_none_or(|l| l.limit_bytes < found.total_bytes));
     }
 }

@@ -9,18 +9,14 @@ use crate::{Result, files};
 /// The mounts this process sees, in the kernel's order, without those that another one at the same
 /// place covers. Blanks and the like in mount points are decoded.
 pub fn mounts() -> Result<Vec<MountInfo>> {
-    Ok(parse(&files::read_lossy(Path::new(
-        "/proc/self/mountinfo",
-    ))?))
+    Ok(parse(&files::read_lossy(Path::new("/proc/self/mountinfo"))?))
 }
 
 /// The mounts of a text in the form of /proc/self/mountinfo. A line that is not understood is
 /// passed over: it must not hide the others.
 pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
     let lines = text.lines();
-    let mut all: Vec<_> = lines
-        .filter_map(|line| MountInfo::from_line(line).ok())
-        .collect();
+    let mut all: Vec<_> = lines.filter_map(|line| MountInfo::from_line(line).ok()).collect();
     for mount in &mut all {
         mount.mount_point = PathBuf::from(decoded(&mount.mount_point.to_string_lossy()));
         mount.root = decoded(&mount.root);
@@ -31,10 +27,8 @@ pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
             && upper.mnt_id != lower.mnt_id
             && upper.mount_point == lower.mount_point
     };
-    let covered: Vec<_> = all
-        .iter()
-        .map(|lower| all.iter().any(|upper| covers(upper, lower)))
-        .collect();
+    let covered: Vec<_> =
+        all.iter().map(|lower| all.iter().any(|upper| covers(upper, lower))).collect();
     let mut covered = covered.into_iter();
     all.retain(|_| !covered.next().unwrap_or(false));
     all

@@ -189,16 +189,9 @@ fn give_up_rights(before: CapabilitySet) -> Result<()> {
         // One that this kernel does not know cannot be given up, nor had.
         remove_capability_from_bounding_set(lost).ok();
     }
-    let rights = CapabilitySets {
-        effective: ours,
-        permitted: ours,
-        inheritable: CapabilitySet::empty(),
-    };
-    on(
-        set_capabilities(None, rights),
-        "give up the rights of",
-        here,
-    )
+    let rights =
+        CapabilitySets { effective: ours, permitted: ours, inheritable: CapabilitySet::empty() };
+    on(set_capabilities(None, rights), "give up the rights of", here)
 }
 
 /// The keeper's life.
@@ -272,20 +265,10 @@ struct View<'a> {
 impl<'a> View<'a> {
     fn make(scratch: &'a Path, mounts: &[Mount]) -> Result<()> {
         isolate()?;
-        let mut view = Self {
-            scratch,
-            stand_ins: Vec::new(),
-            ours: Vec::new(),
-            shown: Vec::new(),
-        };
+        let mut view = Self { scratch, stand_ins: Vec::new(), ours: Vec::new(), shown: Vec::new() };
         for wanted in mounts {
             match wanted {
-                Mount::Memory {
-                    at,
-                    size_bytes,
-                    huge,
-                    directories,
-                } => {
+                Mount::Memory { at, size_bytes, huge, directories } => {
                     if files::status(at).is_err() {
                         view.add(at)?;
                     }
@@ -393,11 +376,7 @@ fn isolate() -> Result<()> {
 fn write(path: &str, text: &str) -> Result<()> {
     let path = Path::new(path);
     let file = std::fs::OpenOptions::new().write(true).open(path);
-    on(
-        file.and_then(|mut file| file.write_all(text.as_bytes())),
-        "write to",
-        path,
-    )
+    on(file.and_then(|mut file| file.write_all(text.as_bytes())), "write to", path)
 }
 
 fn mount_memory(at: &Path, size_bytes: u64, huge: bool) -> Result<()> {

@@ -32,11 +32,7 @@ pub struct Channel {
 impl Listener {
     /// Makes a socket of this name.
     pub fn bind(path: &Path) -> Result<Self> {
-        let listener = on(
-            by_name(path, |name| UnixListener::bind(name)),
-            "listen at",
-            path,
-        )?;
+        let listener = on(by_name(path, |name| UnixListener::bind(name)), "listen at", path)?;
         let path = path.to_owned();
         Ok(Self { listener, path })
     }
@@ -48,11 +44,7 @@ impl Listener {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
             accepted => on(accepted, "accept at", &self.path)?.0,
         };
-        on(
-            stream.set_read_timeout(Some(patience)),
-            "listen at",
-            &self.path,
-        )?;
+        on(stream.set_read_timeout(Some(patience)), "listen at", &self.path)?;
         let path = self.path.clone();
         Ok(Some(Channel { stream, path }))
     }

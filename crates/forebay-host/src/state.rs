@@ -28,11 +28,7 @@ pub fn create_directories() -> impl Iterator<Item = Result<PathBuf>> {
         Ok(directory)
     });
     // Another user may have been faster.
-    created.filter(|created| {
-        created
-            .as_ref()
-            .map_or(true, |directory| !owned_by_other(directory))
-    })
+    created.filter(|created| created.as_ref().map_or(true, |directory| !owned_by_other(directory)))
 }
 
 fn in_temporary() -> PathBuf {

@@ -34,11 +34,7 @@ pub fn process_id() -> u32 {
 
 /// The current directory as the shell shows it: `$PWD` if that is right, else the real path.
 pub fn current_directory() -> Result<PathBuf> {
-    let real = on(
-        std::env::current_dir(),
-        "find",
-        Path::new("the current directory"),
-    )?;
+    let real = on(std::env::current_dir(), "find", Path::new("the current directory"))?;
     let shown = std::env::var_os("PWD").map(PathBuf::from);
     let same = |path: &PathBuf| path.is_absolute() && path.canonicalize().is_ok_and(|p| p == real);
     Ok(shown.filter(same).unwrap_or(real))
@@ -65,7 +61,6 @@ pub fn find_other_program(name: &str) -> Option<PathBuf> {
         .map(|directory| directory.join(name))
         .filter(|file| file.canonicalize().is_ok_and(|real| real != this))
         .find(|file| {
-            file.metadata()
-                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+            file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
         })
 }

@@ -132,14 +132,7 @@ fn a_shared_mapping_keeps_it_open_after_close() {
     // SAFETY: a new mapping of an open file of that size, at no place of ours.
     let mapped = unsafe {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        libc::mmap(
-            std::ptr::null_mut(),
-            BYTES,
-            access,
-            kind,
-            file.as_raw_fd(),
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), BYTES, access, kind, file.as_raw_fd(), 0)
     };
     assert_ne!(mapped, libc::MAP_FAILED);
     drop(file);
@@ -162,12 +155,7 @@ fn a_static_binary_is_seen_as_any_other() {
                 return !f || fputs(\"x\", f) < 0 || fclose(f); }\n";
     fs::write(&source, text).expect("write");
     let mut cc = Command::new("cc");
-    let made = cc
-        .arg("-static")
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .status();
+    let made = cc.arg("-static").arg(&source).arg("-o").arg(&program).status();
     assert!(made.expect("cc").success());
     let ran = Command::new(&program).arg(top.path().join("a")).status();
     assert!(ran.expect("run").success());
@@ -214,10 +202,7 @@ fn directories_are_followed_where_they_are_made_and_moved() {
     fs::write(top.path().join("new/er/b"), "1").expect("write");
     let mut found = told(&mut closes, top.path());
     found.sort();
-    assert_eq!(
-        found,
-        [("in/deep/a".to_owned(), 1), ("new/er/b".to_owned(), 1)]
-    );
+    assert_eq!(found, [("in/deep/a".to_owned(), 1), ("new/er/b".to_owned(), 1)]);
     // Renamed within: the new name counts. Moved away: it is no business of ours.
     fs::rename(top.path().join("new"), top.path().join("other")).expect("rename");
     assert_eq!(told(&mut closes, top.path()), once("other/er/b"));
@@ -233,10 +218,7 @@ fn more_files_than_the_kernel_queues_are_all_told_once() {
     let (top, mut closes) = watched();
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
     let limit: usize = limit.trim().parse().expect("number");
-    assert!(
-        limit <= 1 << 20,
-        "this kernel queues {limit} events: too many to go beyond in a test"
-    );
+    assert!(limit <= 1 << 20, "this kernel queues {limit} events: too many to go beyond in a test");
     let files = limit / 2 + 1000; // two events each: made, closed
     for number in 0..files {
         fs::write(top.path().join(number.to_string()), "x").expect("write");
@@ -262,13 +244,7 @@ fn a_truncation_by_path_is_told_at_the_end() {
     closes.bell().finish().expect("finish");
     while let CloseEvent::Closed(closed) = closes.wait().expect("wait") {
         found.push((
-            closed
-                .path
-                .file_name()
-                .expect("name")
-                .to_str()
-                .expect("text")
-                .to_owned(),
+            closed.path.file_name().expect("name").to_str().expect("text").to_owned(),
             closed.version,
         ));
     }

@@ -48,9 +48,7 @@ impl<'a> JobContext<'a> {
         let submitted_in = system::current_directory()?;
         let works_in = spec.script.working_directory(&submitted_in);
         let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
-        let job_id = outer_job
-            .clone()
-            .unwrap_or_else(|| directory.id().to_owned());
+        let job_id = outer_job.clone().unwrap_or_else(|| directory.id().to_owned());
         let request = spec.request(&submitted_in, &job_id, reporter)?;
         Ok(Self {
             spec,

@@ -121,9 +121,7 @@ impl JobSpec<'_> {
         let used = request.persistent.iter();
         let roots = Roots {
             job: request.job.is_some().then(|| PathBuf::from(&variable)),
-            persistent: used
-                .map(|one| (one.name.clone(), variable_of(&one.name).into()))
-                .collect(),
+            persistent: used.map(|one| (one.name.clone(), variable_of(&one.name).into())).collect(),
         };
         let plan_of = |stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
             self.plan_of(stages, &roots, store_options.maps, is_wanted)
@@ -131,9 +129,7 @@ impl JobSpec<'_> {
         let (_, failures) = plan_of(&request.stage_in, &|_| true)?;
         if let Some(chosen) = &chosen {
             let is_own = |target: &Path| target.starts_with(&variable);
-            chosen
-                .used
-                .must_hold(plan_of(&request.stage_in, &is_own)?.0.bytes)?;
+            chosen.used.must_hold(plan_of(&request.stage_in, &is_own)?.0.bytes)?;
         }
         if !failures.is_empty() {
             return Err(Error::StageIn(failures));
@@ -157,11 +153,7 @@ impl JobSpec<'_> {
             variables: variables.collect(),
             persistent,
             shown,
-            stage_in: request
-                .stage_in
-                .iter()
-                .map(into)
-                .collect::<Result<_, Error>>()?,
+            stage_in: request.stage_in.iter().map(into).collect::<Result<_, Error>>()?,
             stage_out: request.stage_out.iter().map(out_of).collect(),
             drain: self.drain.iter().map(planned_drain).collect(),
             spectral: self.planned_spectral()?,
@@ -205,10 +197,9 @@ impl JobSpec<'_> {
             path: map.path.display().to_string(),
             directory: Some(map.directory.display().to_string()),
         });
-        let local = self.node_local_path().map(|path| PathShown {
-            path: path.display().to_string(),
-            directory: None,
-        });
+        let local = self
+            .node_local_path()
+            .map(|path| PathShown { path: path.display().to_string(), directory: None });
         maps.chain(local).collect()
     }
 
@@ -226,10 +217,7 @@ impl JobSpec<'_> {
             _ => (None, None),
         };
         let is_there = is_wanted || persist_dir.is_some();
-        Ok(is_there.then_some(PlannedSpectral {
-            persist_dir,
-            pfs_dir,
-        }))
+        Ok(is_there.then_some(PlannedSpectral { persist_dir, pfs_dir }))
     }
 }
 

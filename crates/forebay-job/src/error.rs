@@ -116,9 +116,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::ProcessesUnknown {
-                kept: Some(kept), ..
-            } => {
+            Self::ProcessesUnknown { kept: Some(kept), .. } => {
                 let kept = kept.display();
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }

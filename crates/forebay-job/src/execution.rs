@@ -106,9 +106,7 @@ impl ActiveJob<'_> {
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
         let over_time_limit = asked == Some(EndReason::TimeLimit) && !for_stage_out;
         if over_time_limit {
-            context
-                .reporter
-                .warning("the job was ended: its time limit was reached");
+            context.reporter.warning("the job was ended: its time limit was reached");
         }
         context.reporter.ended(&context.job_id, status, seconds);
         Ok(ExecutionResult {
@@ -142,11 +140,7 @@ impl ActiveJob<'_> {
         let look = |events: &Events| {
             let over = limit.is_some_and(|limit| limit <= clock::now());
             let end = guard.map_or(Ok(false), |guard| guard.apply_pending(events))?;
-            Ok(if over || end {
-                WaitAction::End
-            } else {
-                WaitAction::Continue(limit)
-            })
+            Ok(if over || end { WaitAction::End } else { WaitAction::Continue(limit) })
         };
         let bell = self.events.bell();
         std::thread::scope(|scope| {
@@ -203,12 +197,8 @@ impl ActiveJob<'_> {
         process.current_dir(execution.works_in);
         if !context.under_scheduler {
             let launchers = context.directory.launchers();
-            context
-                .directory
-                .add_launchers(&system::this_program()?, context.spec.shims)?;
-            let start_up = context
-                .directory
-                .add_bash_start_up(forebay_scheduler::BASH_START_UP)?;
+            context.directory.add_launchers(&system::this_program()?, context.spec.shims)?;
+            let start_up = context.directory.add_bash_start_up(forebay_scheduler::BASH_START_UP)?;
             process.envs(forebay_scheduler::shim_variables(&launchers, &start_up));
             process.envs(forebay_scheduler::job_variables(
                 execution.script(context),

@@ -113,12 +113,7 @@ impl JobSpec<'_> {
             }
             .into());
         }
-        forebay_onclose::check(
-            self.drain,
-            &self.spectral,
-            &request,
-            self.store_options.maps,
-        )?;
+        forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;
         Ok(request)
     }
 
@@ -170,10 +165,6 @@ fn node_local() -> JobDw {
         capacity_bytes: None,
         pool: None,
         naming: VariableStyle::DataWarp,
-        place: Position {
-            origin: Origin::Script,
-            line: 1,
-            column: 1,
-        },
+        place: Position { origin: Origin::Script, line: 1, column: 1 },
     }
 }

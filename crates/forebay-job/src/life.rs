@@ -36,9 +36,7 @@ pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Resu
     let done = resources.run(spec, caught, reporter, true, |running, recorded| {
         running.run(profile.as_ref(), recorded)
     });
-    let record = profile
-        .as_ref()
-        .map(|profile| profile.directory().to_owned());
+    let record = profile.as_ref().map(|profile| profile.directory().to_owned());
     if let (Some(profile), Some(how)) = (profile, &spec.recording) {
         recording::end(profile, how, done.as_ref(), reporter);
     }
@@ -154,8 +152,7 @@ impl JobResources {
         if touches_persistent && !runs_once {
             return Err(PersistentError::InSeries.into());
         }
-        self.persistents
-            .prepare(&context.owner(), &mut self.recorded)?;
+        self.persistents.prepare(&context.owner(), &mut self.recorded)?;
         self.provisioned = context.provision(&mut self.recorded)?;
         // Inside the view now: it shows the directories that the script names.
         check_directory(&context.works_in)?;
@@ -201,10 +198,7 @@ impl JobResources {
 
     /// What cannot be freed stays recorded.
     fn free(self) -> Result<(), Error> {
-        let freed = self
-            .provisioned
-            .allocation
-            .map(|allocated| allocated.allocation.free());
+        let freed = self.provisioned.allocation.map(|allocated| allocated.allocation.free());
         if let Some(keeper) = self.provisioned.keeper {
             keeper.end();
         }

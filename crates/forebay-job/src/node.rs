@@ -128,21 +128,14 @@ impl<'a> LocalNode<'a> {
         let (stages, roots) = (&self.request.stage_in, self.roots());
         let go_on = |_| self.stops.count() == 0;
         let as_named = &Path::to_owned;
-        plan_in(
-            journal,
-            stages,
-            &roots,
-            self.script,
-            as_named,
-            &go_on,
-            is_wanted,
+        plan_in(journal, stages, &roots, self.script, as_named, &go_on, is_wanted).map_err(
+            |error| match error {
+                forebay_staging::Error::Mover(MoverError::PlanInterrupted(_)) if !go_on(0) => {
+                    Error::Stopped
+                }
+                error => error.into(),
+            },
         )
-        .map_err(|error| match error {
-            forebay_staging::Error::Mover(MoverError::PlanInterrupted(_)) if !go_on(0) => {
-                Error::Stopped
-            }
-            error => error.into(),
-        })
     }
 
     /// A file that does not fit is an error before anything is copied.
@@ -154,9 +147,7 @@ impl<'a> LocalNode<'a> {
         if !self.persistent.is_empty() {
             let root = allocated.allocation.root();
             let alone = Journal::in_memory()?;
-            self.plan_stage_in(&alone, &|target| {
-                target.starts_with(root) && scope.has(target)
-            })?;
+            self.plan_stage_in(&alone, &|target| target.starts_with(root) && scope.has(target))?;
             own = alone.counts()?;
         }
         Ok(allocated.used.must_hold(own.open().bytes)?)
@@ -209,15 +200,8 @@ impl Node for LocalNode<'_> {
 
     fn outstanding(&self) -> Number {
         // The stage-out reports a journal that cannot be read.
-        let counts = self
-            .planned
-            .borrow()
-            .as_ref()
-            .map(|(journal, _)| journal.counts());
-        counts
-            .and_then(Result::ok)
-            .map(|counts| counts.open())
-            .unwrap_or_default()
+        let counts = self.planned.borrow().as_ref().map(|(journal, _)| journal.counts());
+        counts.and_then(Result::ok).map(|counts| counts.open()).unwrap_or_default()
     }
 
     fn stage_out(&self, ignored: IgnoredStops) -> Staged {
@@ -255,13 +239,9 @@ impl Node for LocalNode<'_> {
     }
 
     fn over_capacity(&self) -> Option<(u64, u64)> {
-        let allocated = self
-            .job_allocation
-            .filter(|allocated| !allocated.used.enforced)?;
-        let (used, given) = (
-            files::tree_bytes(allocated.allocation.root()),
-            allocated.used.capacity_bytes,
-        );
+        let allocated = self.job_allocation.filter(|allocated| !allocated.used.enforced)?;
+        let (used, given) =
+            (files::tree_bytes(allocated.allocation.root()), allocated.used.capacity_bytes);
         (used > given).then_some((used, given))
     }
 

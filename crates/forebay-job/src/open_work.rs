@@ -46,11 +46,7 @@ impl OpenWork for OpenStageOut<'_> {
         });
         let error = looked.err().map(|error| error.to_string());
         files += u64::from(error.is_some());
-        Outstanding {
-            files,
-            bytes,
-            error,
-        }
+        Outstanding { files, bytes, error }
     }
 
     fn bytes_per_s(&self) -> Option<f64> {

@@ -69,9 +69,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 
 #[allow(clippy::ref_option)] // serde hands the field over so
 fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = path
-        .as_ref()
-        .map(|path| path.to_string_lossy().into_owned());
+    let text = path.as_ref().map(|path| path.to_string_lossy().into_owned());
     text.serialize(serializer)
 }
 

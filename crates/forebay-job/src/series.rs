@@ -44,9 +44,7 @@ impl ActiveJob<'_> {
         run_source: &mut dyn RunSource,
     ) -> Result<(), Error> {
         let stage_in = self.node(None).stage_in(Scope::Everything)?;
-        let root = self
-            .job_allocation
-            .map(|allocated| allocated.allocation.root());
+        let root = self.job_allocation.map(|allocated| allocated.allocation.root());
         let mut snapshot = root.map(Snapshot::of).transpose()?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
@@ -70,9 +68,7 @@ impl ActiveJob<'_> {
         Ready {
             burst_buffer: self.job_allocation.is_some(),
             variables: variables.map(|(name, value)| (name, text(value))).collect(),
-            root: self
-                .keeper
-                .map_or_else(String::new, |keeper| root(keeper.pid)),
+            root: self.keeper.map_or_else(String::new, |keeper| root(keeper.pid)),
             store: self.job_allocation.map(|allocated| allocated.used.clone()),
             stage_in,
         }
@@ -130,17 +126,11 @@ impl ActiveJob<'_> {
         let (Some(directory), Some(recording)) = (&run.record, &context.spec.recording) else {
             return Ok(self.carry_out(execution, stage_in)?.0);
         };
-        let recording = Recording {
-            trace: run.trace,
-            ..recording.clone()
-        };
+        let recording = Recording { trace: run.trace, ..recording.clone() };
         let id = format!("{}.{}", context.directory.id(), run.number);
         let (script, works_in) = (execution.script(context), execution.works_in);
         let profile = begin_of_run(directory, run, script, works_in, &id, &recording)?;
-        let execution = Execution {
-            recording: Some((&profile, &recording)),
-            ..*execution
-        };
+        let execution = Execution { recording: Some((&profile, &recording)), ..*execution };
         let done = self.carry_out(&execution, stage_in);
         let outcome = done.as_ref().map(|(_, outcome)| outcome);
         recording::end(profile, &recording, outcome, context.reporter);

@@ -110,11 +110,7 @@ mod tests {
     fn staged(root: &Path) -> [PathBuf; 3] {
         let directory = root.join("striped/in");
         files::make_directories(&directory, 0o755).expect("mkdir");
-        let paths = [
-            directory.join("a"),
-            root.join("striped/b"),
-            root.join("striped/link"),
-        ];
+        let paths = [directory.join("a"), root.join("striped/b"), root.join("striped/link")];
         for path in &paths[..2] {
             write(path, "content");
         }
@@ -155,11 +151,7 @@ mod tests {
         files::remove_file(&link).expect("remove");
         files::make_directory(&link, 0o755).expect("mkdir");
         let missing = snapshot.revert().expect("revert");
-        assert!(
-            missing
-                .iter()
-                .eq([&b, &a, &link].into_iter().collect::<BTreeSet<_>>())
-        );
+        assert!(missing.iter().eq([&b, &a, &link].into_iter().collect::<BTreeSet<_>>()));
         assert!(files::status(a.parent().expect("parent")).is_ok());
     }
 

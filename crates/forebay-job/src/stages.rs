@@ -36,9 +36,8 @@ impl ActiveJob<'_> {
             self.check_destinations(allocated)?;
         }
         let stops = self.events.stops();
-        let drain = self
-            .job_allocation
-            .map(|allocated| Drain::new(self.drained_job(allocated), stops));
+        let drain =
+            self.job_allocation.map(|allocated| Drain::new(self.drained_job(allocated), stops));
         let drain = drain.transpose()?.flatten();
         let node = self.node(drain.as_ref());
         let stage_in = node.stage_in(Scope::Everything)?;
@@ -73,10 +72,9 @@ impl ActiveJob<'_> {
             None => run(),
         };
         let (executed, handled) = executed.map_err(|error| match error {
-            Error::ProcessesUnknown { error, .. } => Error::ProcessesUnknown {
-                error,
-                kept: node.data_location(),
-            },
+            Error::ProcessesUnknown { error, .. } => {
+                Error::ProcessesUnknown { error, kept: node.data_location() }
+            }
             error => error,
         })?;
         let mut outcome = self.outcome(&execution, executed, stage_in);
@@ -144,9 +142,7 @@ impl ActiveJob<'_> {
             outcome.not_safe = not_safe.filter(|not_safe| not_safe.files > 0);
         }
         let staged = outcome.stage_out.as_ref();
-        outcome.drain = drain
-            .zip(drained)
-            .map(|(drain, status)| drain.summary(status, staged));
+        outcome.drain = drain.zip(drained).map(|(drain, status)| drain.summary(status, staged));
         outcome.undelivered = missing;
         let time_ran_out = guard.is_some_and(|guard| {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
@@ -155,11 +151,8 @@ impl ActiveJob<'_> {
         self.check_capacity(node);
         if !missing {
             // Whatever becomes of the record, the job has ended well.
-            let change = if context.spec.keep {
-                Record::clear_stage_out
-            } else {
-                Record::mark_removing
-            };
+            let change =
+                if context.spec.keep { Record::clear_stage_out } else { Record::mark_removing };
             let written = self
                 .job_allocation
                 .map_or(Ok(()), |own| clear_pending(own.allocation.root()))
@@ -259,10 +252,7 @@ impl ActiveJob<'_> {
         let context = self.context;
         let has_data = node.data_location().is_some();
         let store_options = context.spec.deadline.as_ref().filter(|_| has_data)?;
-        let work = OpenStageOut {
-            stage_out: node.stage_out_lines(),
-            drain: node.drain,
-        };
+        let work = OpenStageOut { stage_out: node.stage_out_lines(), drain: node.drain };
         let measurements = Measurements {
             stage_in: stage_in.map(|staged| (staged.copied_bytes, staged.seconds)),
             earlier: || recent_stage_outs().collect(),
@@ -289,14 +279,7 @@ impl ActiveJob<'_> {
                 let tag = self.context.directory.id();
                 let how = self.context.spec.staging;
                 let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
-                Ok(Requests::listen(
-                    own,
-                    capacity_bytes,
-                    &job.access,
-                    persistent,
-                    tag,
-                    how,
-                )?)
+                Ok(Requests::listen(own, capacity_bytes, &job.access, persistent, tag, how)?)
             }
             None => Ok(None),
         }

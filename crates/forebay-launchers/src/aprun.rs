@@ -69,11 +69,7 @@ mod tests {
         ] {
             let step = parsed(&APRUN, line);
             assert_eq!(tasks(&step), expected, "{line}");
-            assert_eq!(
-                (&step.program[0], step.warnings),
-                (&"./a".into(), vec![]),
-                "{line}"
-            );
+            assert_eq!((&step.program[0], step.warnings), (&"./a".into(), vec![]), "{line}");
         }
     }
 

@@ -40,18 +40,12 @@ example: flux run -n 4 ./a.out",
              --dependency --begin-time --signal --flags --rlimit --taskmap --add-file --conf",
             M::Value,
         ),
-        (
-            "-x --exclusive -u --unbuffered -v --verbose --quiet",
-            M::Flag,
-        ),
+        ("-x --exclusive -u --unbuffered -v --verbose --quiet", M::Flag),
         ("--tasks-per-core --dry-run", M::Refused),
     ],
     tasks,
     task_variables: ["FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"],
-    step_variables: &[
-        ("FLUX_JOB_ID", Symbol::Job),
-        ("FLUX_JOB_NNODES", Symbol::Nodes),
-    ],
+    step_variables: &[("FLUX_JOB_ID", Symbol::Job), ("FLUX_JOB_NNODES", Symbol::Nodes)],
     symbols: &[
         ("{{id}}", Symbol::Job),
         ("{{jobid}}", Symbol::Job),
@@ -67,10 +61,7 @@ example: flux run -n 4 ./a.out",
 /// `flux` of a job that runs without a scheduler.
 pub fn flux(words: &[OsString]) -> i32 {
     let begins_with = |verbs: &[&str]| words.iter().take(verbs.len()).eq(verbs);
-    match [&["run"][..], &["mini", "run"]]
-        .into_iter()
-        .find(|verbs| begins_with(verbs))
-    {
+    match [&["run"][..], &["mini", "run"]].into_iter().find(|verbs| begins_with(verbs)) {
         Some(verbs) => step::launch(&FLUX_RUN, &words[verbs.len()..]),
         None => print_error(
             "of flux, there is only flux run (and flux mini run) in a job without a scheduler",
@@ -83,8 +74,7 @@ pub fn flux(words: &[OsString]) -> i32 {
 fn tasks(step: &Step) -> Option<u32> {
     let nodes = step.count(Count::Nodes).unwrap_or(1);
     let per_node = step.count(Count::TasksPerNode).unwrap_or(1);
-    step.count(Count::Tasks)
-        .or(Some(nodes.saturating_mul(per_node)))
+    step.count(Count::Tasks).or(Some(nodes.saturating_mul(per_node)))
 }
 
 #[cfg(test)]
@@ -108,16 +98,10 @@ mod tests {
 
     #[test]
     fn rules_that_take_variables_away_are_named() {
-        let step = parsed(
-            &FLUX_RUN,
-            "--env=A=b --env=-LD_* --env=HOME --env-file=f ./a",
-        );
+        let step = parsed(&FLUX_RUN, "--env=A=b --env=-LD_* --env=HOME --env-file=f ./a");
         assert_eq!(step.exports, [("A".to_owned(), "b".to_owned())]);
         let kept = "is not honoured: the job's environment stays";
-        let expected = [
-            format!("--env=-LD_* {kept}"),
-            format!("--env-file=f {kept}"),
-        ];
+        let expected = [format!("--env=-LD_* {kept}"), format!("--env-file=f {kept}")];
         assert_eq!(step.warnings, expected);
     }
 }

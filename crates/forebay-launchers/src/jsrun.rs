@@ -48,11 +48,7 @@ example: jsrun -n 2 -a 4 ./a.out",
         ),
     ],
     tasks,
-    task_variables: [
-        "JSM_NAMESPACE_RANK",
-        "JSM_NAMESPACE_LOCAL_RANK",
-        "JSM_NAMESPACE_SIZE",
-    ],
+    task_variables: ["JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"],
     step_variables: &[],
     symbols: &[("%j", Symbol::Job), ("%h", Symbol::Host)],
     no_file: None,
@@ -79,10 +75,7 @@ mod tests {
     fn tasks_are_resource_sets_times_tasks_of_each() {
         for (line, expected) in [
             ("-n 1 -a 16 -c 16 -r 1 ./btio", Some(16)),
-            (
-                "-n6 -a1 -g1 -c7 -r6 -l gpu-cpu -d packed -b packed:7 ./a",
-                Some(6),
-            ),
+            ("-n6 -a1 -g1 -c7 -r6 -l gpu-cpu -d packed -b packed:7 ./a", Some(6)),
             ("-n 4 ./a", Some(4)),
             ("-r 2 -a 3 -c ALL_CPUS -g ALL_GPUS ./a", Some(6)),
             ("-n ALL_HOSTS -a 4 ./a", Some(4)),
@@ -98,12 +91,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_refused() {
-        for line in [
-            "--erf_input f ./a",
-            "-U 1 ./a",
-            "-f app",
-            "-n 1 ./a : -n 2 ./b",
-        ] {
+        for line in ["--erf_input f ./a", "-U 1 ./a", "-f app", "-n 1 ./a : -n 2 ./b"] {
             let words: Vec<_> = line.split(' ').map(Into::into).collect();
             let error = JSRUN.parse(&words).expect_err(line).to_string();
             assert!(error.contains("not supported"), "{line}: {error}");

@@ -119,9 +119,7 @@ pub fn main(words: &[OsString]) -> i32 {
         Err((message, hint)) => return print_error(&message, hint, EXIT_FAILED),
     };
     let (machine, targets) = (state.machine(), state.targets());
-    print_status(&format!(
-        "lfs is emulated (machine {machine}, {targets} targets)"
-    ));
+    print_status(&format!("lfs is emulated (machine {machine}, {targets} targets)"));
     match action {
         Action::Set(words) => set(&state, &words),
         Action::Get(words) => get(&state, &words),
@@ -130,10 +128,7 @@ pub fn main(words: &[OsString]) -> i32 {
 }
 
 fn refuse(words: &[OsString]) -> i32 {
-    let name = words
-        .first()
-        .map(|name| name.to_string_lossy())
-        .unwrap_or_default();
+    let name = words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     print_error(
         &format!("lfs {name} is not emulated"),
         Some("emulated are: lfs setstripe, lfs getstripe"),
@@ -144,10 +139,7 @@ fn refuse(words: &[OsString]) -> i32 {
 fn attach() -> Result<State, (String, Option<&'static str>)> {
     let Some(path) = std::env::var_os(STATE_ENV).filter(|path| !path.is_empty()) else {
         let message = format!("no parallel file system is emulated here: {STATE_ENV} is not set");
-        return Err((
-            message,
-            Some("start the job with forebay run --pfs-model MACHINE.toml"),
-        ));
+        return Err((message, Some("start the job with forebay run --pfs-model MACHINE.toml")));
     };
     State::attach(Path::new(&path)).map_err(|error| (error.to_string(), None))
 }
@@ -160,12 +152,9 @@ fn size(text: &str) -> Result<u64, String> {
         Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
         _ => (text, 1),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "expected a number, with k, m or g, such as 1m".to_owned())?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| "too large".to_owned())
+    let number: u64 =
+        number.parse().map_err(|_| "expected a number, with k, m or g, such as 1m".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
 }
 
 fn set(state: &State, words: &SetWords) -> i32 {
@@ -175,11 +164,7 @@ fn set(state: &State, words: &SetWords) -> i32 {
         first_target: words.stripe_index,
     };
     each(&words.paths, |path| {
-        if words.delete {
-            state.remove_striping(path)
-        } else {
-            state.set_striping(path, striping)
-        }
+        if words.delete { state.remove_striping(path) } else { state.set_striping(path, striping) }
     })
 }
 
@@ -222,22 +207,10 @@ fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> Strin
         Shown::File { layout, .. } => (Striping::from(*layout), false),
     };
     let wanted = [
-        (
-            words.stripe_count,
-            "stripe_count: ",
-            i64::from(striping.stripe_count),
-        ),
+        (words.stripe_count, "stripe_count: ", i64::from(striping.stripe_count)),
         // Lustre's sizes are below 4 GiB.
-        (
-            words.stripe_size,
-            "stripe_size:  ",
-            striping.stripe_size_bytes as i64,
-        ),
-        (
-            words.stripe_index,
-            "stripe_offset:",
-            i64::from(striping.first_target),
-        ),
+        (words.stripe_size, "stripe_size:  ", striping.stripe_size_bytes as i64),
+        (words.stripe_index, "stripe_offset:", i64::from(striping.first_target)),
     ];
     let only: Vec<_> = wanted.iter().filter(|(asked, ..)| *asked).collect();
     match (&only[..], shown) {
@@ -253,10 +226,8 @@ fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> Strin
         ([], Shown::File { layout, inode }) => file(words.quiet, path, layout, *inode, targets),
         (several, _) => {
             let prefix = if is_directory { "" } else { "lmm_" };
-            let lines: Vec<String> = several
-                .iter()
-                .map(|(_, name, value)| format!("{prefix}{name} {value}"))
-                .collect();
+            let lines: Vec<String> =
+                several.iter().map(|(_, name, value)| format!("{prefix}{name} {value}")).collect();
             lines.join("\n")
         }
     }
@@ -299,10 +270,7 @@ mod tests {
     #[test]
     fn sizes_are_read_as_lfs_reads_them() {
         assert_eq!(size("65536"), Ok(65_536));
-        assert_eq!(
-            (size("64k"), size("4M"), size("1g")),
-            (Ok(64 << 10), Ok(4 << 20), Ok(1 << 30))
-        );
+        assert_eq!((size("64k"), size("4M"), size("1g")), (Ok(64 << 10), Ok(4 << 20), Ok(1 << 30)));
         assert!(
             size("").is_err() && size("k").is_err() && size("1t").is_err() && size("-1").is_err()
         );

@@ -94,9 +94,5 @@ pub fn tasks_of_the_job() -> Option<OsString> {
 
 /// Complains that there is nothing to start.
 pub fn no_program(example: &str) -> i32 {
-    print_error(
-        "no program to start",
-        Some(&format!("write for example: {example}")),
-        2,
-    )
+    print_error("no program to start", Some(&format!("write for example: {example}")), 2)
 }

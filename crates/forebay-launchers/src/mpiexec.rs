@@ -27,123 +27,35 @@ const OPTIONS: &[(&[&str], Fate)] = &[
     (&["ppn", "perhost", "npernode", "N"], Fate::PerNode),
     (&["pernode"], Fate::OnePerNode),
     (
-        &[
-            "x",
-            "wdir",
-            "wd",
-            "path",
-            "output-filename",
-            "timeout",
-            "stdin",
-            "prefix",
-        ],
+        &["x", "wdir", "wd", "path", "output-filename", "timeout", "stdin", "prefix"],
         Fate::Passed(1),
     ),
-    (
-        &[
-            "envlist",
-            "genvlist",
-            "gwdir",
-            "gpath",
-            "am",
-            "tune",
-            "outfile-pattern",
-        ],
-        Fate::Passed(1),
-    ),
+    (&["envlist", "genvlist", "gwdir", "gpath", "am", "tune", "outfile-pattern"], Fate::Passed(1)),
     (&["mca", "env", "genv", "gmca", "prtemca"], Fate::Passed(2)),
     (
-        &[
-            "v",
-            "q",
-            "verbose",
-            "quiet",
-            "tag-output",
-            "timestamp-output",
-            "l",
-            "label",
-        ],
+        &["v", "q", "verbose", "quiet", "tag-output", "timestamp-output", "l", "label"],
         Fate::Passed(0),
     ),
-    (
-        &[
-            "genvall",
-            "genvnone",
-            "envall",
-            "envnone",
-            "report-bindings",
-        ],
-        Fate::Passed(0),
-    ),
-    (
-        &[
-            "oversubscribe",
-            "allow-run-as-root",
-            "merge-stderr-to-stdout",
-        ],
-        Fate::Passed(0),
-    ),
+    (&["genvall", "genvnone", "envall", "envnone", "report-bindings"], Fate::Passed(0)),
+    (&["oversubscribe", "allow-run-as-root", "merge-stderr-to-stdout"], Fate::Passed(0)),
     (&["V", "version", "h", "help", "info"], Fate::Passed(0)),
     (
-        &[
-            "host",
-            "hosts",
-            "H",
-            "hostfile",
-            "machinefile",
-            "f",
-            "machine",
-            "rf",
-            "rankfile",
-        ],
+        &["host", "hosts", "H", "hostfile", "machinefile", "f", "machine", "rf", "rankfile"],
         Fate::Dropped(1),
     ),
     (
-        &[
-            "default-hostfile",
-            "npersocket",
-            "map-by",
-            "bind-to",
-            "rank-by",
-            "hostlist",
-        ],
+        &["default-hostfile", "npersocket", "map-by", "bind-to", "rank-by", "hostlist"],
         Fate::Dropped(1),
     ),
     (
-        &[
-            "launcher",
-            "rmk",
-            "bootstrap",
-            "iface",
-            "cpus-per-proc",
-            "cpus-per-rank",
-        ],
+        &["launcher", "rmk", "bootstrap", "iface", "cpus-per-proc", "cpus-per-rank"],
         Fate::Dropped(1),
     ),
-    (
-        &["bynode", "byslot", "nolocal", "nooversubscribe"],
-        Fate::Dropped(0),
-    ),
-    (
-        &[
-            "bind-to-core",
-            "bind-to-socket",
-            "bind-to-none",
-            "use-hwthread-cpus",
-        ],
-        Fate::Dropped(0),
-    ),
+    (&["bynode", "byslot", "nolocal", "nooversubscribe"], Fate::Dropped(0)),
+    (&["bind-to-core", "bind-to-socket", "bind-to-none", "use-hwthread-cpus"], Fate::Dropped(0)),
 ];
 /// Options that ask the launcher about itself.
-const QUESTIONS: &[&str] = &[
-    "-V",
-    "--version",
-    "-version",
-    "-h",
-    "--help",
-    "-help",
-    "-info",
-];
+const QUESTIONS: &[&str] = &["-V", "--version", "-version", "-h", "--help", "-help", "-info"];
 
 /// `mpiexec` and `mpirun` of a job that runs without a scheduler.
 pub fn mpiexec(words: &[OsString]) -> i32 {
@@ -160,17 +72,11 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
         if !adapted.is_empty() {
             adapted.push(":".into());
         }
-        adapted.extend(
-            options
-                .iter()
-                .map(|option| launcher.spell(option).to_owned()),
-        );
+        adapted.extend(options.iter().map(|option| launcher.spell(option).to_owned()));
         adapted.extend_from_slice(program);
         starts_something |= !program.is_empty();
     }
-    let asks = words
-        .iter()
-        .any(|word| QUESTIONS.iter().any(|question| word == question));
+    let asks = words.iter().any(|word| QUESTIONS.iter().any(|question| word == question));
     if !starts_something && !asks {
         return no_program("mpiexec -n 4 ./a.out");
     }
@@ -192,9 +98,7 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>,
         let known = OPTIONS.iter().find(|(names, _)| names.contains(&name));
         let fate = known.map_or(Fate::Passed(0), |(_, fate)| *fate);
         if known.is_none() {
-            print_warning(&format!(
-                "mpiexec: unknown option {text} is handed on as it is"
-            ));
+            print_warning(&format!("mpiexec: unknown option {text} is handed on as it is"));
         }
         let values = match fate {
             _ if attached.is_some() => 0,
@@ -242,17 +146,9 @@ mod tests {
     #[test]
     fn placement_is_dropped_and_the_rest_is_handed_on() {
         splits_into("-n 3 ./a.out -n 5", "-n 3", "./a.out -n 5");
-        splits_into(
-            "-np 3 --map-by ppr:2:node -x A=b ./a.out",
-            "-n 3 -x A=b",
-            "./a.out",
-        );
+        splits_into("-np 3 --map-by ppr:2:node -x A=b ./a.out", "-n 3 -x A=b", "./a.out");
         splits_into("--hostfile=h -ppn 32 --np=2 a b", "-n 2", "a b");
-        splits_into(
-            "-genv A b -mca io romio321 -n 1 a",
-            "-n 1 -genv A b -mca io romio321",
-            "a",
-        );
+        splits_into("-genv A b -mca io romio321 -n 1 a", "-n 1 -genv A b -mca io romio321", "a");
         splits_into("--frobnicate -n 1 a", "-n 1 --frobnicate", "a");
         splits_into("--version", "--version", "");
     }

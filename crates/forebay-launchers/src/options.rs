@@ -137,17 +137,14 @@ impl Dialect {
             };
             let mut meaning = self.meaning(&name);
             if meaning == Some(Meaning::TwoLetters) {
-                name += &parser
-                    .optional_value()
-                    .unwrap_or_default()
-                    .to_string_lossy();
+                name += &parser.optional_value().unwrap_or_default().to_string_lossy();
                 meaning = self.meaning(&name);
             }
             self.take(&mut step, &name, meaning, &mut parser)?;
         }
         if self.colon_separates && step.program.iter().any(|word| word == ":") {
             return Err(
-                "several programs in one step, with : between them, are not supported".into(),
+                "several programs in one step, with : between them, are not supported".into()
             );
         }
         Ok(step)
@@ -161,8 +158,7 @@ impl Dialect {
         parser: &mut lexopt::Parser,
     ) -> Result<(), lexopt::Error> {
         let Some(meaning) = meaning else {
-            step.warnings
-                .push(format!("unknown option {name} has no effect"));
+            step.warnings.push(format!("unknown option {name} has no effect"));
             if name.starts_with("--") {
                 parser.optional_value();
             }
@@ -226,9 +222,7 @@ fn export(step: &mut Step, name: &str, item: &str) {
 }
 
 fn not_honoured(step: &mut Step, name: &str, value: &str) {
-    step.warnings.push(format!(
-        "{name}={value} is not honoured: the job's environment stays"
-    ));
+    step.warnings.push(format!("{name}={value} is not honoured: the job's environment stays"));
 }
 
 #[cfg(test)]

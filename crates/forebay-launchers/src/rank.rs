@@ -19,11 +19,8 @@ pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";
 
 /// Each names the variables that the launcher calls a task's rank, its rank on the node, and the
 /// number of tasks, between spaces.
-pub const NAMES: [&str; 3] = [
-    "FOREBAY_NAMES_OF_RANK",
-    "FOREBAY_NAMES_OF_LOCAL_RANK",
-    "FOREBAY_NAMES_OF_SIZE",
-];
+pub const NAMES: [&str; 3] =
+    ["FOREBAY_NAMES_OF_RANK", "FOREBAY_NAMES_OF_LOCAL_RANK", "FOREBAY_NAMES_OF_SIZE"];
 /// Where Open MPI, MPICH and PMIx say the same.
 const SOURCES: [&[&str]; 3] = [
     &["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"],
@@ -54,11 +51,7 @@ pub fn exec_rank(words: &[OsString]) -> i32 {
         return print_error(&error.to_string(), None, 1);
     }
     let error = replace_by(process);
-    print_error(
-        &error.to_string(),
-        Some("is it executable, and in PATH?"),
-        127,
-    )
+    print_error(&error.to_string(), Some("is it executable, and in PATH?"), 127)
 }
 
 fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
@@ -80,10 +73,7 @@ fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {
     if let Some(file) = error {
         process.stderr(file);
     }
-    for variable in [INPUT_VARIABLE, OUTPUT_VARIABLE, ERROR_VARIABLE]
-        .iter()
-        .chain(&NAMES)
-    {
+    for variable in [INPUT_VARIABLE, OUTPUT_VARIABLE, ERROR_VARIABLE].iter().chain(&NAMES) {
         process.env_remove(variable);
     }
     Ok(())

@@ -25,11 +25,9 @@ pub fn spectral_wait(_words: &[OsString]) -> i32 {
             }
             code
         }
-        Err(error) => print_error(
-            &format!("spectral_wait.py: {error}"),
-            error.hint().as_deref(),
-            FAILED,
-        ),
+        Err(error) => {
+            print_error(&format!("spectral_wait.py: {error}"), error.hint().as_deref(), FAILED)
+        }
     }
 }
 

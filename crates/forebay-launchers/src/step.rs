@@ -117,9 +117,7 @@ impl Streams {
         };
         let mut streams = Self::default();
         if let Some(path) = &step.input {
-            streams
-                .of_each_task
-                .push((rank::INPUT_VARIABLE, named(path)));
+            streams.of_each_task.push((rank::INPUT_VARIABLE, named(path)));
         }
         let output = step.output.as_ref().map(named);
         let mut error = step.error.as_ref().map(named);

@@ -67,10 +67,7 @@ impl Error {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         let path = path.to_owned();
         match error.sqlite_error_code() {
-            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged {
-                path,
-                what: error.to_string(),
-            },
+            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged { path, what: error.to_string() },
             _ => Self::Journal { path, error },
         }
     }
@@ -157,11 +154,6 @@ impl From<Error> for Failure {
             | Error::NoThread { path, .. }
             | Error::Damaged { path, .. } => path.clone(),
         };
-        Self {
-            path,
-            reason: error.to_string(),
-            remedy: error.hint(),
-            errno: error.errno(),
-        }
+        Self { path, reason: error.to_string(), remedy: error.hint(), errno: error.errno() }
     }
 }

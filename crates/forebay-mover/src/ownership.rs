@@ -11,10 +11,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn of_ours() -> Self {
-        Self {
-            is_root: users::is_root(),
-            groups: users::groups(),
-        }
+        Self { is_root: users::is_root(), groups: users::groups() }
     }
 
     /// Has the target the owner and group that we would set?
@@ -30,8 +27,6 @@ impl Owner {
         if self.is_root {
             return Some((Some(status.owner), Some(status.group)));
         }
-        self.groups
-            .contains(&status.group)
-            .then_some((None, Some(status.group)))
+        self.groups.contains(&status.group).then_some((None, Some(status.group)))
     }
 }

@@ -17,10 +17,7 @@ pub(crate) struct Stop<'a> {
 
 impl<'a> Stop<'a> {
     pub(crate) fn of(cancelled: &'a (dyn Fn() -> bool + Sync), is_asked: bool) -> Self {
-        Self {
-            cancelled,
-            is_asked: AtomicBool::new(is_asked),
-        }
+        Self { cancelled, is_asked: AtomicBool::new(is_asked) }
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -31,7 +28,5 @@ impl<'a> Stop<'a> {
 /// A thread without which it does not go.
 pub(crate) fn started<T>(thread: std::io::Result<T>, path: &Path) -> Result<(), Error> {
     let path = path.to_owned();
-    thread
-        .map(drop)
-        .map_err(|error| Error::NoThread { path, error })
+    thread.map(drop).map_err(|error| Error::NoThread { path, error })
 }

@@ -191,9 +191,7 @@ impl<'a> Drain<'a> {
             return Ok(());
         };
         let elsewhere = rules.elsewhere();
-        recorded
-            .lock()
-            .update(|record| record.drain_to = elsewhere)?;
+        recorded.lock().update(|record| record.drain_to = elsewhere)?;
         drop(rules);
         let (closed, unwatched) = added.scan_closed();
         for error in unwatched {

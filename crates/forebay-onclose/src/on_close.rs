@@ -118,14 +118,7 @@ impl<'a> Handler<'a> {
         options: &'a CommandOptions,
         say: &'a (dyn Fn(&str) + Sync),
     ) -> Self {
-        Self {
-            on_close,
-            roots,
-            options,
-            queue: Mutex::default(),
-            changed: Condvar::new(),
-            say,
-        }
+        Self { on_close, roots, options, queue: Mutex::default(), changed: Condvar::new(), say }
     }
 
     /// Watches until we are asked to stop or `is_to_finish` says that nothing new comes, which is asked
@@ -281,19 +274,14 @@ impl<'a> Handler<'a> {
         let text = |error: forebay_host::Error| error.to_string();
         let name = &self.on_close[version.rule].command;
         let closed = &version.closed;
-        let of = format!(
-            "{}, version {}: {name}",
-            closed.path.display(),
-            closed.version
-        );
+        let of = format!("{}, version {}: {name}", closed.path.display(), closed.version);
         self.log(&of).map_err(text)?;
         let Err((reason, traceback)) = callbacks.call(version) else {
             return self.log(&format!("{of} returned")).map_err(text);
         };
         match (traceback, &self.options.log) {
             (Some(traceback), Some(_)) => {
-                self.log(&format!("{of} failed\n{traceback}"))
-                    .map_err(text)?;
+                self.log(&format!("{of} failed\n{traceback}")).map_err(text)?;
             }
             (Some(traceback), None) => (self.say)(&format!("{of} failed\n{traceback}")),
             (None, _) => self.log(&format!("{of} failed: {reason}")).map_err(text)?,
@@ -309,8 +297,7 @@ impl<'a> Handler<'a> {
         shell.env(FILE_VARIABLE, &version.closed.path);
         shell.env(VERSION_VARIABLE, version.closed.version.to_string());
         let (path, version) = (version.closed.path.display(), version.closed.version);
-        self.log(&format!("{path}, version {version}: {shell_text}"))
-            .map_err(text)?;
+        self.log(&format!("{path}, version {version}: {shell_text}")).map_err(text)?;
         match &self.options.log {
             Some(log) => {
                 let file = files::open_to_append(log).map_err(text)?;
@@ -332,16 +319,10 @@ impl<'a> Handler<'a> {
         };
         let waited = group.wait();
         let number = group.number();
-        self.queue
-            .lock()
-            .running
-            .retain(|running| *running != number);
+        self.queue.lock().running.retain(|running| *running != number);
         let ended = waited.and_then(|()| group.reap()).map_err(text)?;
-        self.log(&format!(
-            "{path}, version {version}: status {}",
-            ended.shell_status()
-        ))
-        .map_err(text)?;
+        self.log(&format!("{path}, version {version}: status {}", ended.shell_status()))
+            .map_err(text)?;
         Ok(ended)
     }
 
@@ -351,20 +332,12 @@ impl<'a> Handler<'a> {
             return Ok(());
         };
         let mut file = files::open_to_append(path)?;
-        files::with_path(
-            file.write_all(format!("== {line}\n").as_bytes()),
-            "write",
-            path,
-        )
+        files::with_path(file.write_all(format!("== {line}\n").as_bytes()), "write", path)
     }
 
     fn end_commands(&self) {
         let began = clock::now();
-        self.queue
-            .lock()
-            .running
-            .iter()
-            .for_each(|group| group.end(false));
+        self.queue.lock().running.iter().for_each(|group| group.end(false));
         let mut queue = self.queue.lock();
         while !queue.running.is_empty() {
             let left = GRACE.saturating_sub(began.elapsed());

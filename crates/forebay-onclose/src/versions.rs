@@ -30,10 +30,7 @@ pub(crate) struct VersionQueue {
 
 impl VersionQueue {
     pub(crate) fn new(newest_only: Vec<bool>) -> Self {
-        Self {
-            newest_only,
-            ..Self::default()
-        }
+        Self { newest_only, ..Self::default() }
     }
 
     fn key(&self, version: &Version) -> Key {
@@ -72,8 +69,7 @@ impl VersionQueue {
     /// Lets a version in progress wait again at its place, although nobody takes it any more.
     pub(crate) fn put_back(&mut self, version: &Version) {
         let place = self.complete(version);
-        self.waiting
-            .extend(place.map(|place| (place, version.clone())));
+        self.waiting.extend(place.map(|place| (place, version.clone())));
     }
 
     /// Is no version with a smaller number left?

@@ -16,10 +16,7 @@ pub(crate) struct CreatedAllocation {
 
 impl CreatedAllocation {
     pub(crate) fn of(persistent: Persistent) -> Self {
-        Self {
-            uses_changed: uses_changed(&persistent),
-            persistent,
-        }
+        Self { uses_changed: uses_changed(&persistent), persistent }
     }
 
     /// Writes down that the job uses it.
@@ -44,10 +41,7 @@ impl CreatedAllocation {
                 "{name} stays: another job has used it; forebay persistent destroy {name} removes it"
             ));
         }
-        let places = StoreSearch {
-            named: Some(self.persistent.store()),
-            site: None,
-        };
+        let places = StoreSearch { named: Some(self.persistent.store()), site: None };
         if let Err(error) = places.destroy(name, false) {
             watcher.warning(&format!("{name} stays: {error}"));
         }

@@ -25,11 +25,7 @@ pub(crate) struct Detached {
 impl Detached {
     pub(crate) fn of(persistent: Persistent, force: bool) -> Result<Self> {
         let held = destroyable(&persistent, force)?;
-        Ok(Self {
-            detached_path: persistent.withdraw()?,
-            persistent,
-            _held: held,
-        })
+        Ok(Self { detached_path: persistent.withdraw()?, persistent, _held: held })
     }
 
     /// Removes it with all that is in it.
@@ -103,9 +99,7 @@ fn removed(all: &[Detached]) -> Vec<String> {
     let removed = all.iter().map(|one| (one, one.remove()));
     let refused = removed.filter_map(|(one, removed)| {
         let (error, name) = (removed.err()?, &one.persistent.name);
-        Some(format!(
-            "{error}; forebay persistent destroy {name} removes what is left of it"
-        ))
+        Some(format!("{error}; forebay persistent destroy {name} removes what is left of it"))
     });
     refused.collect()
 }
@@ -115,10 +109,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     let name = || persistent.name.clone();
     if !persistent.is_ours() {
         let owner = users::user_named(persistent.owner);
-        return Err(Error::NotOurs {
-            name: name(),
-            owner,
-        });
+        return Err(Error::NotOurs { name: name(), owner });
     }
     let held = persistent.hold(LockMode::Exclusive)?;
     let uses = Uses::of(persistent)?;
@@ -134,11 +125,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     let jobs = uses.matching(|state| *state == UseState::Elsewhere && !held.is_cluster_wide());
     if !jobs.is_empty() {
         let uses = persistent.uses();
-        return Err(Error::OutOfSight {
-            name: name(),
-            jobs,
-            uses,
-        });
+        return Err(Error::OutOfSight { name: name(), jobs, uses });
     }
     let undrained = uses.found.iter().filter(|(one, _)| one.stages_out);
     let undrained = undrained.map(|(one, _)| one.to_string());

@@ -116,10 +116,7 @@ pub enum Error {
         uses: PathBuf,
     },
     /// Jobs that were killed, or whose data did not all arrive, stage out of it.
-    #[error(
-        "the persistent allocation {name} holds what is to be staged out yet{}",
-        jobs_of(jobs)
-    )]
+    #[error("the persistent allocation {name} holds what is to be staged out yet{}", jobs_of(jobs))]
     Undrained {
         /// The name.
         name: String,
@@ -254,10 +251,7 @@ fn places(stores: &[PathBuf]) -> String {
     if stores.is_empty() {
         return "any store: there is none".to_owned();
     }
-    let stores: Vec<_> = stores
-        .iter()
-        .map(|store| store.display().to_string())
-        .collect();
+    let stores: Vec<_> = stores.iter().map(|store| store.display().to_string()).collect();
     stores.join(", ")
 }
 
@@ -283,10 +277,7 @@ fn origin(other: &Persistent) -> String {
         (Some(id), Some(script)) => format!(", by job {id} ({script})"),
         _ => String::new(),
     };
-    format!(
-        "made by {owner} on {}{job}",
-        format_utc(about.created_unix_s)
-    )
+    format!("made by {owner} on {}{job}", format_utc(about.created_unix_s))
 }
 
 /// Seconds since 1970 as `2026-11-22T08:30:00Z`.

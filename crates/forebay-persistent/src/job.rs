@@ -85,11 +85,8 @@ impl Attached {
             return;
         };
         if used > capacity {
-            let (name, used, capacity) = (
-                &self.persistent.name,
-                HumanBytes(used),
-                HumanBytes(capacity),
-            );
+            let (name, used, capacity) =
+                (&self.persistent.name, HumanBytes(used), HumanBytes(capacity));
             watcher.warning(&format!(
                 "the persistent allocation {name} of {capacity} holds {used}: where the size is enforced \
                  writing would have failed with ENOSPC"
@@ -173,9 +170,9 @@ impl JobPersistents {
                     let note = format!("{} was made when this job began before", asked.name);
                     owner.messages.note(&note);
                 }
-                made => self
-                    .made
-                    .push(CreatedAllocation::of(owner.with_place(&asked.place, made)?)),
+                made => {
+                    self.made.push(CreatedAllocation::of(owner.with_place(&asked.place, made)?))
+                }
             }
         }
         for asked in &request.persistent {
@@ -197,12 +194,7 @@ impl JobPersistents {
                 variables.join(", $"),
                 path.display()
             ));
-            self.used.push(Attached {
-                variables,
-                persistent,
-                file,
-                _held: held,
-            });
+            self.used.push(Attached { variables, persistent, file, _held: held });
         }
         Ok(())
     }
@@ -228,13 +220,9 @@ impl JobPersistents {
         if started.is_err() {
             restore(&detached, owner.messages);
         } else if !detached.is_empty() {
-            let removal = self
-                .destroyed
-                .get_or_init(|| BackgroundRemoval::begin(detached));
+            let removal = self.destroyed.get_or_init(|| BackgroundRemoval::begin(detached));
             for Persistent { name, .. } in removal.destroyed() {
-                owner
-                    .messages
-                    .note(&format!("persistent allocation {name} destroyed"));
+                owner.messages.note(&format!("persistent allocation {name} destroyed"));
             }
         }
         started
@@ -381,10 +369,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
     for asked in &request.persistent {
         let made = plans.iter().find(|plan| plan.name == asked.name);
         let plan = match made {
-            Some(made) => PersistentPlan {
-                action: PersistentAction::Use,
-                ..made.clone()
-            },
+            Some(made) => PersistentPlan { action: PersistentAction::Use, ..made.clone() },
             None => {
                 let usable = places
                     .find(&asked.name)
@@ -392,10 +377,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
                 owner.with_place(&asked.place, usable)?
             }
         };
-        plans.push(PersistentPlan {
-            variables: asked.variables(),
-            ..plan
-        });
+        plans.push(PersistentPlan { variables: asked.variables(), ..plan });
     }
     for asked in &request.destroy {
         let doomed = places.find(&asked.name).and_then(|one| {
@@ -466,10 +448,7 @@ fn usable(found: &Persistent) -> Result<()> {
         return Ok(());
     }
     let owner = users::user_named(found.owner);
-    Err(Error::Closed {
-        name: name(),
-        owner,
-    })
+    Err(Error::Closed { name: name(), owner })
 }
 
 /// Whoever looks whether it can be destroyed has it alone for a moment.

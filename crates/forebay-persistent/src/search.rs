@@ -161,11 +161,7 @@ impl StoreSearch<'_> {
                 Err(error) => return error.into(),
             }
         }
-        Error::Unknown {
-            name: name.to_owned(),
-            stores,
-            names,
-        }
+        Error::Unknown { name: name.to_owned(), stores, names }
     }
 
     /// The store in which a new one is made, and what it can give.
@@ -198,10 +194,7 @@ impl StoreSearch<'_> {
         let capacity_bytes = grant.capacity_bytes;
         if capacity_bytes < new.asked_bytes {
             let (asked, given) = (HumanBytes(new.asked_bytes), HumanBytes(capacity_bytes));
-            watcher.warning(&format!(
-                "{asked} are asked for {}; the store has {given}",
-                new.name
-            ));
+            watcher.warning(&format!("{asked} are asked for {}; the store has {given}", new.name));
         }
         let now_s = clock::unix_s();
         let wanted = Wanted {
@@ -212,9 +205,7 @@ impl StoreSearch<'_> {
                 expires_unix_s: new.expires_after_s.map(|after| now_s.saturating_add(after)),
                 host: system::hostname(),
                 job_id: new.job.map(|(id, _)| id.to_owned()),
-                script: new
-                    .job
-                    .map(|(_, script)| script.to_string_lossy().into_owned()),
+                script: new.job.map(|(_, script)| script.to_string_lossy().into_owned()),
             },
             mode: new.mode,
             group,
@@ -226,10 +217,7 @@ impl StoreSearch<'_> {
             made => made?,
         };
         if let Err(error) = registry::register(&made) {
-            watcher.warning(&format!(
-                "only --store {} finds it: {error}",
-                store.display()
-            ));
+            watcher.warning(&format!("only --store {} finds it: {error}", store.display()));
         }
         let size = HumanBytes(capacity_bytes);
         watcher.note(&format!(

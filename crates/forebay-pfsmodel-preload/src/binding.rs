@@ -52,11 +52,7 @@ fn bind_opened(state: &State, descriptor: c_int, may_create: bool, opening: Open
         bind(state, descriptor, &mut file);
     }
     let now_ns = session::now_ns();
-    session::sleep(
-        state,
-        now_ns,
-        state.charge_open_stripes(now_ns, &file.layout),
-    );
+    session::sleep(state, now_ns, state.charge_open_stripes(now_ns, &file.layout));
 }
 
 /// Gives an empty file without layout that of its directory, or the default. Two processes may create it
@@ -120,9 +116,5 @@ fn inherit(state: &State, directory: c_int, path: &[u8]) -> Option<()> {
 
 fn charge_metadata(state: &State) {
     let now_ns = session::now_ns();
-    session::sleep(
-        state,
-        now_ns,
-        state.charge_metadata(now_ns, session::client()),
-    );
+    session::sleep(state, now_ns, state.charge_metadata(now_ns, session::client()));
 }

@@ -64,9 +64,7 @@ unsafe fn total_length(vector: *const libc::iovec, count: c_int) -> u64 {
     };
     // SAFETY: the caller promises `count` structs.
     let vector = unsafe { std::slice::from_raw_parts(vector, count) };
-    vector
-        .iter()
-        .fold(0, |sum: u64, part| sum.saturating_add(part.iov_len as u64))
+    vector.iter().fold(0, |sum: u64, part| sum.saturating_add(part.iov_len as u64))
 }
 
 #[cold]
@@ -93,11 +91,7 @@ fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: At) -> (u
     let length = length.min(CALL_BYTES_MAX);
     let appends = op == Op::Write
         && kernel::open_flags(descriptor).is_ok_and(|flags| flags & libc::O_APPEND != 0);
-    let offset = if appends {
-        file.size_bytes
-    } else {
-        start(descriptor, at).unwrap_or(0)
-    };
+    let offset = if appends { file.size_bytes } else { start(descriptor, at).unwrap_or(0) };
     match op {
         Op::Read => (offset, length.min(file.size_bytes.saturating_sub(offset))),
         Op::Write => (offset, length),
@@ -216,11 +210,7 @@ pub(crate) fn metadata_at_either(one: (c_int, *const c_char), other: (c_int, *co
 
 fn metadata(state: &State) {
     let now_ns = session::now_ns();
-    session::sleep(
-        state,
-        now_ns,
-        state.charge_metadata(now_ns, session::client()),
-    );
+    session::sleep(state, now_ns, state.charge_metadata(now_ns, session::client()));
 }
 
 /// Counts an emulated file whose data calls will not be seen.

@@ -171,10 +171,8 @@ fn recall(descriptor: c_int) -> Option<OpenFile> {
         stripe_size_bytes: details.stripe_size_bytes.load(Ordering::Relaxed),
         first_target: details.first_target.load(Ordering::Relaxed),
     };
-    let (device, inode) = (
-        details.device.load(Ordering::Relaxed),
-        details.inode.load(Ordering::Relaxed),
-    );
+    let (device, inode) =
+        (details.device.load(Ordering::Relaxed), details.inode.load(Ordering::Relaxed));
     fence(Ordering::Acquire);
     if before % 2 == 1 || details.sequence.load(Ordering::Relaxed) != before {
         return None;
@@ -192,9 +190,7 @@ fn recall(descriptor: c_int) -> Option<OpenFile> {
 
 /// False if another thread is writing the same details, or a signal interrupted one who was.
 fn remember_details(descriptor: c_int, file: &OpenFile) -> bool {
-    let Some(details) = usize::try_from(descriptor)
-        .ok()
-        .and_then(|index| DETAILS.get(index))
+    let Some(details) = usize::try_from(descriptor).ok().and_then(|index| DETAILS.get(index))
     else {
         return false;
     };
@@ -209,19 +205,11 @@ fn remember_details(descriptor: c_int, file: &OpenFile) -> bool {
         return false;
     }
     fence(Ordering::Release);
-    details
-        .stripe_count
-        .store(file.layout.stripe_count, Ordering::Relaxed);
-    details
-        .stripe_size_bytes
-        .store(file.layout.stripe_size_bytes, Ordering::Relaxed);
-    details
-        .first_target
-        .store(file.layout.first_target, Ordering::Relaxed);
+    details.stripe_count.store(file.layout.stripe_count, Ordering::Relaxed);
+    details.stripe_size_bytes.store(file.layout.stripe_size_bytes, Ordering::Relaxed);
+    details.first_target.store(file.layout.first_target, Ordering::Relaxed);
     details.device.store(file.device, Ordering::Relaxed);
     details.inode.store(file.inode, Ordering::Relaxed);
-    details
-        .sequence
-        .store(odd.wrapping_add(1), Ordering::Release);
+    details.sequence.store(odd.wrapping_add(1), Ordering::Release);
     true
 }

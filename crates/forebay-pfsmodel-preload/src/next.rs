@@ -17,21 +17,14 @@ impl Next {
             Ok(name) => name,
             Err(_) => panic!("a symbol name ends in its only zero byte"),
         };
-        Self {
-            name,
-            address: AtomicPtr::new(null_mut()),
-        }
+        Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
     /// Address of the function, null if nobody has it (an old libc). Two threads may both look it up; they
     /// find the same.
     pub(crate) fn address(&self) -> *mut c_void {
         let known = self.address.load(Ordering::Relaxed);
-        if known.is_null() {
-            self.look_up()
-        } else {
-            known
-        }
+        if known.is_null() { self.look_up() } else { known }
     }
 
     #[cold]

@@ -70,8 +70,7 @@ pub(crate) fn owns_memory() -> bool {
 
 #[cold]
 fn attach() -> Option<&'static State> {
-    MODE.compare_exchange(NOT_ASKED, ASKING, Ordering::Acquire, Ordering::Relaxed)
-        .ok()?;
+    MODE.compare_exchange(NOT_ASKED, ASKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
     let Some(path) = state_path() else {
         MODE.store(OFF, Ordering::Release);
         return None;
@@ -81,9 +80,7 @@ fn attach() -> Option<&'static State> {
         Err(error) => refuse(&error),
     };
     if kernel::read_link(c"/proc/self/exe", &mut [0]).is_err() {
-        end(format_args!(
-            "/proc is not mounted, so it cannot tell which files are emulated"
-        ));
+        end(format_args!("/proc is not mounted, so it cannot tell which files are emulated"));
     }
     state.note_attached();
     adopt_process();

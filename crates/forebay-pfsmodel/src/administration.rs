@@ -105,9 +105,7 @@ impl State {
         let (real, name) = self.resolve(path)?;
         let metadata = match real.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
-                return striping
-                    .store_at_path(&name)
-                    .map_err(|source| system(path, source));
+                return striping.store_at_path(&name).map_err(|source| system(path, source));
             }
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -115,9 +113,7 @@ impl State {
         };
         let is_new = metadata.is_none();
         if metadata.is_some_and(|metadata| metadata.len() > 0 || !metadata.is_file()) {
-            return Err(LayoutError::Exists {
-                path: path.display().to_string(),
-            });
+            return Err(LayoutError::Exists { path: path.display().to_string() });
         }
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
         let descriptor =
@@ -128,9 +124,7 @@ impl State {
             std::fs::remove_file(&real).map_err(|source| system(path, source))?;
         }
         bound.map_err(|source| match source.raw_os_error() {
-            Some(libc::EEXIST) => LayoutError::Exists {
-                path: path.display().to_string(),
-            },
+            Some(libc::EEXIST) => LayoutError::Exists { path: path.display().to_string() },
             _ => system(path, source),
         })
     }
@@ -142,9 +136,7 @@ impl State {
     pub fn remove_striping(&self, path: &Path) -> Result<(), LayoutError> {
         let (real, name) = self.resolve(path)?;
         if !real.is_dir() {
-            return Err(LayoutError::NotADirectory {
-                path: path.display().to_string(),
-            });
+            return Err(LayoutError::NotADirectory { path: path.display().to_string() });
         }
         Striping::remove_from_path(&name).map_err(|source| system(path, source))
     }
@@ -159,19 +151,12 @@ impl State {
         let stored = Striping::of_path(&name).map_err(|source| system(path, source))?;
         if metadata.is_dir() {
             let striping = stored.unwrap_or(Striping::DEFAULT);
-            let shown = if raw {
-                striping
-            } else {
-                self.spell_out(striping)
-            };
+            let shown = if raw { striping } else { self.spell_out(striping) };
             return Ok(Shown::Directory(shown));
         }
         let layout = stored.and_then(|striping| self.bound(striping));
         let layout = layout.unwrap_or_else(|| self.unbound_layout(metadata.ino()));
-        Ok(Shown::File {
-            layout,
-            inode: metadata.ino(),
-        })
+        Ok(Shown::File { layout, inode: metadata.ino() })
     }
 
     /// Names of what is in an emulated directory, sorted, joined to `path`.
@@ -181,9 +166,8 @@ impl State {
     pub fn entries(&self, path: &Path) -> Result<Vec<PathBuf>, LayoutError> {
         let (real, _) = self.resolve(path)?;
         let entries = std::fs::read_dir(real).map_err(|source| system(path, source))?;
-        let names: io::Result<Vec<PathBuf>> = entries
-            .map(|entry| entry.map(|entry| path.join(entry.file_name())))
-            .collect();
+        let names: io::Result<Vec<PathBuf>> =
+            entries.map(|entry| entry.map(|entry| path.join(entry.file_name()))).collect();
         let mut names = names.map_err(|source| system(path, source))?;
         names.sort();
         Ok(names)
@@ -205,13 +189,8 @@ impl State {
     }
 
     fn check_striping(&self, striping: Striping) -> Result<(), LayoutError> {
-        let refuse = |what, value: String, expected| {
-            Err(LayoutError::Value {
-                what,
-                value,
-                expected,
-            })
-        };
+        let refuse =
+            |what, value: String, expected| Err(LayoutError::Value { what, value, expected });
         let targets = self.targets();
         if !(-1..=STRIPE_COUNT_MAX).contains(&striping.stripe_count) {
             let expected =
@@ -239,19 +218,13 @@ impl State {
                     .parent()
                     .filter(|parent| !parent.as_os_str().is_empty())
                     .unwrap_or(Path::new("."));
-                parent
-                    .canonicalize()
-                    .map_err(|source| system(path, source))?
-                    .join(name)
+                parent.canonicalize().map_err(|source| system(path, source))?.join(name)
             }
             (Err(source), _) => return Err(system(path, source)),
         };
         if !self.covers(real.as_os_str().as_bytes()) {
-            let roots: Vec<String> = self
-                .roots()
-                .iter()
-                .map(|root| root.display().to_string())
-                .collect();
+            let roots: Vec<String> =
+                self.roots().iter().map(|root| root.display().to_string()).collect();
             return Err(LayoutError::NotEmulated {
                 path: path.display().to_string(),
                 roots: roots.join(", "),
@@ -264,8 +237,5 @@ impl State {
 }
 
 fn system(path: &Path, source: io::Error) -> LayoutError {
-    LayoutError::System {
-        path: path.display().to_string(),
-        source,
-    }
+    LayoutError::System { path: path.display().to_string(), source }
 }

@@ -105,9 +105,9 @@ impl Root {
 /// Puts a request that needs `service_ns` at the end of a FIFO queue; returns when it is done.
 pub(crate) fn enqueue(next_free_ns: &AtomicU64, now_ns: u64, service_ns: u64) -> u64 {
     let done = |next_free: u64| next_free.max(now_ns).saturating_add(service_ns);
-    match next_free_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_free| {
-        Some(done(next_free))
-    }) {
+    match next_free_ns
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_free| Some(done(next_free)))
+    {
         // The closure never answers None, so both arms are the value before.
         Ok(before) | Err(before) => done(before),
     }

@@ -27,10 +27,7 @@ pub struct Client {
 impl Client {
     /// A client that gets its number at its first operation.
     pub const fn new() -> Self {
-        Self {
-            id: AtomicU64::new(0),
-            next_free_ns: AtomicU64::new(0),
-        }
+        Self { id: AtomicU64::new(0), next_free_ns: AtomicU64::new(0) }
     }
 
     /// Makes this a new client again; a forked child calls it.
@@ -44,16 +41,8 @@ impl Client {
         if known != 0 {
             return known;
         }
-        let fresh = state
-            .block()
-            .totals
-            .next_client
-            .fetch_add(1, Ordering::Relaxed)
-            + 1;
-        match self
-            .id
-            .compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed)
-        {
+        let fresh = state.block().totals.next_client.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.id.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => fresh,
             // Another thread of this process was first; its number counts, ours stays unused.
             Err(theirs) => theirs,
@@ -92,13 +81,7 @@ impl State {
         let client_ns = transfer_ns(len, block.parameters.client_bytes_per_s);
         let mut finish_ns = enqueue(&client.next_free_ns, now_ns, client_ns);
         for lane in layout.lanes(offset, len, self.targets()) {
-            let done = self.serve(
-                &block.target[lane.target as usize],
-                now_ns,
-                id,
-                op,
-                lane.bytes,
-            );
+            let done = self.serve(&block.target[lane.target as usize], now_ns, id, op, lane.bytes);
             finish_ns = finish_ns.max(done);
         }
         self.note_span(now_ns, finish_ns);
@@ -126,10 +109,7 @@ impl State {
     /// Charges one metadata operation (stat, unlink, rename, ...); returns when it is done.
     pub fn charge_metadata(&self, now_ns: u64, client: &Client) -> u64 {
         client.id(self);
-        self.block()
-            .totals
-            .metadata_ops
-            .fetch_add(1, Ordering::Relaxed);
+        self.block().totals.metadata_ops.fetch_add(1, Ordering::Relaxed);
         self.serve_metadata(now_ns, self.block().parameters.metadata_operation_ns)
     }
 
@@ -139,10 +119,7 @@ impl State {
         if per_stripe_ns == 0 {
             return now_ns;
         }
-        self.serve_metadata(
-            now_ns,
-            per_stripe_ns.saturating_mul(u64::from(layout.stripe_count)),
-        )
+        self.serve_metadata(now_ns, per_stripe_ns.saturating_mul(u64::from(layout.stripe_count)))
     }
 
     /// Charges an fsync: one request without bytes on every target of the file, side by side.
@@ -162,9 +139,7 @@ impl State {
 
     fn serve_metadata(&self, now_ns: u64, service_ns: u64) -> u64 {
         let totals = &self.block().totals;
-        totals
-            .metadata_busy_ns
-            .fetch_add(service_ns, Ordering::Relaxed);
+        totals.metadata_busy_ns.fetch_add(service_ns, Ordering::Relaxed);
         let finish_ns = enqueue(&totals.metadata_next_free_ns, now_ns, service_ns);
         self.note_span(now_ns, finish_ns);
         finish_ns
@@ -173,25 +148,17 @@ impl State {
     fn note_span(&self, start_ns: u64, finish_ns: u64) {
         let totals = &self.block().totals;
         totals.first_start_ns.fetch_min(start_ns, Ordering::Relaxed);
-        totals
-            .last_finish_ns
-            .fetch_max(finish_ns, Ordering::Relaxed);
+        totals.last_finish_ns.fetch_max(finish_ns, Ordering::Relaxed);
     }
 
     /// Counts time a process is about to sleep.
     pub fn note_sleep(&self, sleep_ns: u64) {
-        self.block()
-            .totals
-            .slept_ns
-            .fetch_add(sleep_ns, Ordering::Relaxed);
+        self.block().totals.slept_ns.fetch_add(sleep_ns, Ordering::Relaxed);
     }
 
     /// Counts a call whose data the model cannot see (a stdio stream or a mapping of an emulated file).
     pub fn note_unmodelled(&self) {
-        self.block()
-            .totals
-            .unmodelled
-            .fetch_add(1, Ordering::Relaxed);
+        self.block().totals.unmodelled.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a process that loaded the preload with this state.

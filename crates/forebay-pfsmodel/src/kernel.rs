@@ -30,12 +30,7 @@ fn word<T>(address: *const T) -> c_long {
 /// Opens `path` relative to the working directory, close-on-exec.
 pub fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> io::Result<c_int> {
     let flags = c_long::from(flags | libc::O_CLOEXEC);
-    let arguments = [
-        WORKING_DIRECTORY,
-        word(path.as_ptr()),
-        flags,
-        c_long::from(mode),
-    ];
+    let arguments = [WORKING_DIRECTORY, word(path.as_ptr()), flags, c_long::from(mode)];
     // SAFETY: the path is a live C string; the kernel keeps no pointer. A descriptor fits c_int.
     unsafe { call(libc::SYS_openat, arguments) }.map(|descriptor| descriptor as c_int)
 }
@@ -69,14 +64,7 @@ pub fn map_shared(descriptor: Option<c_int>, length: usize) -> io::Result<*mut c
         None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
     };
     let protection = c_long::from(libc::PROT_READ | libc::PROT_WRITE);
-    let arguments = [
-        0,
-        length as c_long,
-        protection,
-        flags.into(),
-        descriptor.into(),
-        0,
-    ];
+    let arguments = [0, length as c_long, protection, flags.into(), descriptor.into(), 0];
     // SAFETY: asks for a new mapping at an address of the kernel's choice; no existing memory is touched.
     unsafe { call(libc::SYS_mmap, arguments) }.map(std::ptr::with_exposed_provenance_mut)
 }
@@ -94,12 +82,7 @@ pub unsafe fn unmap(address: *mut c_void, length: usize) {
 pub fn status(descriptor: c_int) -> io::Result<libc::stat> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel writes one struct stat, for which there is room.
-    unsafe {
-        call(
-            libc::SYS_fstat,
-            [descriptor.into(), word(status.as_mut_ptr())],
-        )
-    }?;
+    unsafe { call(libc::SYS_fstat, [descriptor.into(), word(status.as_mut_ptr())]) }?;
     // SAFETY: the call succeeded, so the struct is filled.
     Ok(unsafe { status.assume_init() })
 }
@@ -127,12 +110,7 @@ pub fn open_flags(descriptor: c_int) -> io::Result<c_int> {
 /// Reads a symbolic link into `target`; returns the length, which is that of `target` if the link was cut.
 pub fn read_link(path: &CStr, target: &mut [u8]) -> io::Result<usize> {
     let room = target.len() as c_long;
-    let arguments = [
-        WORKING_DIRECTORY,
-        word(path.as_ptr()),
-        word(target.as_mut_ptr()),
-        room,
-    ];
+    let arguments = [WORKING_DIRECTORY, word(path.as_ptr()), word(target.as_mut_ptr()), room];
     // SAFETY: path is a C string; the kernel writes at most `room` bytes into the buffer.
     unsafe { call(libc::SYS_readlinkat, arguments) }
 }
@@ -144,10 +122,7 @@ pub fn read_link(path: &CStr, target: &mut [u8]) -> io::Result<usize> {
 pub fn descriptor_path(descriptor: c_int, target: &mut [u8]) -> io::Result<usize> {
     let mut name = [0u8; 32];
     // 32 bytes hold the prefix, any i32 and the closing zero.
-    let _ = io::Write::write_fmt(
-        &mut &mut name[..31],
-        format_args!("/proc/self/fd/{descriptor}"),
-    );
+    let _ = io::Write::write_fmt(&mut &mut name[..31], format_args!("/proc/self/fd/{descriptor}"));
     let name =
         CStr::from_bytes_until_nul(&name).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
     read_link(name, target)
@@ -169,12 +144,7 @@ pub fn working_directory(target: &mut [u8]) -> io::Result<usize> {
 /// `ENODATA` without the attribute, `ERANGE` if it does not fit.
 pub fn descriptor_attribute(descriptor: c_int, name: &CStr, value: &mut [u8]) -> io::Result<usize> {
     let room = value.len() as c_long;
-    let arguments = [
-        descriptor.into(),
-        word(name.as_ptr()),
-        word(value.as_mut_ptr()),
-        room,
-    ];
+    let arguments = [descriptor.into(), word(name.as_ptr()), word(value.as_mut_ptr()), room];
     // SAFETY: name is a C string; the kernel writes at most `room` bytes.
     unsafe { call(libc::SYS_fgetxattr, arguments) }
 }
@@ -185,12 +155,7 @@ pub fn descriptor_attribute(descriptor: c_int, name: &CStr, value: &mut [u8]) ->
 /// `ENODATA` without the attribute, `ERANGE` if it does not fit.
 pub fn path_attribute(path: &CStr, name: &CStr, value: &mut [u8]) -> io::Result<usize> {
     let room = value.len() as c_long;
-    let arguments = [
-        word(path.as_ptr()),
-        word(name.as_ptr()),
-        word(value.as_mut_ptr()),
-        room,
-    ];
+    let arguments = [word(path.as_ptr()), word(name.as_ptr()), word(value.as_mut_ptr()), room];
     // SAFETY: both names are C strings; the kernel writes at most `room` bytes.
     unsafe { call(libc::SYS_getxattr, arguments) }
 }
@@ -201,13 +166,8 @@ pub fn path_attribute(path: &CStr, name: &CStr, value: &mut [u8]) -> io::Result<
 /// `EEXIST` if it is there already, `ENOTSUP` where the file system has none.
 pub fn create_descriptor_attribute(descriptor: c_int, name: &CStr, value: &[u8]) -> io::Result<()> {
     let (bytes, length) = (word(value.as_ptr()), value.len() as c_long);
-    let arguments = [
-        descriptor.into(),
-        word(name.as_ptr()),
-        bytes,
-        length,
-        libc::XATTR_CREATE.into(),
-    ];
+    let arguments =
+        [descriptor.into(), word(name.as_ptr()), bytes, length, libc::XATTR_CREATE.into()];
     // SAFETY: name is a C string; the kernel reads `length` bytes of the value.
     unsafe { call(libc::SYS_fsetxattr, arguments) }.map(drop)
 }
@@ -229,13 +189,7 @@ pub fn set_path_attribute(path: &CStr, name: &CStr, value: &[u8]) -> io::Result<
 /// `ENODATA` if there is none.
 pub fn remove_path_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
     // SAFETY: both names are C strings.
-    unsafe {
-        call(
-            libc::SYS_removexattr,
-            [word(path.as_ptr()), word(name.as_ptr())],
-        )
-    }
-    .map(drop)
+    unsafe { call(libc::SYS_removexattr, [word(path.as_ptr()), word(name.as_ptr())]) }.map(drop)
 }
 
 /// Number of this process, from the kernel: old libcs remember it over `clone`.
@@ -246,27 +200,18 @@ pub fn process() -> u32 {
 
 /// Writes a message to standard error, past every hook; a failure is ignored.
 pub fn complain(message: &str) {
-    let arguments = [
-        libc::STDERR_FILENO.into(),
-        word(message.as_ptr()),
-        message.len() as c_long,
-    ];
+    let arguments = [libc::STDERR_FILENO.into(), word(message.as_ptr()), message.len() as c_long];
     // SAFETY: the kernel reads the bytes of the message.
     let _ = unsafe { call(libc::SYS_write, arguments) };
 }
 
 /// `CLOCK_MONOTONIC`, nanoseconds. The one clock of the model.
 pub fn now_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec. clock_gettime is no I/O function, so nobody hooks it to charge it.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     // Monotonic time is never negative.
-    (now.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(now.tv_nsec as u64)
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
 /// Sleeps until `CLOCK_MONOTONIC` reaches `until_ns`; signals are handled and the sleep goes on.

@@ -41,32 +41,18 @@ impl Layout {
         let first = offset_bytes / size;
         let end = offset_bytes.saturating_add(length_bytes);
         // Unit after the last one touched; an empty range touches none.
-        let after = if length_bytes == 0 {
-            first
-        } else {
-            (end - 1) / size + 1
-        };
+        let after = if length_bytes == 0 { first } else { (end - 1) / size + 1 };
         (0..width.min(after - first)).map(move |lane| {
             let unit = first + lane;
             let units = (after - 1 - unit) / width + 1;
-            let head = if lane == 0 {
-                offset_bytes - first * size
-            } else {
-                0
-            };
+            let head = if lane == 0 { offset_bytes - first * size } else { 0 };
             let tail = if unit + (units - 1) * width == after - 1 {
                 after.saturating_mul(size).saturating_sub(end)
             } else {
                 0
             };
-            let bytes = units
-                .saturating_mul(size)
-                .saturating_sub(head)
-                .saturating_sub(tail);
-            Lane {
-                target: layout.target_of_unit(unit, targets),
-                bytes,
-            }
+            let bytes = units.saturating_mul(size).saturating_sub(head).saturating_sub(tail);
+            Lane { target: layout.target_of_unit(unit, targets), bytes }
         })
     }
 }
@@ -82,10 +68,7 @@ mod tests {
             let step = (unit % u64::from(layout.stripe_count)) as u32;
             bytes[((layout.first_target + step) % targets) as usize] += 1;
         }
-        (0u32..)
-            .zip(bytes)
-            .filter(|(_, bytes)| *bytes > 0)
-            .collect()
+        (0u32..).zip(bytes).filter(|(_, bytes)| *bytes > 0).collect()
     }
 
     /// Every small case against counting byte by byte.
@@ -94,11 +77,7 @@ mod tests {
         for (stripe_count, stripe_size_bytes, first_target) in
             [(1, 4, 2), (2, 3, 4), (3, 5, 0), (5, 2, 3), (4, 1, 1)]
         {
-            let layout = Layout {
-                stripe_count,
-                stripe_size_bytes,
-                first_target,
-            };
+            let layout = Layout { stripe_count, stripe_size_bytes, first_target };
             for offset in 0..32 {
                 for length in 0..48 {
                     let mut got: Vec<(u32, u64)> = layout
@@ -118,11 +97,7 @@ mod tests {
 
     #[test]
     fn a_huge_request_costs_no_more_steps_than_there_are_stripes() {
-        let layout = Layout {
-            stripe_count: 4,
-            stripe_size_bytes: 65_536,
-            first_target: 0,
-        };
+        let layout = Layout { stripe_count: 4, stripe_size_bytes: 65_536, first_target: 0 };
         let lanes: Vec<Lane> = layout.lanes(0, 1 << 50, 8).collect();
         assert_eq!(lanes.len(), 4);
         assert_eq!(lanes.iter().map(|lane| lane.bytes).sum::<u64>(), 1 << 50);

@@ -251,10 +251,7 @@ impl Reader<'_> {
 
     fn source(&self, key: &str, source: String) -> Result<String, ModelError> {
         if source.trim().is_empty() {
-            return Err(ModelError::NoSource {
-                file: self.file.to_owned(),
-                key: key.to_owned(),
-            });
+            return Err(ModelError::NoSource { file: self.file.to_owned(), key: key.to_owned() });
         }
         Ok(source)
     }
@@ -280,10 +277,7 @@ impl Reader<'_> {
         };
         let value = value
             .map_err(|reason| self.refuse(key, &raw.value.to_string(), reason, kind.expected()))?;
-        Ok(Quantity {
-            value,
-            source: self.source(key, raw.source)?,
-        })
+        Ok(Quantity { value, source: self.source(key, raw.source)? })
     }
 
     fn integer(
@@ -293,10 +287,7 @@ impl Reader<'_> {
         min: i64,
         max: i64,
     ) -> Result<Quantity<u32>, ModelError> {
-        let value = raw
-            .value
-            .as_integer()
-            .filter(|value| (min..=max).contains(value));
+        let value = raw.value.as_integer().filter(|value| (min..=max).contains(value));
         let Some(value) = value.and_then(|value| u32::try_from(value).ok()) else {
             let expected = format!("a whole number from {min} to {max}, without unit");
             return Err(self.refuse(
@@ -306,9 +297,6 @@ impl Reader<'_> {
                 expected,
             ));
         };
-        Ok(Quantity {
-            value,
-            source: self.source(key, raw.source)?,
-        })
+        Ok(Quantity { value, source: self.source(key, raw.source)? })
     }
 }

@@ -5,16 +5,13 @@ pub const PATH_MAX: usize = 4096;
 
 /// True if the absolute, normalised `path` is `root` or is below it (on a component boundary).
 pub fn is_below(path: &[u8], root: &[u8]) -> bool {
-    path.strip_prefix(root)
-        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// True if `path` is absolute and has neither empty, `.` nor `..` components, so that it can be compared as it is.
 pub fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
-        && path[1..]
-            .split(|byte| *byte == b'/')
-            .all(|part| !matches!(part, b"" | b"." | b".."))
+        && path[1..].split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b".."))
 }
 
 /// Resolves `path` by name, as `realpath` would if there were no symlinks: `buffer[..base]` holds the absolute,
@@ -27,12 +24,7 @@ pub fn append(buffer: &mut [u8], base: usize, path: &[u8]) -> Option<usize> {
     for part in path.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
-            b".." => {
-                length = buffer[..length]
-                    .iter()
-                    .rposition(|byte| *byte == b'/')
-                    .unwrap_or(0)
-            }
+            b".." => length = buffer[..length].iter().rposition(|byte| *byte == b'/').unwrap_or(0),
             name => {
                 let end = length + 1 + name.len();
                 let room = buffer.get_mut(length..end)?;
@@ -51,9 +43,7 @@ pub fn append(buffer: &mut [u8], base: usize, path: &[u8]) -> Option<usize> {
 
 /// Length of the directory part of an absolute, normalised path (`/a/b` -> 2, `/a` -> 1).
 pub fn parent_length(path: &[u8]) -> usize {
-    path.iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |slash| slash.max(1))
+    path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash.max(1))
 }
 
 #[cfg(test)]

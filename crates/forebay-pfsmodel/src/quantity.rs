@@ -55,13 +55,9 @@ impl Kind {
             Kind::Size => ("a size", "1 MiB"),
         };
         let units = self.units().iter();
-        let units: Vec<String> = units
-            .map(|(unit, _)| format!("{unit}{}", self.suffix()))
-            .collect();
-        format!(
-            "{what} with one of the units {}, such as \"{example}\"",
-            units.join(", ")
-        )
+        let units: Vec<String> =
+            units.map(|(unit, _)| format!("{unit}{}", self.suffix())).collect();
+        format!("{what} with one of the units {}, such as \"{example}\"", units.join(", "))
     }
 
     /// Reads `text` into bytes per second, nanoseconds or bytes (rounded to a whole number).
@@ -75,9 +71,7 @@ impl Kind {
             .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
             .unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
-        let number: f64 = number
-            .parse()
-            .map_err(|_| "no number at the start".to_owned())?;
+        let number: f64 = number.parse().map_err(|_| "no number at the start".to_owned())?;
         if unit.is_empty() {
             return Err("the unit is missing".to_owned());
         }
@@ -117,14 +111,8 @@ mod tests {
     fn each_mistake_has_its_reason() {
         let reason = |kind: Kind, text| kind.parse(text, false).unwrap_err();
         assert_eq!(reason(Kind::Rate, "62.5"), "the unit is missing");
-        assert_eq!(
-            reason(Kind::Rate, "62.5 MB"),
-            "unit \"MB\" does not fit here"
-        );
-        assert_eq!(
-            reason(Kind::Rate, "62.5 mb/s"),
-            "unit \"mb/s\" does not fit here"
-        );
+        assert_eq!(reason(Kind::Rate, "62.5 MB"), "unit \"MB\" does not fit here");
+        assert_eq!(reason(Kind::Rate, "62.5 mb/s"), "unit \"mb/s\" does not fit here");
         assert_eq!(reason(Kind::Time, "-5 us"), "it is negative");
         assert_eq!(reason(Kind::Time, "0 us"), "it is zero");
         assert_eq!(reason(Kind::Time, "0.1 ns"), "it is zero");

@@ -182,31 +182,20 @@ impl State {
                 (&raw mut (*block).root[index]).write(root_entry(root));
             }
         }
-        self.block()
-            .totals
-            .first_start_ns
-            .store(u64::MAX, Ordering::Relaxed);
-        self.block()
-            .parameters
-            .magic
-            .store(MAGIC, Ordering::Release);
+        self.block().totals.first_start_ns.store(u64::MAX, Ordering::Relaxed);
+        self.block().parameters.magic.store(MAGIC, Ordering::Release);
     }
 
     fn check(&self, path: &Path) -> Result<(), StateError> {
         let refuse = |reason: String| {
-            Err(StateError::NotAState {
-                path: path.display().to_string(),
-                reason,
-            })
+            Err(StateError::NotAState { path: path.display().to_string(), reason })
         };
         let parameters = &self.block().parameters;
         match parameters.magic.load(Ordering::Acquire) {
             MAGIC => {}
             0 => return refuse("it is not finished; its creator was killed".to_owned()),
             other => {
-                return refuse(format!(
-                    "it starts with {other:#018x} instead of {MAGIC:#018x}"
-                ));
+                return refuse(format!("it starts with {other:#018x} instead of {MAGIC:#018x}"));
             }
         }
         let version = parameters.version.load(Ordering::Relaxed);
@@ -232,10 +221,7 @@ impl State {
     /// Name of the machine that is emulated (cut at 64 bytes).
     pub fn machine(&self) -> String {
         let name = &self.block().parameters.name;
-        let length = name
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(name.len());
+        let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         String::from_utf8_lossy(&name[..length]).into_owned()
     }
 
@@ -246,16 +232,12 @@ impl State {
 
     /// The emulated directories, canonical.
     pub fn roots(&self) -> Vec<PathBuf> {
-        self.root_paths()
-            .map(|root| PathBuf::from(OsStr::from_bytes(root)))
-            .collect()
+        self.root_paths().map(|root| PathBuf::from(OsStr::from_bytes(root))).collect()
     }
 
     fn root_paths(&self) -> impl Iterator<Item = &[u8]> {
         let block = self.block();
-        block.root[..block.parameters.roots as usize]
-            .iter()
-            .map(Root::path)
+        block.root[..block.parameters.roots as usize].iter().map(Root::path)
     }
 
     /// True if the absolute, normalised path is an emulated directory or is below one.
@@ -267,10 +249,7 @@ impl State {
     /// so that all processes agree without asking each other.
     pub fn unbound_layout(&self, inode: u64) -> Layout {
         let first = (inode % u64::from(self.targets())) as i32;
-        self.complete(Striping {
-            first_target: first,
-            ..Striping::DEFAULT
-        })
+        self.complete(Striping { first_target: first, ..Striping::DEFAULT })
     }
 
     /// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
@@ -326,10 +305,7 @@ fn map_existing(descriptor: c_int, path: &Path) -> Result<State, StateError> {
         || u64::try_from(status.st_size) != Ok(expected as u64)
     {
         let reason = format!("it has {} bytes instead of {expected}", status.st_size);
-        return Err(StateError::NotAState {
-            path: path.display().to_string(),
-            reason,
-        });
+        return Err(StateError::NotAState { path: path.display().to_string(), reason });
     }
     let mapped = kernel::map_shared(Some(descriptor), expected).and_then(State::from_mapping);
     mapped.map_err(|source| file_error("map", path, source))
@@ -338,33 +314,23 @@ fn map_existing(descriptor: c_int, path: &Path) -> Result<State, StateError> {
 fn root_entry(root: &Path) -> Root {
     let bytes = root.as_os_str().as_bytes();
     // canonical_roots has checked the length.
-    let mut entry = Root {
-        length: bytes.len() as u32,
-        path: [0; paths::PATH_MAX - 4],
-    };
+    let mut entry = Root { length: bytes.len() as u32, path: [0; paths::PATH_MAX - 4] };
     entry.path[..bytes.len()].copy_from_slice(bytes);
     entry
 }
 
 fn canonical_roots(roots: &[PathBuf], shown: &[PathBuf]) -> Result<Vec<PathBuf>, StateError> {
-    let refuse = |path: &Path, reason: String| StateError::Root {
-        path: path.display().to_string(),
-        reason,
-    };
+    let refuse =
+        |path: &Path, reason: String| StateError::Root { path: path.display().to_string(), reason };
     if roots.is_empty() || roots.len() + shown.len() > ROOTS_MAX {
         let reason = format!(
             "{} directories were given; 1 to {ROOTS_MAX} can be emulated",
             roots.len() + shown.len()
         );
-        return Err(refuse(
-            roots.last().map_or(Path::new(""), PathBuf::as_path),
-            reason,
-        ));
+        return Err(refuse(roots.last().map_or(Path::new(""), PathBuf::as_path), reason));
     }
     let canonical = |root: &PathBuf| {
-        let path = root
-            .canonicalize()
-            .map_err(|error| refuse(root, error.to_string()))?;
+        let path = root.canonicalize().map_err(|error| refuse(root, error.to_string()))?;
         if !path.is_dir() {
             return Err(refuse(root, "it is no directory".to_owned()));
         }
@@ -373,10 +339,7 @@ fn canonical_roots(roots: &[PathBuf], shown: &[PathBuf]) -> Result<Vec<PathBuf>,
     let fits = |path: PathBuf| {
         let root = path.as_path();
         if path == Path::new("/") {
-            return Err(refuse(
-                root,
-                "all files of the machine would become slow".to_owned(),
-            ));
+            return Err(refuse(root, "all files of the machine would become slow".to_owned()));
         }
         if path.as_os_str().len() > paths::PATH_MAX - 4 {
             return Err(refuse(root, "its path is too long".to_owned()));
@@ -389,17 +352,10 @@ fn canonical_roots(roots: &[PathBuf], shown: &[PathBuf]) -> Result<Vec<PathBuf>,
 }
 
 fn check_model(model: &Model) -> Result<(), StateError> {
-    let refuse = |reason: String| {
-        Err(StateError::Model {
-            name: model.name.clone(),
-            reason,
-        })
-    };
+    let refuse = |reason: String| Err(StateError::Model { name: model.name.clone(), reason });
     let targets = model.targets.count.value;
     if targets == 0 || targets as usize > TARGETS_MAX {
-        return refuse(format!(
-            "it has {targets} targets; 1 to {TARGETS_MAX} are possible"
-        ));
+        return refuse(format!("it has {targets} targets; 1 to {TARGETS_MAX} are possible"));
     }
     if !(1..=targets).contains(&model.layout.stripe_count.value)
         || model.layout.stripe_size_bytes.value == 0
@@ -415,9 +371,5 @@ fn c_path(path: &Path) -> Result<CString, StateError> {
 }
 
 fn file_error(action: &'static str, path: &Path, source: io::Error) -> StateError {
-    StateError::File {
-        action,
-        path: path.display().to_string(),
-        source,
-    }
+    StateError::File { action, path: path.display().to_string(), source }
 }

@@ -27,11 +27,7 @@ pub struct Striping {
 
 impl Striping {
     /// Leaves everything to the machine file.
-    pub const DEFAULT: Self = Self {
-        stripe_count: 0,
-        stripe_size_bytes: 0,
-        first_target: -1,
-    };
+    pub const DEFAULT: Self = Self { stripe_count: 0, stripe_size_bytes: 0, first_target: -1 };
 
     /// Reads an attribute value; `None` if it is none of ours.
     pub fn from_bytes(text: &[u8]) -> Option<Self> {
@@ -66,10 +62,7 @@ impl Striping {
     /// Whatever `fgetxattr` reports, except "no attribute" and "not supported".
     pub fn of_descriptor(descriptor: c_int) -> io::Result<Option<Self>> {
         let mut text = [0; TEXT_MAX];
-        absent_is_none(
-            kernel::descriptor_attribute(descriptor, LAYOUT_XATTR, &mut text),
-            &text,
-        )
+        absent_is_none(kernel::descriptor_attribute(descriptor, LAYOUT_XATTR, &mut text), &text)
     }
 
     /// The attribute of a file or directory by path; a symlink is followed.
@@ -150,14 +143,7 @@ mod tests {
             stripe_size_bytes: u64::MAX,
             first_target: i32::MAX,
         };
-        for striping in [
-            Striping::DEFAULT,
-            Striping {
-                stripe_count: -1,
-                ..extremes
-            },
-            extremes,
-        ] {
+        for striping in [Striping::DEFAULT, Striping { stripe_count: -1, ..extremes }, extremes] {
             let mut text = [0; TEXT_MAX];
             let length = striping.write_to(&mut text);
             assert_eq!(Striping::from_bytes(&text[..length]), Some(striping));

@@ -29,11 +29,7 @@ fn state() -> State {
 }
 
 fn stripes(stripe_count: u32) -> Layout {
-    Layout {
-        stripe_count,
-        stripe_size_bytes: UNIT,
-        first_target: 0,
-    }
+    Layout { stripe_count, stripe_size_bytes: UNIT, first_target: 0 }
 }
 
 #[test]
@@ -44,32 +40,19 @@ fn one_request_costs_latency_and_transfer() {
         100 + 1000 + 10_000
     );
     // The target is busy until 11,100; the next request waits for it.
-    assert_eq!(
-        state.charge_data(200, &stripes(1), &client, Op::Write, 10_000, 500),
-        11_100 + 1500
-    );
+    assert_eq!(state.charge_data(200, &stripes(1), &client, Op::Write, 10_000, 500), 11_100 + 1500);
     // After a pause it starts at once.
-    assert_eq!(
-        state.charge_data(50_000, &stripes(1), &client, Op::Read, 0, 500),
-        51_500
-    );
+    assert_eq!(state.charge_data(50_000, &stripes(1), &client, Op::Read, 0, 500), 51_500);
 }
 
 #[test]
 fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
     let (state, client) = (state(), Client::new());
     // Four units on two targets: each gets one request of two units; the client needs as long for all four.
-    assert_eq!(
-        state.charge_data(0, &stripes(2), &client, Op::Write, 0, 4 * UNIT),
-        1000 + 2 * UNIT
-    );
+    assert_eq!(state.charge_data(0, &stripes(2), &client, Op::Write, 0, 4 * UNIT), 1000 + 2 * UNIT);
     let counters = state.counters();
     assert_eq!(
-        counters
-            .targets
-            .iter()
-            .map(|target| target.requests)
-            .collect::<Vec<_>>(),
+        counters.targets.iter().map(|target| target.requests).collect::<Vec<_>>(),
         [1, 1, 0, 0]
     );
     assert_eq!(counters.targets[0].busy_ns, 1000 + 2 * UNIT);
@@ -80,23 +63,10 @@ fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
 fn the_client_cap_binds_over_many_targets() {
     let (state, client) = (state(), Client::new());
     // Four targets could take 4 bytes per ns, the client gives 2.
-    assert_eq!(
-        state.charge_data(0, &stripes(4), &client, Op::Write, 0, 4 * UNIT),
-        2 * UNIT
-    );
+    assert_eq!(state.charge_data(0, &stripes(4), &client, Op::Write, 0, 4 * UNIT), 2 * UNIT);
     // Its queue goes on; another client has its own.
-    assert_eq!(
-        state.charge_data(0, &stripes(4), &client, Op::Read, 0, 4 * UNIT),
-        4 * UNIT
-    );
-    let other = state.charge_data(
-        10 * UNIT,
-        &stripes(4),
-        &Client::new(),
-        Op::Read,
-        0,
-        4 * UNIT,
-    );
+    assert_eq!(state.charge_data(0, &stripes(4), &client, Op::Read, 0, 4 * UNIT), 4 * UNIT);
+    let other = state.charge_data(10 * UNIT, &stripes(4), &Client::new(), Op::Read, 0, 4 * UNIT);
     assert_eq!(other, 12 * UNIT);
 }
 
@@ -122,18 +92,12 @@ fn only_a_change_of_writer_costs_a_switch() {
 #[test]
 fn metadata_operations_queue_for_everybody() {
     let state = state();
-    let finishes: Vec<u64> = (0..4)
-        .map(|_| state.charge_metadata(0, &Client::new()))
-        .collect();
+    let finishes: Vec<u64> = (0..4).map(|_| state.charge_metadata(0, &Client::new())).collect();
     assert_eq!(finishes, [3000, 6000, 9000, 12_000]);
     assert_eq!(state.charge_open_stripes(20_000, &stripes(4)), 20_400);
     let counters = state.counters();
     assert_eq!(
-        (
-            counters.metadata_ops,
-            counters.metadata_busy_ns,
-            counters.clients
-        ),
+        (counters.metadata_ops, counters.metadata_busy_ns, counters.clients),
         (4, 12_400, 4)
     );
 }
@@ -149,16 +113,9 @@ fn a_sync_waits_behind_what_is_queued() {
 #[test]
 fn nothing_is_charged_for_nothing() {
     let (state, client) = (state(), Client::new());
+    assert_eq!(state.charge_data(77, &stripes(2), &client, Op::Read, 5, 0), 77);
     assert_eq!(
-        state.charge_data(77, &stripes(2), &client, Op::Read, 5, 0),
-        77
-    );
-    assert_eq!(
-        (
-            state.counters().data_ops,
-            state.counters().clients,
-            state.counters().makespan_ns
-        ),
+        (state.counters().data_ops, state.counters().clients, state.counters().makespan_ns),
         (0, 0, 0)
     );
 }
@@ -174,42 +131,23 @@ fn the_span_runs_from_first_start_to_last_finish() {
 #[test]
 fn huge_numbers_saturate_instead_of_wrapping() {
     let (state, client) = (state(), Client::new());
-    let finish = state.charge_data(
-        u64::MAX - 10,
-        &stripes(4),
-        &client,
-        Op::Write,
-        u64::MAX - 5,
-        u64::MAX,
-    );
+    let finish =
+        state.charge_data(u64::MAX - 10, &stripes(4), &client, Op::Write, u64::MAX - 5, u64::MAX);
     assert_eq!(finish, u64::MAX);
 }
 
 #[test]
 fn stripings_are_completed_from_the_machine() {
     let state = state();
-    let striping = |stripe_count, first_target| Striping {
-        stripe_count,
-        stripe_size_bytes: 0,
-        first_target,
-    };
+    let striping =
+        |stripe_count, first_target| Striping { stripe_count, stripe_size_bytes: 0, first_target };
     assert_eq!(
         state.complete(striping(0, 3)),
-        Layout {
-            stripe_count: 2,
-            stripe_size_bytes: UNIT,
-            first_target: 3
-        }
+        Layout { stripe_count: 2, stripe_size_bytes: UNIT, first_target: 3 }
     );
     assert_eq!(state.complete(striping(-1, 0)).stripe_count, 4);
-    assert_eq!(
-        state.complete(striping(100, 0)).stripe_count,
-        4,
-        "no more than there are"
-    );
-    let firsts: Vec<u32> = (0..4)
-        .map(|_| state.complete(striping(2, -1)).first_target)
-        .collect();
+    assert_eq!(state.complete(striping(100, 0)).stripe_count, 4, "no more than there are");
+    let firsts: Vec<u32> = (0..4).map(|_| state.complete(striping(2, -1)).first_target).collect();
     assert_eq!(firsts, [0, 2, 0, 2]);
     assert_eq!(state.unbound_layout(7).first_target, 3);
     assert_eq!(
@@ -235,17 +173,10 @@ fn concurrent_charges_add_up() {
     });
     let counters = state.counters();
     assert_eq!(
-        (
-            counters.bytes_written,
-            counters.clients,
-            counters.targets[0].requests
-        ),
+        (counters.bytes_written, counters.clients, counters.targets[0].requests),
         (800_000, 4, 8000)
     );
-    assert_eq!(
-        counters.targets[0].busy_ns,
-        8000 * 1100 + counters.target_switches * 5000
-    );
+    assert_eq!(counters.targets[0].busy_ns, 8000 * 1100 + counters.target_switches * 5000);
     assert_eq!(
         counters.makespan_ns, counters.targets[0].busy_ns,
         "the queue never idled and never overlapped"

@@ -9,9 +9,7 @@ const SMALL: &str = include_str!("../../../machines/lustre-small.toml");
 
 fn refusal(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "the test is out of date: {from}");
-    Model::from_toml(&SMALL.replace(from, to), "m.toml")
-        .unwrap_err()
-        .to_string()
+    Model::from_toml(&SMALL.replace(from, to), "m.toml").unwrap_err().to_string()
 }
 
 #[test]
@@ -23,13 +21,7 @@ fn the_small_lustre_is_read() {
     assert_eq!(model.targets.latency_ns.value, 500_000);
     assert_eq!(model.client.bandwidth_bytes_per_s.value, 250_000_000);
     assert_eq!(model.layout.stripe_size_bytes.value, 1 << 20);
-    assert!(
-        model
-            .targets
-            .bandwidth_bytes_per_s
-            .source
-            .contains("CRAY12")
-    );
+    assert!(model.targets.bandwidth_bytes_per_s.source.contains("CRAY12"));
 }
 
 /// Every emulatable machine file that is shipped can be read. (Others in that folder describe burst buffers.)
@@ -44,75 +36,23 @@ fn shipped_machine_files_are_sound() {
 
 /// What is replaced in the small Lustre, by what, and what the refusal then says.
 const REFUSALS: &[(&str, &str, [&str; 3])] = &[
-    (
-        "\"62.5 MB/s\"",
-        "\"62.5\"",
-        ["targets.bandwidth = \"62.5\"", "unit is missing", "MB/s"],
-    ),
-    (
-        "\"62.5 MB/s\"",
-        "62.5",
-        ["targets.bandwidth = 62.5", "says no unit", "\"62.5 MB/s\""],
-    ),
-    (
-        "\"62.5 MB/s\"",
-        "\"62.5 us\"",
-        ["62.5 us", "\"us\" does not fit", "GiB/s"],
-    ),
-    (
-        "\"500 us\"",
-        "\"-500 us\"",
-        ["targets.latency = \"-500 us\"", "negative", "a time"],
-    ),
-    (
-        "\"500 us\"",
-        "\"0 us\"",
-        ["targets.latency = \"0 us\"", "zero", "a time"],
-    ),
-    (
-        "\"250 MB/s\"",
-        "\"0 MB/s\"",
-        ["client.bandwidth = \"0 MB/s\"", "zero", "a rate"],
-    ),
-    (
-        "\"1 MiB\"",
-        "\"100 kB\"",
-        [
-            "layout.stripe_size = 100000 B",
-            "multiples of 64 KiB",
-            "1 MiB",
-        ],
-    ),
+    ("\"62.5 MB/s\"", "\"62.5\"", ["targets.bandwidth = \"62.5\"", "unit is missing", "MB/s"]),
+    ("\"62.5 MB/s\"", "62.5", ["targets.bandwidth = 62.5", "says no unit", "\"62.5 MB/s\""]),
+    ("\"62.5 MB/s\"", "\"62.5 us\"", ["62.5 us", "\"us\" does not fit", "GiB/s"]),
+    ("\"500 us\"", "\"-500 us\"", ["targets.latency = \"-500 us\"", "negative", "a time"]),
+    ("\"500 us\"", "\"0 us\"", ["targets.latency = \"0 us\"", "zero", "a time"]),
+    ("\"250 MB/s\"", "\"0 MB/s\"", ["client.bandwidth = \"0 MB/s\"", "zero", "a rate"]),
+    ("\"1 MiB\"", "\"100 kB\"", ["layout.stripe_size = 100000 B", "multiples of 64 KiB", "1 MiB"]),
     (
         "= { value = 1,",
         "= { value = 9,",
         ["layout.stripe_count = 9", "more stripes than", "1 to 8"],
     ),
-    (
-        "= { value = 1,",
-        "= { value = -1,",
-        ["layout.stripe_count = -1", "cannot be used", "1 to"],
-    ),
-    (
-        "= { value = 8,",
-        "= { value = 8.5,",
-        ["targets.count = 8.5", "whole number", "1 to 2048"],
-    ),
-    (
-        "= { value = 8,",
-        "= { value = 0,",
-        ["targets.count = 0", "whole number", "1 to 2048"],
-    ),
-    (
-        "[client]",
-        "[clients]",
-        ["clients", "unknown field", "client"],
-    ),
-    (
-        "latency =",
-        "lateny =",
-        ["lateny", "unknown field", "latency"],
-    ),
+    ("= { value = 1,", "= { value = -1,", ["layout.stripe_count = -1", "cannot be used", "1 to"]),
+    ("= { value = 8,", "= { value = 8.5,", ["targets.count = 8.5", "whole number", "1 to 2048"]),
+    ("= { value = 8,", "= { value = 0,", ["targets.count = 0", "whole number", "1 to 2048"]),
+    ("[client]", "[clients]", ["clients", "unknown field", "client"]),
+    ("latency =", "lateny =", ["lateny", "unknown field", "latency"]),
 ];
 
 #[test]
@@ -129,25 +69,14 @@ fn refusals_name_file_key_text_and_remedy() {
 #[test]
 fn a_number_without_source_is_refused() {
     let message = refusal("source = \"Lustre's default\"", "source = \" \"");
-    assert!(
-        message.contains("layout.stripe_count has no source"),
-        "{message}"
-    );
+    assert!(message.contains("layout.stripe_count has no source"), "{message}");
     let message = refusal(", source = \"Lustre's default\"", "");
     assert!(message.contains("missing field `source`"), "{message}");
 }
 
 #[test]
 fn a_penalty_may_be_zero() {
-    let text = SMALL
-        .replace("\"1 ms\"", "\"0 ms\"")
-        .replace("\"10 us\"", "\"0 us\"");
+    let text = SMALL.replace("\"1 ms\"", "\"0 ms\"").replace("\"10 us\"", "\"0 us\"");
     let model = Model::from_toml(&text, "m.toml").unwrap();
-    assert_eq!(
-        (
-            model.targets.switch_penalty_ns.value,
-            model.metadata.per_stripe_ns.value
-        ),
-        (0, 0)
-    );
+    assert_eq!((model.targets.switch_penalty_ns.value, model.metadata.per_stripe_ns.value), (0, 0));
 }

@@ -56,26 +56,13 @@ fn machine() -> Model {
 /// Runs the workload on `osts` targets; returns seconds and counters.
 fn btio(model: &Model, osts: u32, alignment: Alignment) -> (f64, Counters) {
     let (job, state) = (published(), State::private(model).unwrap());
-    let layout = Layout {
-        stripe_count: osts,
-        stripe_size_bytes: UNIT_BYTES,
-        first_target: 0,
-    };
-    let nodes: Vec<Client> = (0..job.ranks / job.ranks_per_node)
-        .map(|_| Client::new())
-        .collect();
+    let layout = Layout { stripe_count: osts, stripe_size_bytes: UNIT_BYTES, first_target: 0 };
+    let nodes: Vec<Client> = (0..job.ranks / job.ranks_per_node).map(|_| Client::new()).collect();
     let mut now_ns = open_by_all(&state, &nodes, &layout, job.ranks);
     let dump_units = job.file_bytes / job.dumps / UNIT_BYTES;
     for dump in 0..job.dumps {
-        now_ns = write_dump(
-            &state,
-            &nodes,
-            &layout,
-            alignment,
-            dump * dump_units,
-            dump_units,
-            now_ns,
-        );
+        now_ns =
+            write_dump(&state, &nodes, &layout, alignment, dump * dump_units, dump_units, now_ns);
     }
     (now_ns as f64 / 1e9, state.counters())
 }
@@ -103,9 +90,8 @@ fn write_dump(
 ) -> u64 {
     let aggregators = u64::from(layout.stripe_count);
     let share = units / aggregators;
-    let mut ready: Vec<(u64, u64, u64)> = (0..aggregators)
-        .map(|aggregator| (start_ns, 0, aggregator))
-        .collect();
+    let mut ready: Vec<(u64, u64, u64)> =
+        (0..aggregators).map(|aggregator| (start_ns, 0, aggregator)).collect();
     let mut finish_ns = start_ns;
     // The aggregator whose last write ended first goes on first, as in real time.
     while let Some(next) = (0..ready.len()).min_by_key(|index| (ready[*index].0, ready[*index].2)) {
@@ -121,25 +107,15 @@ fn write_dump(
                 Alignment::EqualShares => aggregator * share + done,
             };
         let client = &nodes[(aggregator % nodes.len() as u64) as usize];
-        let end_ns = state.charge_data(
-            now_ns,
-            layout,
-            client,
-            Op::Write,
-            unit * UNIT_BYTES,
-            UNIT_BYTES,
-        );
+        let end_ns =
+            state.charge_data(now_ns, layout, client, Op::Write, unit * UNIT_BYTES, UNIT_BYTES);
         ready[next] = (end_ns, done + 1, aggregator);
     }
     finish_ns
 }
 
 fn sweep(model: &Model) -> Vec<f64> {
-    published()
-        .rows
-        .iter()
-        .map(|row| btio(model, row.osts, Alignment::Stripes).0)
-        .collect()
+    published().rows.iter().map(|row| btio(model, row.osts, Alignment::Stripes).0).collect()
 }
 
 fn apart(a: f64, b: f64) -> f64 {
@@ -152,10 +128,7 @@ fn differences(seconds: &[f64]) -> Vec<String> {
     let mut found = Vec::new();
     for (row, got) in rows.iter().zip(seconds) {
         if apart(*got, row.seconds) > POINT_TOLERANCE {
-            found.push(format!(
-                "{} OSTs: {got:.2} s, published {} s",
-                row.osts, row.seconds
-            ));
+            found.push(format!("{} OSTs: {got:.2} s, published {} s", row.osts, row.seconds));
         }
     }
     for (pair, got) in rows.windows(2).zip(seconds.windows(2)) {
@@ -235,10 +208,7 @@ fn sharing_targets_costs_lock_switches_and_aligning_avoids_them() {
     let (shared_s, shared) = btio(&model, 16, Alignment::EqualShares);
     assert_eq!(aligned.target_switches, 0);
     assert!(shared.target_switches > shared.data_ops / 2, "{shared:?}");
-    assert!(
-        shared_s > 1.2 * aligned_s,
-        "{shared_s:.2} s shared, {aligned_s:.2} s aligned"
-    );
+    assert!(shared_s > 1.2 * aligned_s, "{shared_s:.2} s shared, {aligned_s:.2} s aligned");
 
     let mut free = machine();
     free.targets.switch_penalty_ns.value = 0;

@@ -34,25 +34,15 @@ fn all_who_attach_see_one_state() {
     let other = attach(&folder).unwrap();
     let real = folder.path().canonicalize().unwrap();
     assert_eq!(other.roots(), [real.join("a"), real.join("b")]);
-    assert_eq!(
-        (other.machine().as_str(), other.targets()),
-        ("lustre-small", 8)
-    );
+    assert_eq!((other.machine().as_str(), other.targets()), ("lustre-small", 8));
     assert!(other.covers(real.join("b/c").as_os_str().as_encoded_bytes()));
     assert!(!other.covers(real.join("bc").as_os_str().as_encoded_bytes()));
-    let layout = Layout {
-        stripe_count: 1,
-        stripe_size_bytes: 1 << 20,
-        first_target: 2,
-    };
+    let layout = Layout { stripe_count: 1, stripe_size_bytes: 1 << 20, first_target: 2 };
     other.charge_data(1, &layout, &Client::new(), Op::Write, 0, 1000);
     assert_eq!(creator.counters(), other.counters());
     assert_eq!(creator.counters().bytes_written, 1000);
     // Both queues are one: the second request waits for the first.
-    assert_eq!(
-        creator.charge_data(1, &layout, &Client::new(), Op::Read, 0, 1000),
-        1 + 2 * 516_000
-    );
+    assert_eq!(creator.charge_data(1, &layout, &Client::new(), Op::Read, 0, 1000), 1 + 2 * 516_000);
 }
 
 #[test]
@@ -61,10 +51,7 @@ fn the_file_is_private_and_its_space_is_reserved() {
     create(&folder, &["a"]).unwrap();
     let metadata = std::fs::metadata(folder.path().join("state")).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-    assert!(
-        metadata.blocks() * 512 >= metadata.len(),
-        "a full file system is noticed at creation"
-    );
+    assert!(metadata.blocks() * 512 >= metadata.len(), "a full file system is noticed at creation");
 }
 
 #[test]
@@ -72,14 +59,8 @@ fn an_existing_file_is_never_taken_over() {
     let folder = with_directories(&["a"]);
     std::fs::write(folder.path().join("state"), "precious").unwrap();
     let message = create(&folder, &["a"]).unwrap_err();
-    assert!(
-        message.contains("create the state file") && message.contains("exists"),
-        "{message}"
-    );
-    assert_eq!(
-        std::fs::read(folder.path().join("state")).unwrap(),
-        b"precious"
-    );
+    assert!(message.contains("create the state file") && message.contains("exists"), "{message}");
+    assert_eq!(std::fs::read(folder.path().join("state")).unwrap(), b"precious");
 }
 
 #[test]
@@ -106,19 +87,11 @@ fn what_is_no_state_of_this_version_is_refused() {
     let path = folder.path().join("state");
     assert!(attach(&folder).unwrap_err().contains("No such file"));
     std::fs::write(&path, [0; 100]).unwrap();
-    assert!(
-        attach(&folder)
-            .unwrap_err()
-            .contains("100 bytes instead of")
-    );
+    assert!(attach(&folder).unwrap_err().contains("100 bytes instead of"));
     std::fs::remove_file(&path).unwrap();
     drop(create(&folder, &["a"]).unwrap());
 
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let overwritten = |offset: u64, bytes: &[u8]| {
         let mut before = vec![0; bytes.len()];
         file.read_exact_at(&mut before, offset).unwrap();
@@ -141,10 +114,5 @@ fn a_link_in_place_of_the_file_is_refused() {
     drop(create(&folder, &["a"]).unwrap());
     std::os::unix::fs::symlink("state", folder.path().join("link")).unwrap();
     assert!(State::attach(&folder.path().join("link")).is_err());
-    assert!(
-        State::attach(Path::new("/dev/null"))
-            .unwrap_err()
-            .to_string()
-            .contains("not a state")
-    );
+    assert!(State::attach(Path::new("/dev/null")).unwrap_err().to_string().contains("not a state"));
 }

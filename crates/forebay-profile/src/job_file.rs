@@ -184,11 +184,7 @@ pub(crate) fn exists_in(directory: &Path) -> bool {
 }
 
 fn write(directory: &Path, job: &impl Serialize) -> Result<(), Error> {
-    Ok(files::write_json(
-        &directory.join(NAME),
-        &directory.join(FRESH),
-        job,
-    )?)
+    Ok(files::write_json(&directory.join(NAME), &directory.join(FRESH), job)?)
 }
 
 fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
@@ -206,10 +202,7 @@ impl JobStatus {
             host: process.host.clone(),
             boot_id: process.boot_id.clone(),
             pid_namespace: process.pid_namespace.clone(),
-            process: Identity {
-                pid: process.pid,
-                started_ticks: process.start_ticks,
-            },
+            process: Identity { pid: process.pid, started_ticks: process.start_ticks },
         };
         Ok(match runner.liveness()? {
             Liveness::Alive => true,

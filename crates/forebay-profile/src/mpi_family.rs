@@ -46,18 +46,13 @@ impl MpiFamily {
 
     /// Of the launcher that a job will find.
     pub(crate) fn in_path() -> Self {
-        let found = ["mpiexec", "mpirun"]
-            .into_iter()
-            .find_map(find_other_program);
+        let found = ["mpiexec", "mpirun"].into_iter().find_map(find_other_program);
         found.map_or(Self::Unknown, Self::of_launcher)
     }
 }
 
 /// Does it start ranks itself, so that its MPI counts and not that of PATH?
 pub fn is_launcher(program: &OsStr) -> bool {
-    let name = Path::new(program)
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("mpiexec") || name.starts_with("mpirun")
 }

@@ -137,11 +137,7 @@ impl Profile {
             files::make_directories(profiles, 0o700)?;
         }
         files::make_directory(&directory, 0o700)?;
-        let profile = Self {
-            directory,
-            job,
-            library: OnceCell::new(),
-        };
+        let profile = Self { directory, job, library: OnceCell::new() };
         let written = profile.job.write(&profile.directory);
         if let Err(error) = written.and_then(|()| profile.check_space()) {
             files::remove_tree(&profile.directory)?;
@@ -151,10 +147,7 @@ impl Profile {
     }
 
     fn check_space(&self) -> Result<(), Error> {
-        let (room, fresh) = (
-            self.directory.join("room"),
-            self.directory.join("room.fresh"),
-        );
+        let (room, fresh) = (self.directory.join("room"), self.directory.join("room.fresh"));
         files::write_atomically(&room, &fresh, &[0; FREE_BYTES])?;
         Ok(files::remove_file(&room)?)
     }
@@ -236,16 +229,9 @@ fn sanitizer_options() -> Option<OsString> {
 /// Can this library be named in LD_PRELOAD, where blanks and colons end a name and `$` begins a
 /// variable (ld.so(8))?
 fn usable(library: &Path) -> Result<&Path, String> {
-    if library
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .any(|byte| b" \t\n:$".contains(byte))
-    {
+    if library.as_os_str().as_bytes().iter().any(|byte| b" \t\n:$".contains(byte)) {
         let library = library.display();
-        return Err(format!(
-            "blanks, colons and $ in {library} do not pass LD_PRELOAD"
-        ));
+        return Err(format!("blanks, colons and $ in {library} do not pass LD_PRELOAD"));
     }
     let found = files::status(library).map_err(|error| error.to_string());
     found.map(|_| library)
@@ -256,10 +242,7 @@ mod tests {
     use super::*;
 
     fn libraries() -> Libraries {
-        Libraries {
-            openmpi: Some("/l/openmpi/x.so".into()),
-            mpich: Some("/l/mpich/x.so".into()),
-        }
+        Libraries { openmpi: Some("/l/openmpi/x.so".into()), mpich: Some("/l/mpich/x.so".into()) }
     }
 
     #[test]
@@ -269,10 +252,7 @@ mod tests {
         assert_eq!(of(&both, MpiFamily::Hydra), both.mpich);
         assert_eq!(of(&both, MpiFamily::OpenMpi), both.openmpi);
         assert_eq!(of(&both, MpiFamily::Unknown), both.openmpi);
-        let one = Libraries {
-            openmpi: None,
-            ..libraries()
-        };
+        let one = Libraries { openmpi: None, ..libraries() };
         assert_eq!(of(&one, MpiFamily::OpenMpi), both.mpich);
         assert_eq!(of(&Libraries::default(), MpiFamily::Hydra), None);
     }
@@ -293,9 +273,6 @@ mod tests {
         let preload = |before: &str| both.preload("/l/mpich/x.so".as_ref(), before.as_ref());
         assert_eq!(preload(""), "/l/mpich/x.so");
         assert_eq!(preload("/a.so:/b.so"), "/l/mpich/x.so:/a.so:/b.so");
-        assert_eq!(
-            preload("/l/openmpi/x.so:/a.so /l/mpich/x.so"),
-            "/l/mpich/x.so:/a.so"
-        );
+        assert_eq!(preload("/l/openmpi/x.so:/a.so /l/mpich/x.so"), "/l/mpich/x.so:/a.so");
     }
 }

@@ -36,18 +36,13 @@ pub fn summarize(directory: &Path) -> ProgramSummary {
     let is_program = |name: &&str| {
         name.ends_with(".json") && (name.starts_with("step-") || name.starts_with("process-"))
     };
-    let texts = names
-        .filter(is_program)
-        .map(|name| files::read_lossy(&directory.join(name)));
-    let programs: Vec<Option<Span>> = texts
-        .map(|text| Span::of(&serde_json::from_str(&text.ok()?).ok()?))
-        .collect();
+    let texts = names.filter(is_program).map(|name| files::read_lossy(&directory.join(name)));
+    let programs: Vec<Option<Span>> =
+        texts.map(|text| Span::of(&serde_json::from_str(&text.ok()?).ok()?)).collect();
     let all: Option<Vec<Span>> = programs.iter().copied().collect();
     ProgramSummary {
         programs: programs.len(),
-        io_s: all
-            .filter(|spans| !spans.is_empty())
-            .map(|spans| io_seconds(&spans)),
+        io_s: all.filter(|spans| !spans.is_empty()).map(|spans| io_seconds(&spans)),
     }
 }
 
@@ -65,21 +60,14 @@ impl Span {
         Some(Self {
             begin_s: program.started_unix_s,
             end_s: program.started_unix_s + wall_s,
-            share: if wall_s > 0.0 {
-                (io_s / wall_s).min(1.0)
-            } else {
-                0.0
-            },
+            share: if wall_s > 0.0 { (io_s / wall_s).min(1.0) } else { 0.0 },
         })
     }
 }
 
 /// At each moment the largest share of the programs that run then counts.
 fn io_seconds(spans: &[Span]) -> f64 {
-    let mut moments: Vec<f64> = spans
-        .iter()
-        .flat_map(|span| [span.begin_s, span.end_s])
-        .collect();
+    let mut moments: Vec<f64> = spans.iter().flat_map(|span| [span.begin_s, span.end_s]).collect();
     moments.sort_by(f64::total_cmp);
     let mut waiting: Vec<&Span> = spans.iter().collect();
     waiting.sort_by(|a, b| b.begin_s.total_cmp(&a.begin_s));
@@ -129,20 +117,8 @@ mod tests {
         let known = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
         let unknown = r#"{"started_unix_s": 1.0, "finished": false}"#;
         let programs = 2;
-        assert_eq!(
-            written(&[known, unknown]),
-            ProgramSummary {
-                programs,
-                io_s: None
-            }
-        );
-        assert_eq!(
-            written(&[known, "{"]),
-            ProgramSummary {
-                programs,
-                io_s: None
-            }
-        );
+        assert_eq!(written(&[known, unknown]), ProgramSummary { programs, io_s: None });
+        assert_eq!(written(&[known, "{"]), ProgramSummary { programs, io_s: None });
         assert_eq!(written(&[]), ProgramSummary::default());
     }
 }

@@ -16,11 +16,7 @@ pub fn state_directory() -> Result<PathBuf, Error> {
     let newest = |directory: &&PathBuf| ids(&directory.join(PROFILES)).pop();
     let found = directories.iter().rev().max_by_key(newest);
     let found = found.cloned().unwrap_or_default();
-    Ok(if found.is_absolute() {
-        found
-    } else {
-        system::current_directory()?.join(found)
-    })
+    Ok(if found.is_absolute() { found } else { system::current_directory()?.join(found) })
 }
 
 /// What records of I/O take.
@@ -40,9 +36,5 @@ pub struct Usage {
 /// As [`state_directory`].
 pub fn usage() -> Result<Usage, Error> {
     let directory = state_directory()?.join(PROFILES);
-    Ok(Usage {
-        records: ids(&directory).len(),
-        bytes: files::tree_bytes(&directory),
-        directory,
-    })
+    Ok(Usage { records: ids(&directory).len(), bytes: files::tree_bytes(&directory), directory })
 }

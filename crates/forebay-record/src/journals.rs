@@ -46,9 +46,7 @@ impl RecordFile {
     }
 
     fn stage_in_journal(&self) -> Result<Option<Journal>, Error> {
-        if_exists(Journal::open_existing(
-            &self.record.job_directory.join(STAGE_IN),
-        ))
+        if_exists(Journal::open_existing(&self.record.job_directory.join(STAGE_IN)))
     }
 
     /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
@@ -72,12 +70,7 @@ impl RecordFile {
         let Some(root) = self.data() else {
             return Ok(Vec::new());
         };
-        if !self
-            .record
-            .place
-            .as_ref()
-            .is_some_and(|place| place.mounted)
-        {
+        if !self.record.place.as_ref().is_some_and(|place| place.mounted) {
             return load_pending(&root);
         }
         let path = root.join(REQUESTS);
@@ -95,11 +88,7 @@ impl RecordFile {
         database: &Path,
         read: impl FnOnce(&Path) -> Result<T, Unusable>,
     ) -> Result<T, Unusable> {
-        let name = format!(
-            "copy-{}-{}",
-            std::process::id(),
-            CALLS.fetch_add(1, Relaxed)
-        );
+        let name = format!("copy-{}-{}", std::process::id(), CALLS.fetch_add(1, Relaxed));
         let copy = self.record.job_directory.join(name);
         let copied = copy_database(database, &copy).map_err(Unusable::from);
         let done = copied.and_then(|()| read(&copy));

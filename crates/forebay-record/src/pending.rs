@@ -80,10 +80,7 @@ pub struct PendingList {
 impl PendingList {
     /// That of the allocation at `root`, next to its namespaces.
     pub fn in_allocation(root: &Path) -> Self {
-        Self {
-            path: root.join(NAME),
-            connection: None,
-        }
+        Self { path: root.join(NAME), connection: None }
     }
 
     /// Adds all of them, or none.
@@ -126,10 +123,7 @@ impl PendingList {
     /// One with the number that the program receives.
     pub fn exclude(&mut self, meant: &Selection) -> io::Result<()> {
         let (tree, inner) = match meant {
-            Selection::Whole {
-                inner,
-                is_directory,
-            } => return self.remove(inner, *is_directory),
+            Selection::Whole { inner, is_directory } => return self.remove(inner, *is_directory),
             Selection::Part { tree, inner } => (bytes(tree), bytes(inner)),
         };
         let Some(connection) = &self.connection else {
@@ -152,9 +146,7 @@ impl PendingList {
         let removed = connection
             .prepare_cached(sql)
             .and_then(|mut delete| delete.execute(params![bytes(inner), is_directory]));
-        removed
-            .map(drop)
-            .map_err(|error| refused(&self.path, &error))
+        removed.map(drop).map_err(|error| refused(&self.path, &error))
     }
 
     fn connection(&mut self) -> rusqlite::Result<&mut Connection> {
@@ -285,9 +277,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let connection = Connection::open(root.path().join(NAME)).unwrap();
         // Room for the first table, not for the second.
-        connection
-            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA max_page_count = 2;")
-            .unwrap();
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA max_page_count = 2;").unwrap();
         assert!(connection.execute_batch(SCHEMA).is_err());
         drop(connection);
         let connection = Connection::open(root.path().join(NAME)).unwrap();

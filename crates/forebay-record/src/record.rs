@@ -151,10 +151,7 @@ impl Record {
     ) -> forebay_host::Result<RecordFile> {
         // Jobs of other machines and of other temporary directories may have begun in the same
         // millisecond, and their records may are in the same home.
-        let name = format!(
-            "{}-{}@{}.json",
-            self.id, self.runner.process.pid, self.runner.host
-        );
+        let name = format!("{}-{}@{}.json", self.id, self.runner.process.pid, self.runner.host);
         let path = directory.join(name);
         self.profile =
             is_profiled.then(|| directory.join(forebay_profile::PROFILES).join(&self.id));
@@ -229,10 +226,8 @@ impl RecordFile {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
         let here = system::current_directory()?; // the script may work elsewhere
-        let prepared = PendingUpdate {
-            temporary: here.join(self.temporary()),
-            path: here.join(&self.path),
-        };
+        let prepared =
+            PendingUpdate { temporary: here.join(self.temporary()), path: here.join(&self.path) };
         let mut file = files::open_to_write(&prepared.temporary)?;
         files::with_path(file.write_all(&text), "write", &prepared.temporary)?;
         Ok(prepared)

@@ -17,10 +17,7 @@ pub struct StagingOptions {
 
 impl Default for StagingOptions {
     fn default() -> Self {
-        Self {
-            verify: Verify::Copy,
-            bytes_per_s_max: None,
-        }
+        Self { verify: Verify::Copy, bytes_per_s_max: None }
     }
 }
 

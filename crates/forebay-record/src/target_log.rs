@@ -32,10 +32,7 @@ pub struct TargetLog {
 impl TargetLog {
     /// Of this job.
     pub fn of(recorded: &RecordFile) -> Self {
-        Self {
-            path: recorded.target_log_path(),
-            list: Mutex::default(),
-        }
+        Self { path: recorded.target_log_path(), list: Mutex::default() }
     }
 
     /// Logs a directory before a file is copied into it.
@@ -70,10 +67,7 @@ impl RecordFile {
             list => list?,
         };
         let begin = format!("{}-d", self.record.id);
-        for directory in list
-            .split(|byte| *byte == SEPARATOR)
-            .filter(|path| !path.is_empty())
-        {
+        for directory in list.split(|byte| *byte == SEPARATOR).filter(|path| !path.is_empty()) {
             let directory = Path::new(OsStr::from_bytes(directory));
             if !remove_parts_in(directory, &begin, false)? {
                 unlisted.push(directory.to_owned());

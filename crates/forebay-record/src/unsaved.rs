@@ -49,10 +49,7 @@ impl RecordFile {
         root: Option<&Path>,
         reason: Option<&str>,
     ) -> Result<(UnsavedFiles, forebay_host::Result<()>), Error> {
-        let mut found = UnsavedFiles {
-            list: self.unsaved_list(),
-            ..UnsavedFiles::default()
-        };
+        let mut found = UnsavedFiles { list: self.unsaved_list(), ..UnsavedFiles::default() };
         let mut text = self.header();
         journal.undelivered(&|| true, |missing| {
             let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));

@@ -74,19 +74,14 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
     };
     let unsaved_count = recorded.unsaved_count();
     let here = state != "lost" && state != "elsewhere";
-    let begun = if here {
-        recorded.staged_out(FAILURES_SHOWN)
-    } else {
-        Ok(None)
-    };
+    let begun = if here { recorded.staged_out(FAILURES_SHOWN) } else { Ok(None) };
     let (begun, journal_error) = match begun {
         Ok(begun) => (begun, None),
         Err(error) => (None, Some(error)),
     };
     let missing = begun.as_ref().map(|(account, _)| account.counts.missing());
-    let (shortages, failures) = begun.map_or_else(Default::default, |(account, failures)| {
-        (account.shortages, failures)
-    });
+    let (shortages, failures) =
+        begun.map_or_else(Default::default, |(account, failures)| (account.shortages, failures));
     let path = |failure: &Failure| failure.path.to_string_lossy().into_owned();
     Ok(JobReport {
         job_id: record.id.clone(),
@@ -99,22 +94,14 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
         undrained: state != "lost" && recorded.needs_stage_out(),
         missing_files: missing.map(|missing| missing.files),
         missing_bytes: missing.map(|missing| missing.bytes),
-        failures: failures
-            .into_iter()
-            .map(|failure| (path(&failure), failure.reason))
-            .collect(),
+        failures: failures.into_iter().map(|failure| (path(&failure), failure.reason)).collect(),
         shortages,
         journal_error,
         unsaved_count,
         unsaved_list: unsaved_count.map(|_| recorded.unsaved_list().to_string_lossy().into_owned()),
-        used_bytes: recorded
-            .used_bytes()
-            .filter(|_| here && state != "unreachable"),
+        used_bytes: recorded.used_bytes().filter(|_| here && state != "unreachable"),
         capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
-        data: recorded
-            .data()
-            .filter(|_| here)
-            .map(|path| path.to_string_lossy().into_owned()),
+        data: recorded.data().filter(|_| here).map(|path| path.to_string_lossy().into_owned()),
     })
 }
 
@@ -151,9 +138,7 @@ pub fn undrained_by_node(records: &Records, nodes: &[String]) -> Result<Undraine
         } else {
             continue;
         };
-        jobs.entry(host.clone())
-            .or_default()
-            .push(record.id.clone());
+        jobs.entry(host.clone()).or_default().push(record.id.clone());
     }
     Ok(undrained)
 }

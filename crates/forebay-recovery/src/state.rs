@@ -75,11 +75,7 @@ fn orphaned_or(record: &Record, none: JobState) -> Result<JobState, Error> {
 pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     // What is older than the run is none of its processes; after a restart everything is younger.
     let same_boot = record.runner.is_of_this_boot()?;
-    let since = if same_boot {
-        record.runner.process
-    } else {
-        Identity::default()
-    };
+    let since = if same_boot { record.runner.process } else { Identity::default() };
     let run = record.job_directory.as_os_str();
     let mut found = process::with_env(RUN_VARIABLE, run, since)?;
     if let Some(keeper) = record.keeper.filter(|keeper| keeper.is_alive()) {

@@ -26,10 +26,7 @@ pub(crate) fn start_workers(shared: &Arc<Shared>) {
         waiting -= 1;
         let shared = Arc::clone(shared);
         // Without another thread, the running ones or the stage-out copy it.
-        if std::thread::Builder::new()
-            .spawn(move || worker_loop(&shared))
-            .is_err()
-        {
+        if std::thread::Builder::new().spawn(move || worker_loop(&shared)).is_err() {
             return;
         }
         state.workers += 1;
@@ -86,10 +83,8 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let mut failures = journal.failures(FAILURES_MAX)?;
     if moved.is_stopped {
         let path = copy.ends().0.to_owned();
-        failures.push(Failure {
-            errno: Some(libc::ECANCELED),
-            ..Failure::new(path, String::new())
-        });
+        failures
+            .push(Failure { errno: Some(libc::ECANCELED), ..Failure::new(path, String::new()) });
     }
     Ok(CopyResult {
         files: moved.files,
@@ -144,9 +139,8 @@ fn failures_by_name(copy: &Copy, failures: &[Failure]) -> FailedFiles {
             _ => copy.inner.clone(),
         }
     };
-    let failed = failures
-        .iter()
-        .map(|failure| (named(failure), failure.errno.unwrap_or(libc::EIO)));
+    let failed =
+        failures.iter().map(|failure| (named(failure), failure.errno.unwrap_or(libc::EIO)));
     failed.collect()
 }
 

@@ -88,11 +88,7 @@ impl Requests {
             let (shared, listener) = (Arc::clone(&shared), Arc::clone(&listener));
             std::thread::spawn(move || serve::answer(&shared, &listener));
         }
-        Ok(Some(Self {
-            shared,
-            listener,
-            socket,
-        }))
+        Ok(Some(Self { shared, listener, socket }))
     }
 
     /// The variable that names the socket.

@@ -61,22 +61,11 @@ fn reply(shared: &Arc<Shared>, channel: &mut Channel, question: Question) {
 impl Shared {
     fn handle(self: &Arc<Self>, question: Question) -> Result<Answer, Errno> {
         match question {
-            Question::StageIn {
-                shape,
-                inner,
-                outer,
-            } => self.stage_in(shape, inner, outer)?,
-            Question::StageOut {
-                shape,
-                at_job_end,
-                inner,
-                outer,
-            } => self.stage_out(shape, at_job_end, inner, outer)?,
-            Question::About {
-                action,
-                shape,
-                inner,
-            } => return self.about(action, shape, inner),
+            Question::StageIn { shape, inner, outer } => self.stage_in(shape, inner, outer)?,
+            Question::StageOut { shape, at_job_end, inner, outer } => {
+                self.stage_out(shape, at_job_end, inner, outer)?
+            }
+            Question::About { action, shape, inner } => return self.about(action, shape, inner),
             Question::Failures(below) => return self.failures(below),
             Question::Concurrency(instance, most) => {
                 self.resolve_inner(instance)?;
@@ -111,9 +100,7 @@ impl Shared {
                 let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                     return Err(libc::EINVAL);
                 };
-                files::real_path(parent)
-                    .map_err(|error| errno(&error))?
-                    .join(name)
+                files::real_path(parent).map_err(|error| errno(&error))?.join(name)
             }
             found => found.map_err(|error| errno(&error))?,
         };
@@ -155,10 +142,8 @@ impl Shared {
         outer: Vec<Name>,
     ) -> Result<(), Errno> {
         let inner = self.resolve_inner(inner)?;
-        let outer: Result<Vec<_>, _> = outer
-            .into_iter()
-            .map(|name| self.resolve_outer(name))
-            .collect();
+        let outer: Result<Vec<_>, _> =
+            outer.into_iter().map(|name| self.resolve_outer(name)).collect();
         let copies = match shape {
             Shape::File => {
                 refuse_directory(&inner)?;
@@ -181,9 +166,8 @@ impl Shared {
             must_be_file(outer)?;
             refuse_directory(inner)?;
         }
-        let copies = copies
-            .into_iter()
-            .map(|(inner, outer)| copy(Direction::In, inner, outer, false));
+        let copies =
+            copies.into_iter().map(|(inner, outer)| copy(Direction::In, inner, outer, false));
         self.queue(copies.collect(), false)
     }
 
@@ -194,10 +178,8 @@ impl Shared {
         inner: Vec<Name>,
         outer: Name,
     ) -> Result<(), Errno> {
-        let inner: Result<Vec<_>, _> = inner
-            .into_iter()
-            .map(|name| self.resolve_inner(name))
-            .collect();
+        let inner: Result<Vec<_>, _> =
+            inner.into_iter().map(|name| self.resolve_inner(name)).collect();
         let (inner, outer) = (inner?, self.resolve_outer(outer)?);
         let copies = match shape {
             Shape::File => {
@@ -221,9 +203,8 @@ impl Shared {
             must_be_file(inner)?;
             refuse_directory(outer)?;
         }
-        let copies = copies
-            .into_iter()
-            .map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
+        let copies =
+            copies.into_iter().map(|(inner, outer)| copy(Direction::Out, inner, outer, false));
         self.queue(copies.collect(), at_job_end)
     }
 
@@ -289,10 +270,8 @@ impl Shared {
         inner: Vec<Name>,
     ) -> Result<Answer, Errno> {
         let is_tree = shape == Shape::Directory;
-        let inner: Result<Vec<_>, _> = inner
-            .into_iter()
-            .map(|name| self.resolve_known(name, is_tree))
-            .collect();
+        let inner: Result<Vec<_>, _> =
+            inner.into_iter().map(|name| self.resolve_known(name, is_tree)).collect();
         let inner = inner?;
         match action {
             Action::Query => {
@@ -483,13 +462,7 @@ impl State {
 }
 
 fn copy(direction: Direction, inner: PathBuf, outer: PathBuf, is_directory: bool) -> Copy {
-    Copy {
-        direction,
-        inner,
-        outer,
-        is_directory,
-        left_out: BTreeSet::new(),
-    }
+    Copy { direction, inner, outer, is_directory, left_out: BTreeSet::new() }
 }
 
 fn exactly_one(paths: Vec<PathBuf>) -> Result<PathBuf, Errno> {

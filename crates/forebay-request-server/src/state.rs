@@ -118,9 +118,7 @@ impl State {
     pub(crate) fn close_request(&mut self, inner: &Path, is_directory: bool) {
         let removed = self.open.remove(inner, is_directory);
         // Then it is staged out again at the end, which harms no data.
-        self.list_error = self
-            .list_error
-            .or(removed.err().map(|error| number_of(&error)));
+        self.list_error = self.list_error.or(removed.err().map(|error| number_of(&error)));
     }
 }
 

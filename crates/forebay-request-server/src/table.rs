@@ -147,22 +147,14 @@ impl RequestTable {
             self.queue.push_back((name.clone(), self.serial));
             State::Queued
         };
-        let entry = Entry {
-            copy,
-            files,
-            state,
-            serial: self.serial,
-            requeue: false,
-        };
+        let entry = Entry { copy, files, state, serial: self.serial, requeue: false };
         self.entries.insert(name, entry);
     }
 
     /// Is something of it being copied, or waiting for it?
     pub(crate) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
         if is_directory {
-            let above = inner
-                .ancestors()
-                .filter_map(|above| self.entries.get(above));
+            let above = inner.ancestors().filter_map(|above| self.entries.get(above));
             let mut trees = above.filter(|entry| entry.copy.is_directory);
             return trees.any(Entry::is_pending) || self.below(inner).any(Entry::is_pending);
         }
@@ -226,11 +218,7 @@ impl RequestTable {
             let entry = self.entry_of(inner)?;
             return Some(entry.counts_of(inner));
         }
-        if let Some(entry) = self
-            .entries
-            .get(inner)
-            .filter(|entry| entry.copy.is_directory)
-        {
+        if let Some(entry) = self.entries.get(inner).filter(|entry| entry.copy.is_directory) {
             return Some(entry.counts());
         }
         let parts = self.part_of(inner).into_iter().flat_map(|entry| {
@@ -317,13 +305,10 @@ impl RequestTable {
 
     /// Files below a directory that did not arrive.
     pub(crate) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
-        let failed = self
-            .entries
-            .values()
-            .filter_map(|entry| match &entry.state {
-                State::Ended(failed) => Some(failed),
-                _ => None,
-            });
+        let failed = self.entries.values().filter_map(|entry| match &entry.state {
+            State::Ended(failed) => Some(failed),
+            _ => None,
+        });
         let failed = failed.flatten().filter(|(path, _)| path.starts_with(below));
         failed.map(|(path, errno)| (path.clone(), *errno)).collect()
     }
@@ -380,19 +365,14 @@ impl RequestTable {
             }
         }
         let entries = &self.entries;
-        let waits = |inner: &PathBuf| {
-            entries
-                .get(inner)
-                .is_some_and(|entry| is_wanted(&entry.copy))
-        };
+        let waits =
+            |inner: &PathBuf| entries.get(inner).is_some_and(|entry| is_wanted(&entry.copy));
         self.queue.retain(|(inner, _)| waits(inner));
     }
 
     /// The entry of a file: its own, or that of its directory.
     fn entry_of(&self, inner: &Path) -> Option<&Entry> {
-        let mut entries = inner
-            .ancestors()
-            .filter_map(|above| self.entries.get(above));
+        let mut entries = inner.ancestors().filter_map(|above| self.entries.get(above));
         entries.find(|entry| match entry.copy.is_directory {
             true => entry.files.contains(inner),
             false => entry.copy.inner == inner,
@@ -429,8 +409,7 @@ impl Entry {
         let is_left = |file: &Path| !file.starts_with(inner);
         if let State::Ended(failed) = &mut self.state {
             // What has arrived stays known.
-            self.files
-                .retain(|file| is_left(file) || !failed.contains_key(file));
+            self.files.retain(|file| is_left(file) || !failed.contains_key(file));
             failed.retain(|file, _| is_left(file));
         } else {
             self.files.retain(|file| is_left(file));
@@ -451,10 +430,7 @@ impl Entry {
     }
 
     fn is_pending(&self) -> bool {
-        matches!(
-            self.state,
-            State::Queued | State::Copying(..) | State::Terminating
-        )
+        matches!(self.state, State::Queued | State::Copying(..) | State::Terminating)
     }
 
     fn counts(&self) -> Counts {

@@ -45,20 +45,11 @@ pub(crate) fn at(unix_s: f64, source: &'static str) -> EndTime {
 }
 
 fn known(unix_s: f64, left_s: f64, source: &'static str) -> EndTime {
-    EndTime {
-        unix_s,
-        left_s,
-        known: clock::now(),
-        source,
-        resolution_s: SECONDS,
-    }
+    EndTime { unix_s, left_s, known: clock::now(), source, resolution_s: SECONDS }
 }
 
 /// In seconds from now, as a scheduler says that counts in minutes.
 pub(crate) fn after_minutes(seconds: f64, source: &'static str) -> EndTime {
     let resolution_s = MINUTES;
-    EndTime {
-        resolution_s,
-        ..EndTime::after(seconds, source)
-    }
+    EndTime { resolution_s, ..EndTime::after(seconds, source) }
 }

@@ -38,19 +38,12 @@ pub(crate) fn options_of_line(line: &str) -> Option<&str> {
 
 /// A number of minutes, or a duration of Flux (RFC 23).
 fn time(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("d", 86400.0),
-    ];
+    const UNITS: [(&str, f64); 5] =
+        [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
     if ["inf", "infinity"].contains(&text) {
         return Some(Duration::ZERO);
     }
-    let unit = UNITS
-        .iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
     let (number, seconds) = unit.unwrap_or((text, 60.0));
     let number: f64 = number.parse().ok()?;
     Duration::try_from_secs_f64(number * seconds).ok()

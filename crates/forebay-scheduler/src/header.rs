@@ -231,10 +231,7 @@ impl Header {
             M::Memory => {
                 let bytes =
                     quantity::bytes(text()?, dialect.memory_unit_bytes).ok_or_else(|| {
-                        format!(
-                            "{name} needs a size such as 4G, not \"{}\"",
-                            value.unwrap_or("")
-                        )
+                        format!("{name} needs a size such as 4G, not \"{}\"", value.unwrap_or(""))
                     })?;
                 self.memory_bytes = Some(bytes).filter(|bytes| *bytes > 0);
             }
@@ -253,11 +250,7 @@ impl Header {
                 Resource::Option(meaning, name, value) => {
                     self.take(dialect, meaning, &name, value)?;
                 }
-                Resource::Chunks(pbs::Chunks {
-                    nodes,
-                    tasks,
-                    cpus_per_task,
-                }) => {
+                Resource::Chunks(pbs::Chunks { nodes, tasks, cpus_per_task }) => {
                     (self.nodes, self.tasks) = (Some(nodes), Some(tasks));
                     self.tasks_per_node = (tasks % nodes == 0).then_some(tasks / nodes);
                     self.cpus_per_task = cpus_per_task.or(self.cpus_per_task);

@@ -102,11 +102,7 @@ fn chunks(name: &str, list: &str) -> Result<Chunks, String> {
         nodes = nodes.saturating_add(times);
         tasks = tasks.saturating_add(times.saturating_mul(each));
     }
-    Ok(Chunks {
-        nodes,
-        tasks,
-        cpus_per_task,
-    })
+    Ok(Chunks { nodes, tasks, cpus_per_task })
 }
 
 /// Taken from the environment of `qsub`, under a name of its own.
@@ -123,10 +119,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
         (&["PBS_JOBNAME"], facts.name.as_ref()),
         (&["PBS_O_WORKDIR"], facts.submitted_in),
         (&["PBS_O_HOST"], facts.host.as_ref()),
-        (
-            &["PBS_QUEUE", "PBS_O_QUEUE"],
-            facts.partition.unwrap_or("workq").as_ref(),
-        ),
+        (&["PBS_QUEUE", "PBS_O_QUEUE"], facts.partition.unwrap_or("workq").as_ref()),
         (&["PBS_NODEFILE"], &facts.node_file),
         (&["PBS_NP"], facts.tasks.as_ref()),
         (&["PBS_NUM_NODES"], "1".as_ref()),
@@ -162,11 +155,7 @@ pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>
         return Ok(Some(after_minutes(left, "qstat")));
     }
     let Some(given) = value("Resource_List.walltime") else {
-        return if said.contains("Job_Name") {
-            Ok(None)
-        } else {
-            Err(parse_error("qstat", &said))
-        };
+        return if said.contains("Job_Name") { Ok(None) } else { Err(parse_error("qstat", &said)) };
     };
     let began = value("stime").or_else(|| value("start_time"));
     let began = began.and_then(|began| {

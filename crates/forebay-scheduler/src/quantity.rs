@@ -6,24 +6,17 @@ pub(crate) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
     let least = value.split(['-', ',']).next().unwrap_or(value);
     match least.parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!(
-            "{name} needs a whole number above 0, not \"{value}\""
-        )),
+        _ => Err(format!("{name} needs a whole number above 0, not \"{value}\"")),
     }
 }
 
 /// Numbers between colons, each times its weight. `forms` has the weights for one number, for two,
 /// and so on.
 pub(crate) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
-    let numbers: Vec<u64> = text
-        .split(':')
-        .map(|number| number.parse().ok())
-        .collect::<Option<_>>()?;
+    let numbers: Vec<u64> =
+        text.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;
     let weights = forms.get(numbers.len() - 1)?;
-    let mut products = numbers
-        .iter()
-        .zip(*weights)
-        .map(|(n, weight)| n.checked_mul(*weight));
+    let mut products = numbers.iter().zip(*weights).map(|(n, weight)| n.checked_mul(*weight));
     products.try_fold(0_u64, |sum, product| sum.checked_add(product?))
 }
 
@@ -34,10 +27,7 @@ pub(crate) fn bytes(text: &str, unit: u64) -> Option<u64> {
         Some(number) => (number, true),
         None => (lower.as_str(), false),
     };
-    let letter = number
-        .char_indices()
-        .next_back()
-        .filter(|(_, c)| c.is_alphabetic());
+    let letter = number.char_indices().next_back().filter(|(_, c)| c.is_alphabetic());
     let (number, factor) = match letter {
         Some((at, letter)) => (&number[..at], 1_u64 << (10 * (1 + "kmgt".find(letter)?))),
         None => (number, if has_b { 1 } else { unit }),

@@ -75,9 +75,7 @@ mod tests {
     #[test]
     fn a_remote_shell_is_told_where_jobs_are_recorded_whatever_says_it_here() {
         let shell = RemoteShell(vec!["ssh".to_owned()]);
-        let words = shell
-            .command_on("n2", vec!["forebay".into()])
-            .expect("words");
+        let words = shell.command_on("n2", vec!["forebay".into()]).expect("words");
         let state = directories().swap_remove(0);
         assert_eq!(words[..3], ["ssh", "n2", "env"].map(OsString::from));
         let said = shlex::split(words[3].to_str().expect("UTF-8")).expect("quoted");

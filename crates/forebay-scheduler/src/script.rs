@@ -47,22 +47,12 @@ impl JobScript {
             message,
         })?;
         let burst_buffer = burst_buffer(&header)?;
-        Ok(Self {
-            path: path.to_owned(),
-            text,
-            interpreter,
-            header,
-            burst_buffer,
-        })
+        Ok(Self { path: path.to_owned(), text, interpreter, header, burst_buffer })
     }
 
     /// As the header says, else the file's name, as sbatch does.
     pub fn job_name(&self) -> String {
-        let file_name = || {
-            self.path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-        };
+        let file_name = || self.path.file_name().map(|name| name.to_string_lossy().into_owned());
         let given = self.header.job_name.clone();
         given.or_else(file_name).unwrap_or_default()
     }
@@ -70,10 +60,7 @@ impl JobScript {
     /// The directory the job works in: the header's, else that of submission.
     pub fn working_directory(&self, submit_directory: &Path) -> PathBuf {
         let named = self.header.directory.as_deref();
-        named.map_or_else(
-            || submit_directory.to_owned(),
-            |named| submit_directory.join(named),
-        )
+        named.map_or_else(|| submit_directory.to_owned(), |named| submit_directory.join(named))
     }
 
     /// What the directives ask for, symbols replaced (sbatch(1), FILENAME PATTERN; `%d` is the
@@ -93,10 +80,8 @@ impl JobScript {
         };
         let option = self.burst_buffer.as_deref().unwrap_or_default();
         let parsed = forebay_directive::parse_with_option(&self.text, option, &symbols);
-        let request = parsed.map_err(|problems| Error::Directives {
-            script: self.path.clone(),
-            problems,
-        })?;
+        let request =
+            parsed.map_err(|problems| Error::Directives { script: self.path.clone(), problems })?;
         if request.job.is_some() && directory.to_str().is_none() {
             return Err(Error::NotUtf8(directory));
         }

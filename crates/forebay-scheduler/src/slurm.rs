@@ -46,10 +46,7 @@ pub(crate) fn split_option(word: &str) -> (&str, Option<&str>) {
 }
 
 fn time(text: &str) -> Option<Duration> {
-    if ["UNLIMITED", "INFINITE"]
-        .iter()
-        .any(|word| text.eq_ignore_ascii_case(word))
-    {
+    if ["UNLIMITED", "INFINITE"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return Some(Duration::ZERO);
     }
     let seconds = match text.split_once('-') {
@@ -66,26 +63,12 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
         (&["SLURM_JOB_NAME"], facts.name.as_ref()),
         (&["SLURM_SUBMIT_DIR"], facts.submitted_in),
         (&["SLURM_NTASKS", "SLURM_NPROCS"], facts.tasks.as_ref()),
-        (
-            &["SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"],
-            facts.tasks.as_ref(),
-        ),
+        (&["SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"], facts.tasks.as_ref()),
         (&["SLURM_JOB_NUM_NODES", "SLURM_NNODES"], "1".as_ref()),
+        (&["SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID"], "0".as_ref()),
+        (&["SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"], facts.processors.as_ref()),
         (
-            &["SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID"],
-            "0".as_ref(),
-        ),
-        (
-            &["SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"],
-            facts.processors.as_ref(),
-        ),
-        (
-            &[
-                "SLURM_JOB_NODELIST",
-                "SLURM_NODELIST",
-                "SLURM_SUBMIT_HOST",
-                "SLURMD_NODENAME",
-            ],
+            &["SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_SUBMIT_HOST", "SLURMD_NODENAME"],
             facts.host.as_ref(),
         ),
     ];

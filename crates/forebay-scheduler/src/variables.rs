@@ -31,9 +31,7 @@ pub fn scheduler_job_id(unnamed: &str) -> Option<String> {
     if std::env::var_os(SHIMS_VARIABLE).is_some() {
         return None; // that is a job of ours, dressed up as a scheduler's
     }
-    let named = JOB_ID_VARIABLES
-        .iter()
-        .find_map(|name| std::env::var(name).ok());
+    let named = JOB_ID_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
     named.or_else(|| std::env::var_os(OF_FLUX_ITSELF).map(|_| unnamed.to_owned()))
 }
 
@@ -78,11 +76,7 @@ pub fn job_variables(
     };
     let mut variables = Vec::new();
     let mut set = |(names, value): Names| {
-        variables.extend(
-            names
-                .iter()
-                .map(|name| ((*name).to_owned(), value.to_owned())),
-        );
+        variables.extend(names.iter().map(|name| ((*name).to_owned(), value.to_owned())));
     };
     set((&[TASKS_VARIABLE], facts.tasks.as_ref()));
     set((&[JOB_ID_VARIABLE], facts.id));

@@ -55,8 +55,7 @@ impl Staging<'_> {
         };
         let moved = journal.counts().and_then(|counts| {
             let open = counts.open();
-            self.reporter
-                .staging(self.direction, open.files, open.bytes);
+            self.reporter.staging(self.direction, open.files, open.bytes);
             let on = |did| match did {
                 CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => self.reporter.moved(bytes),
                 CopyEvent::Reread(_) | CopyEvent::File => {}
@@ -66,11 +65,9 @@ impl Staging<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let staged = match moved {
             Ok(moved) => Staged::new(&moved, journal.notes().unwrap_or_default(), seconds),
-            Err(error) => Staged {
-                seconds,
-                failures: vec![Failure::from(error)],
-                ..Staged::default()
-            },
+            Err(error) => {
+                Staged { seconds, failures: vec![Failure::from(error)], ..Staged::default() }
+            }
         };
         self.reporter.staged(self.direction, &staged);
         staged

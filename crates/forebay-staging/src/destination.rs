@@ -45,8 +45,5 @@ pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<De
 
 /// Where a file of a directory goes that as a whole goes to another one.
 pub fn destination_in(to: &Path, directory: &Path, relative: &Path) -> Destination {
-    Destination {
-        target: to.join(relative),
-        below: Some((to.to_owned(), directory.to_owned())),
-    }
+    Destination { target: to.join(relative), below: Some((to.to_owned(), directory.to_owned())) }
 }

@@ -46,13 +46,7 @@ pub(crate) fn plan_extra_targets(
     on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let striped = allocation.namespace(AccessMode::Striped.directory());
-    for DrainTarget {
-        directory,
-        patterns,
-        to,
-        ..
-    } in elsewhere
-    {
+    for DrainTarget { directory, patterns, to, .. } in elsewhere {
         let patterns = (!patterns.is_empty()).then(|| Patterns::parse(&patterns.join(",")));
         let patterns = match patterns.transpose() {
             Ok(patterns) => patterns,
@@ -66,11 +60,8 @@ pub(crate) fn plan_extra_targets(
         for error in closed {
             journal.refuse(&Failure::new(error.path.clone(), error.to_string()))?;
         }
-        found.retain(|path| {
-            patterns
-                .as_ref()
-                .is_none_or(|patterns| patterns.are_for(&below(path)))
-        });
+        found
+            .retain(|path| patterns.as_ref().is_none_or(|patterns| patterns.are_for(&below(path))));
         for source in found {
             let target = to.join(below(&source));
             let inner = source.strip_prefix(&striped).ok();
@@ -79,11 +70,7 @@ pub(crate) fn plan_extra_targets(
                 continue; // a stage_out line brings it to the same place
             }
             let what = TransferKind::FileToName;
-            let transfer = Transfer {
-                what,
-                source,
-                target,
-            };
+            let transfer = Transfer { what, source, target };
             journal.plan_or_record_failure(&transfer, on_planned)?;
         }
     }

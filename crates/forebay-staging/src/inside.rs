@@ -15,10 +15,7 @@ pub fn is_inside_allocation(allocation: &Allocation, target: &Path) -> bool {
     let root = allocation.root();
     let names = files::names_in(root).unwrap_or_default();
     let below = names.iter().map(|name| root.join(name));
-    let ours: Vec<_> = below
-        .chain([root.to_owned()])
-        .filter_map(|path| number(&path))
-        .collect();
+    let ours: Vec<_> = below.chain([root.to_owned()]).filter_map(|path| number(&path)).collect();
     let Ok(target) = files::nearest_real_path(target) else {
         return false;
     };

@@ -37,11 +37,7 @@ pub(crate) fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Trans
         StageKind::Directory => TransferKind::Directory,
         StageKind::Path => return transfer_of_path(source, target),
     };
-    Transfer {
-        what,
-        source,
-        target,
-    }
+    Transfer { what, source, target }
 }
 
 /// The source decides: a directory goes into the target under its own name, whether the target is there
@@ -52,9 +48,5 @@ fn transfer_of_path(source: PathBuf, target: PathBuf) -> Transfer {
         Some(name) if is_directory => (TransferKind::Directory, target.join(name)),
         _ => (TransferKind::File, target),
     };
-    Transfer {
-        what,
-        source,
-        target,
-    }
+    Transfer { what, source, target }
 }

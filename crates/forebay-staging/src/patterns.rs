@@ -89,10 +89,7 @@ impl Patterns {
     /// # Errors
     /// What is wrong with one of them, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        text.split(',')
-            .map(Pattern::parse)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        text.split(',').map(Pattern::parse).collect::<Result<_, _>>().map(Self)
     }
 
     /// Does one of them mean the file at this path below the root?
@@ -113,24 +110,15 @@ mod tests {
             inner_path: inner_path.to_owned(),
             pfs_path: "/pfs".to_owned(),
             naming: VariableStyle::DataWarp,
-            place: Position {
-                origin: Origin::Script,
-                line: 1,
-                column: 1,
-            },
+            place: Position { origin: Origin::Script, line: 1, column: 1 },
         }
     }
 
     #[test]
     fn a_name_is_for_any_directory_and_a_path_for_its_own() {
         let patterns = Patterns::parse("wrfout*,out/step-?.nc,deep/**/[ab].h5").expect("good");
-        for wanted in [
-            "wrfout_d01",
-            "in/any/wrfout",
-            "out/step-1.nc",
-            "deep/a.h5",
-            "deep/x/y/b.h5",
-        ] {
+        for wanted in ["wrfout_d01", "in/any/wrfout", "out/step-1.nc", "deep/a.h5", "deep/x/y/b.h5"]
+        {
             assert!(patterns.are_for(Path::new(wanted)), "{wanted}");
         }
         for other in ["xwrfout", "step-1.nc", "out/x/step-1.nc", "deep/c.h5"] {

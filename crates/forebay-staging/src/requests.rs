@@ -28,10 +28,8 @@ pub(crate) fn plan_requests(
         }
     };
     let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
-    let there: Vec<_> = persistent
-        .chain([root])
-        .filter_map(|root| files::real_path(root).ok())
-        .collect();
+    let there: Vec<_> =
+        persistent.chain([root]).filter_map(|root| files::real_path(root).ok()).collect();
     for request in &open {
         if is_covered(request, &open) {
             continue;
@@ -84,12 +82,7 @@ fn is_gone(error: forebay_host::Error) -> bool {
 fn is_covered(request: &PendingStageOut, open: &[PendingStageOut]) -> bool {
     open.iter().filter(|other| other.is_directory).any(|tree| {
         let rest = request.inner.strip_prefix(&tree.inner);
-        let is_left_out = || {
-            request
-                .inner
-                .ancestors()
-                .any(|above| tree.left_out.contains(above))
-        };
+        let is_left_out = || request.inner.ancestors().any(|above| tree.left_out.contains(above));
         *tree != *request
             && rest.is_ok_and(|rest| tree.outer.join(rest) == request.outer)
             && !is_left_out()

@@ -20,10 +20,7 @@ pub struct Roots {
 impl Roots {
     /// Those of the job's own allocation, and of persistent ones with their names.
     pub fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
-        Self {
-            job: job.map(striped),
-            persistent,
-        }
+        Self { job: job.map(striped), persistent }
     }
 
     /// Those that a record names.
@@ -48,9 +45,9 @@ impl Roots {
         };
         match (root, &stage.persistent) {
             (Some(root), _) => Ok(root.join(&stage.inner_path)),
-            (None, Some(name)) => Err(format!(
-                "the job does not use the persistent allocation {name}"
-            )),
+            (None, Some(name)) => {
+                Err(format!("the job does not use the persistent allocation {name}"))
+            }
             (None, None) => {
                 Err("the job has no allocation of its own ($DW_JOB_STRIPED)".to_owned())
             }

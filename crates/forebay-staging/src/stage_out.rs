@@ -84,9 +84,7 @@ impl StageOut<'_> {
             };
             for stage in stages {
                 let target = PathBuf::from(&stage.pfs_path);
-                let inside = self
-                    .allocation
-                    .is_some_and(|own| is_inside_allocation(own, &target));
+                let inside = self.allocation.is_some_and(|own| is_inside_allocation(own, &target));
                 match self.roots.path(&stage) {
                     Ok(source) if !inside => {
                         journal.plan_or_record_failure(
@@ -102,13 +100,7 @@ impl StageOut<'_> {
             }
         }
         if let Some(allocation) = self.allocation {
-            plan_extra_targets(
-                &journal,
-                &self.elsewhere,
-                self.stages,
-                allocation,
-                on_planned,
-            )?;
+            plan_extra_targets(&journal, &self.elsewhere, self.stages, allocation, on_planned)?;
             plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
         }
         if let Some(allocation) = self.allocation {

@@ -34,10 +34,7 @@ pub struct Staged {
 impl Staged {
     /// None of it could begin.
     pub fn not_started(error: forebay_mover::Error) -> Self {
-        Self {
-            failures: vec![Failure::from(error)],
-            ..Self::default()
-        }
+        Self { failures: vec![Failure::from(error)], ..Self::default() }
     }
 
     /// What became of it.
@@ -48,10 +45,7 @@ impl Staged {
             copied_bytes: moved.copied_bytes,
             missing_files: files,
             missing_bytes: bytes,
-            notes: notes
-                .into_iter()
-                .map(|(text, count, _)| (text, count))
-                .collect(),
+            notes: notes.into_iter().map(|(text, count, _)| (text, count)).collect(),
             files: moved.files,
             bytes: moved.bytes,
             seconds,

@@ -54,10 +54,7 @@ impl Store {
             memory.available_bytes = memory.available_bytes.saturating_sub(promised_bytes);
             return Ok(Room::in_memory(in_directory, memory));
         }
-        Ok(Room {
-            usable_bytes: in_directory / 100 * USABLE_DISK_PERCENT,
-            cgroup: None,
-        })
+        Ok(Room { usable_bytes: in_directory / 100 * USABLE_DISK_PERCENT, cgroup: None })
     }
 }
 
@@ -85,10 +82,7 @@ impl Room {
                     usable_bytes,
                 })
             }
-            _ => Ok(Grant {
-                capacity_bytes,
-                usable_bytes: self.usable_bytes,
-            }),
+            _ => Ok(Grant { capacity_bytes, usable_bytes: self.usable_bytes }),
         }
     }
 }
@@ -105,28 +99,16 @@ mod tests {
             limit_bytes,
             free_bytes,
         };
-        Memory {
-            available_bytes,
-            total_bytes: 64 * GIB,
-            cgroup: cgroup.map(limit),
-        }
+        Memory { available_bytes, total_bytes: 64 * GIB, cgroup: cgroup.map(limit) }
     }
 
     #[test]
     fn a_wish_beyond_the_machine_is_cut_down_to_half_of_it() {
-        let grant = |wanted| {
-            Room::in_memory(u64::MAX, memory(20_000, None))
-                .grant(wanted)
-                .expect("grant")
-        };
-        assert_eq!(
-            (grant(4_000).capacity_bytes, grant(4_000).usable_bytes),
-            (4_000, 10_000)
-        );
+        let grant =
+            |wanted| Room::in_memory(u64::MAX, memory(20_000, None)).grant(wanted).expect("grant");
+        assert_eq!((grant(4_000).capacity_bytes, grant(4_000).usable_bytes), (4_000, 10_000));
         assert_eq!(grant(1 << 60).capacity_bytes, 10_000);
-        let small = Room::in_memory(2_000, memory(20_000, None))
-            .grant(4_000)
-            .expect("grant");
+        let small = Room::in_memory(2_000, memory(20_000, None)).grant(4_000).expect("grant");
         assert_eq!(small.capacity_bytes, 1_000);
     }
 
@@ -138,10 +120,7 @@ mod tests {
         assert_eq!(in_group(GIB, 3 * GIB).expect("fits").capacity_bytes, GIB);
         let refused = in_group(3 * GIB, 3 * GIB).expect_err("refused").to_string();
         assert!(refused.contains("of 3.00 GiB in memory"), "{refused}");
-        assert!(
-            refused.contains("/group is limited to 4.00 GiB"),
-            "{refused}"
-        );
+        assert!(refused.contains("/group is limited to 4.00 GiB"), "{refused}");
         in_group(1 << 60, 3 * GIB).expect_err("the machine has more than the group");
     }
 

@@ -135,11 +135,7 @@ mod tests {
     #[test]
     fn a_store_must_be_a_directory_that_exists() {
         let error = |name| Store::choose(Some(Path::new(name)), None).expect_err(name);
-        assert!(
-            error("/no/such")
-                .to_string()
-                .starts_with("cannot find /no/such")
-        );
+        assert!(error("/no/such").to_string().starts_with("cannot find /no/such"));
         let file = error("/etc/passwd").to_string();
         assert_eq!(file, "the store /etc/passwd is not a directory");
     }

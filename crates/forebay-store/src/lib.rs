@@ -107,10 +107,7 @@ impl Allocation {
     /// If `id` is taken.
     pub fn check_unused(store: &Path, id: &str) -> Result<(), Error> {
         if files::status_of_name(&Self::root_in(store, id)).is_ok() {
-            return Err(Error::Exists {
-                id: id.to_owned(),
-                store: store.to_owned(),
-            });
+            return Err(Error::Exists { id: id.to_owned(), store: store.to_owned() });
         }
         Ok(())
     }
@@ -123,10 +120,7 @@ impl Allocation {
         let root = Self::root_in(store, id);
         match files::make_directory(&root, 0o700) {
             Err(error) if error.already_exists() => {
-                return Err(Error::Exists {
-                    id: id.to_owned(),
-                    store: store.to_owned(),
-                });
+                return Err(Error::Exists { id: id.to_owned(), store: store.to_owned() });
             }
             made => made?,
         }

@@ -256,11 +256,7 @@ impl Persistent {
     /// Has its time come?
     pub fn is_expired(&self) -> bool {
         let now = clock::unix_s();
-        let expires = self
-            .about
-            .as_ref()
-            .ok()
-            .and_then(|about| about.expires_unix_s);
+        let expires = self.about.as_ref().ok().and_then(|about| about.expires_unix_s);
         expires.is_some_and(|expires| expires <= now)
     }
 
@@ -386,11 +382,7 @@ mod tests {
             job_id: None,
             script: None,
         };
-        Wanted {
-            about,
-            mode: OWNER_ALONE,
-            group: None,
-        }
+        Wanted { about, mode: OWNER_ALONE, group: None }
     }
 
     #[test]
@@ -398,28 +390,16 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a.b-c")).expect("made");
-        assert_eq!(
-            Persistent::find(store, "a.b-c").expect("look"),
-            Some(made.clone())
-        );
-        assert_eq!(
-            files::status(&made.namespace()).expect("namespace").mode,
-            0o700
-        );
+        assert_eq!(Persistent::find(store, "a.b-c").expect("look"), Some(made.clone()));
+        assert_eq!(files::status(&made.namespace()).expect("namespace").mode, 0o700);
         assert_eq!(files::status(made.root()).expect("root").mode, 0o755);
         let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
         assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
-        assert_eq!(
-            Contents::of(store).expect("list").found,
-            std::slice::from_ref(&made)
-        );
+        assert_eq!(Contents::of(store).expect("list").found, std::slice::from_ref(&made));
         assert!(made.hold(LockMode::Exclusive).expect("lock").is_some());
         let doomed = made.withdraw().expect("withdrawn");
         let contents = Contents::of(store).expect("list");
-        assert_eq!(
-            (contents.found, contents.unfinished[0].path.clone()),
-            (Vec::new(), doomed)
-        );
+        assert_eq!((contents.found, contents.unfinished[0].path.clone()), (Vec::new(), doomed));
         assert!(made.hold(LockMode::Shared).expect("gone").is_none());
     }
 
@@ -429,12 +409,8 @@ mod tests {
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a")).expect("made");
         let data = |root: &Path| files::read_to_string(&namespace_in(root).join("data"));
-        files::write_atomically(
-            &made.namespace().join("data"),
-            &store.join("x"),
-            b"precious",
-        )
-        .expect("data");
+        files::write_atomically(&made.namespace().join("data"), &store.join("x"), b"precious")
+            .expect("data");
         let doomed = made.withdraw().expect("withdrawn");
         assert_eq!(made.restore(&doomed).expect("back"), made.root());
         assert_eq!(data(made.root()).expect("data"), "precious");
@@ -457,10 +433,7 @@ mod tests {
         shared.mode = 0o750;
         shared.group = Some(users::group_of(scratch.path()).expect("group"));
         let made = Persistent::create(scratch.path(), &shared).expect("made");
-        assert_eq!(
-            files::status(&made.namespace()).expect("namespace").mode,
-            0o2750
-        );
+        assert_eq!(files::status(&made.namespace()).expect("namespace").mode, 0o2750);
         assert_eq!(files::status(&made.uses()).expect("uses").mode, 0o1770);
     }
 

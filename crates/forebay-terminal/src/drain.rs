@@ -12,12 +12,7 @@ const SHOWN: usize = 10;
 /// The counts, as Spectral prints them.
 #[must_use]
 pub fn drain_counts(status: &DrainStatus) -> String {
-    let DrainStatus {
-        enqueued,
-        dequeued,
-        done,
-        ..
-    } = status;
+    let DrainStatus { enqueued, dequeued, done, .. } = status;
     format!("Enqueued:{enqueued} Dequeued:{dequeued} Done:{done}")
 }
 
@@ -38,9 +33,5 @@ pub fn print_drain_failures(status: &DrainStatus) -> i32 {
 /// 1 if something did not arrive.
 #[must_use]
 pub fn drain_exit_code(status: &DrainStatus) -> i32 {
-    if status.failures.is_empty() {
-        0
-    } else {
-        NOT_ALL_SAFE
-    }
+    if status.failures.is_empty() { 0 } else { NOT_ALL_SAFE }
 }

@@ -22,20 +22,13 @@ impl CliError {
     /// Without a hint, with exit code 1.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-            exit_code: FAILED,
-        }
+        Self { message: message.into(), hint: None, exit_code: FAILED }
     }
 
     /// The same with this hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self {
-            hint: Some(hint.into()),
-            ..self
-        }
+        Self { hint: Some(hint.into()), ..self }
     }
 
     /// The same with this exit code.

@@ -16,17 +16,12 @@ pub const MPI_LIBRARY: &str = "libforebay_mpi.so";
 /// If it is not installed.
 pub fn library(name: &str) -> Result<PathBuf, CliError> {
     let directory = system::program_directory()?;
-    let places = [
-        directory.join(name),
-        directory.join("../lib/forebay").join(name),
-    ];
+    let places = [directory.join(name), directory.join("../lib/forebay").join(name)];
     let found = places.iter().find_map(|place| files::real_path(place).ok());
     found.ok_or_else(|| {
         let directory = directory.display();
-        CliError::new(format!(
-            "{name} is neither in {directory} nor in ../lib/forebay"
-        ))
-        .with_hint("run make build, or make install")
+        CliError::new(format!("{name} is neither in {directory} nor in ../lib/forebay"))
+            .with_hint("run make build, or make install")
     })
 }
 
@@ -34,10 +29,7 @@ pub fn library(name: &str) -> Result<PathBuf, CliError> {
 #[must_use]
 pub fn observers() -> Libraries {
     let of = |family: &str| library(&format!("{family}/{MPI_LIBRARY}")).ok();
-    Libraries {
-        openmpi: of("openmpi"),
-        mpich: of("mpich"),
-    }
+    Libraries { openmpi: of("openmpi"), mpich: of("mpich") }
 }
 
 /// The program of the verbs that are written in Python.

@@ -94,12 +94,7 @@ pub fn print_json_error(
     profile: Option<&Path>,
     exit_code: i32,
 ) -> i32 {
-    let refusal = Refusal {
-        error,
-        hint,
-        profile: profile.map(Path::to_string_lossy),
-        exit_code,
-    };
+    let refusal = Refusal { error, hint, profile: profile.map(Path::to_string_lossy), exit_code };
     print_json(&refusal, exit_code)
 }
 
@@ -107,10 +102,6 @@ pub fn print_json_error(
 pub fn print_json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
     match serde_json::to_string(value) {
         Ok(line) => print_stdout(&line, exit_code),
-        Err(error) => print_error(
-            &format!("cannot write JSON: {error}"),
-            None,
-            exit_code.max(1),
-        ),
+        Err(error) => print_error(&format!("cannot write JSON: {error}"), None, exit_code.max(1)),
     }
 }

@@ -45,10 +45,7 @@ fn counted(number: u64, what: &str) -> String {
 impl Progress {
     /// Tells the reasons too, if wanted.
     pub fn explaining(explains: bool) -> Self {
-        Self {
-            explains,
-            ..Self::default()
-        }
+        Self { explains, ..Self::default() }
     }
 
     /// The record of I/O that was begun.
@@ -98,22 +95,14 @@ impl Reporter for Progress {
     }
 
     fn ended(&self, id: &str, status: i32, seconds: f64) {
-        print_status(&format!(
-            "job {id} ended with status {status} after {seconds:.2} s"
-        ));
+        print_status(&format!("job {id} ended with status {status} after {seconds:.2} s"));
     }
 
     fn leftovers(&self, leftovers: &Orphans) {
         let number = leftovers.found;
-        print_warning(&format!(
-            "processes the job left behind, ended before stage-out: {number}"
-        ));
+        print_warning(&format!("processes the job left behind, ended before stage-out: {number}"));
         if !leftovers.remaining.is_empty() {
-            let pids: Vec<_> = leftovers
-                .remaining
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let pids: Vec<_> = leftovers.remaining.iter().map(ToString::to_string).collect();
             print_warning(&format!(
                 "these could not be ended and may still write: {}",
                 pids.join(" ")
@@ -124,21 +113,12 @@ impl Reporter for Progress {
 
 impl AllocationProgress for Progress {
     fn allocated(&self, used: &StoreUsed) {
-        let kind = if used.in_memory {
-            ": lost if this machine goes down"
-        } else {
-            ""
-        };
+        let kind = if used.in_memory { ": lost if this machine goes down" } else { "" };
         let capacity = HumanBytes(used.capacity_bytes);
         print_status(&format!("allocated {capacity} in {}{kind}", used.store));
-        if used
-            .asked_bytes
-            .is_some_and(|asked| used.capacity_bytes < asked)
-        {
+        if used.asked_bytes.is_some_and(|asked| used.capacity_bytes < asked) {
             let asked = used.asked();
-            print_warning(&format!(
-                "the script asks for {asked}; the store has {capacity}"
-            ));
+            print_warning(&format!("the script asks for {asked}; the store has {capacity}"));
         }
     }
 }

@@ -117,14 +117,8 @@ impl Measured {
             .filter(|line| line.starts_with('{'))
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        let stage_out_s = account
-            .stage_out
-            .as_ref()
-            .map_or(0.0, |staged| staged.seconds);
-        let written = said
-            .iter()
-            .filter_map(|said| said.bytes)
-            .reduce(|a, b| a + b);
+        let stage_out_s = account.stage_out.as_ref().map_or(0.0, |staged| staged.seconds);
+        let written = said.iter().filter_map(|said| said.bytes).reduce(|a, b| a + b);
         let told = said
             .iter()
             .filter_map(|said| said.io_s)
@@ -160,10 +154,7 @@ mod tests {
         let output =
             "step 1\n{\"io_s\": 0.25, \"bytes\": 3}\n{\"io_s\": 0.5, \"bytes\": 4}\n17\n[9.0, 9]\n";
         let figures = Measured::of(&account, output);
-        assert_eq!(
-            (figures.safe_s, figures.io_s, figures.bytes),
-            (2.5, Some(0.75), Some(7))
-        );
+        assert_eq!((figures.safe_s, figures.io_s, figures.bytes), (2.5, Some(0.75), Some(7)));
         let silent = Measured::of(&account, "no result\n");
         assert_eq!((silent.io_s, silent.bytes), (None, Some(5)));
     }

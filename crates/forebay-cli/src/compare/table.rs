@@ -22,14 +22,7 @@ fn table(block: &Block) -> Table {
     table.load_preset(presets::NOTHING);
     table.set_style(TableComponent::HeaderLines, '-');
     table.set_style(TableComponent::MiddleHeaderIntersections, '-');
-    let names = [
-        "",
-        "job time, s",
-        "I/O seen, s",
-        "safe after, s",
-        "bytes",
-        "label",
-    ];
+    let names = ["", "job time, s", "I/O seen, s", "safe after, s", "bytes", "label"];
     table.set_header(names);
     for row in &block.rows {
         let bytes = row.runs.first().and_then(|run| run.bytes);
@@ -44,11 +37,7 @@ fn table(block: &Block) -> Table {
         ];
         table.add_row(cells.into_iter().enumerate().map(|(column, text)| {
             let numeric = (1..5).contains(&column);
-            let side = if numeric {
-                CellAlignment::Right
-            } else {
-                CellAlignment::Left
-            };
+            let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
             Cell::new(text).set_alignment(side)
         }));
     }
@@ -110,10 +99,7 @@ fn sentences(block: &Block) -> Vec<String> {
     said.push(match block.same_output {
         Some(true) => {
             let bytes = block.output_bytes;
-            format!(
-                "Output: the same in all runs, {} file(s), {bytes} bytes.",
-                block.output_files
-            )
+            format!("Output: the same in all runs, {} file(s), {bytes} bytes.", block.output_files)
         }
         Some(false) => "Output: THE RUNS DIFFER. Do not trust the figures.".into(),
         None => {
@@ -128,10 +114,7 @@ fn sentences(block: &Block) -> Vec<String> {
 fn io_time_sources(block: &Block) -> Option<String> {
     let runs = || block.rows.iter().flat_map(|row| &row.runs);
     let is_source = |source| runs().any(|run| run.io_from == Some(source));
-    let who = match (
-        is_source(IoTimeSource::Program),
-        is_source(IoTimeSource::Record),
-    ) {
+    let who = match (is_source(IoTimeSource::Program), is_source(IoTimeSource::Record)) {
         (true, false) => "as the program itself tells",
         (false, true) => "from the record of the programs' calls",
         (true, true) => "as the program tells in some runs, from the record of its calls in others",
@@ -165,11 +148,7 @@ fn below(one: &[f64], other: &[f64]) -> bool {
 /// The emulation does not see all ways of writing (docs/pfs-model.md). Where it missed what the job
 /// left on the file system, its figures are no comparison.
 fn unmodelled_bytes(file_system: &Row, output_bytes: u64) -> Option<String> {
-    let seen = file_system
-        .runs
-        .iter()
-        .filter_map(|run| run.emulated_bytes)
-        .min()?;
+    let seen = file_system.runs.iter().filter_map(|run| run.emulated_bytes).min()?;
     (seen < output_bytes).then(|| {
         format!(
             "NOT COMPARABLE: the emulation saw only {seen} of the {output_bytes} bytes that the job wrote to the \
@@ -245,14 +224,8 @@ mod tests {
     #[test]
     fn a_gain_is_called_a_gain() {
         let said = sentences(&block(&[4.0], &[1.0], 1.0)).join("\n");
-        assert!(
-            said.contains("Job time: the burst buffer is 4.0 times as fast."),
-            "{said}"
-        );
-        assert!(
-            said.contains("safe: the burst buffer is 2.0 times as fast."),
-            "{said}"
-        );
+        assert!(said.contains("Job time: the burst buffer is 4.0 times as fast."), "{said}");
+        assert!(said.contains("safe: the burst buffer is 2.0 times as fast."), "{said}");
         assert!(!said.contains("Why"), "{said}");
     }
 
@@ -263,28 +236,19 @@ mod tests {
             said.contains("safe: the burst buffer LOSES, it takes 2.0 times as long."),
             "{said}"
         );
-        assert!(
-            said.contains("stage-out moves the same bytes once more (3.00 s)"),
-            "{said}"
-        );
+        assert!(said.contains("stage-out moves the same bytes once more (3.00 s)"), "{said}");
         let said = sentences(&block(&[1.0], &[2.0], 1.0)).join("\n");
         assert!(
             said.contains("Job time: the burst buffer LOSES, it takes 2.0 times as long."),
             "{said}"
         );
-        assert!(
-            said.contains("the script itself ran 1.00 s longer"),
-            "{said}"
-        );
+        assert!(said.contains("the script itself ran 1.00 s longer"), "{said}");
     }
 
     #[test]
     fn near_equality_is_not_sold_as_either() {
         let said = sentences(&block(&[1.00], &[1.02], 0.0)).join("\n");
-        assert!(
-            said.contains("Job time: no clear difference between the two."),
-            "{said}"
-        );
+        assert!(said.contains("Job time: no clear difference between the two."), "{said}");
         assert!(!said.contains("LOSES"), "{said}");
     }
 

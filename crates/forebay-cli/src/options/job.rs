@@ -96,10 +96,7 @@ impl SpaceArguments {
         if let Some(bytes) = self.capacity {
             args.extend(["--capacity".into(), bytes.to_string().into()]);
         }
-        let flags = [
-            ("--strict-capacity", self.strict_capacity),
-            ("--no-userns", self.no_userns),
-        ];
+        let flags = [("--strict-capacity", self.strict_capacity), ("--no-userns", self.no_userns)];
         let given = flags.into_iter().filter(|(_, given)| *given);
         args.extend(given.map(|(flag, _)| OsString::from(flag)));
         args

@@ -51,10 +51,8 @@ pub enum StageVerb {
         forebay clean.")]
     Forget(Forget),
     /// List stagings, or what failed in them with reason and remedy
-    #[command(
-        after_help = "Example:\n  forebay stage list --failed 1763761234567\n\n\
-        Exit codes of list:\n  1  a journal cannot be read, or there is no such staging"
-    )]
+    #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567\n\n\
+        Exit codes of list:\n  1  a journal cannot be read, or there is no such staging")]
     List(List),
     /// Carry out a staging that is planned
     #[command(name = "__carry-out", hide = true)]

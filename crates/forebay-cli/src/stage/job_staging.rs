@@ -38,9 +38,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     };
     let stages = job.record.stage_out.iter();
     let destinations: Vec<_> = stages.map(|one| one.pfs_path.as_str()).collect();
-    let data = job
-        .data()
-        .map_or_else(String::new, |path| path.display().to_string());
+    let data = job.data().map_or_else(String::new, |path| path.display().to_string());
     let script = job.record.script.clone();
     let (source, target) = match direction {
         Direction::In => (script, data),
@@ -52,12 +50,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
         target,
         how: How::default(), // its forebay run alone knows, and carries it out
     };
-    Ok(StagingRecord {
-        id: id.clone(),
-        journal,
-        request,
-        began: clock::now(),
-    })
+    Ok(StagingRecord { id: id.clone(), journal, request, began: clock::now() })
 }
 
 /// How a job has ended.
@@ -86,12 +79,10 @@ pub fn wait_for_end(mut job: RecordFile) -> Result<End, CliError> {
         }
         let Some(now) = with_id(&job.record.id)? else {
             let is_begun = record_says_started(&job);
-            return Ok(
-                match is_begun.unwrap_or(job.record.phase != Phase::Preparing) {
-                    true => End::Arrived,
-                    false => End::NotBegun,
-                },
-            );
+            return Ok(match is_begun.unwrap_or(job.record.phase != Phase::Preparing) {
+                true => End::Arrived,
+                false => End::NotBegun,
+            });
         };
         job = now;
     }

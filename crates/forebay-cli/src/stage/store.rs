@@ -31,11 +31,7 @@ pub struct StagingRequest {
 
 impl StagingRequest {
     pub fn direction(&self) -> Direction {
-        if self.is_out {
-            Direction::Out
-        } else {
-            Direction::In
-        }
+        if self.is_out { Direction::Out } else { Direction::In }
     }
 
     pub fn options(&self, id: &str) -> Options {
@@ -136,12 +132,7 @@ impl StagingRecord {
         }
         let journal = begun?;
         let id = number.to_string();
-        let staging = Self {
-            id,
-            journal,
-            request,
-            began,
-        };
+        let staging = Self { id, journal, request, began };
         Ok((staging, running))
     }
 
@@ -151,17 +142,10 @@ impl StagingRecord {
         let Some(request) = journal.meta::<String>("order")? else {
             return Ok(None);
         };
-        let request = serde_json::from_str(&request).map_err(|error| Error::Damaged {
-            path: path.to_owned(),
-            what: error.to_string(),
-        })?;
+        let request = serde_json::from_str(&request)
+            .map_err(|error| Error::Damaged { path: path.to_owned(), what: error.to_string() })?;
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
-        Ok(Some(Self {
-            id: id.into_owned(),
-            journal,
-            request,
-            began: clock::now(),
-        }))
+        Ok(Some(Self { id: id.into_owned(), journal, request, began: clock::now() }))
     }
 
     /// Forgets it.
@@ -291,8 +275,5 @@ fn made_directory() -> Result<PathBuf, Error> {
             Err(error) => refused = refused.or(Some(error)),
         }
     }
-    Err(refused.map_or(
-        Error::NoSource(PathBuf::from("a state directory")),
-        Error::Host,
-    ))
+    Err(refused.map_or(Error::NoSource(PathBuf::from("a state directory")), Error::Host))
 }

@@ -22,11 +22,10 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
     let what = match files::status(source) {
         Ok(status) if status.kind == Kind::Directory => TransferKind::Directory,
         Ok(status) if status.kind == Kind::Other => {
-            return Err(
-                CliError::new(format!("the source {} is not a file", source.display())).with_hint(
+            return Err(CliError::new(format!("the source {} is not a file", source.display()))
+                .with_hint(
                     "pipes, sockets and devices are not staged: name a file or a directory",
-                ),
-            );
+                ));
         }
         Err(error) if files::is_loop(&error.source) => {
             let hint = "mend the symbolic links, which lead in a circle";
@@ -34,11 +33,7 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
         }
         _ => TransferKind::File, // the plan reports a source that is missing
     };
-    Ok(Transfer {
-        what,
-        source: absolute(source)?,
-        target: absolute(target)?,
-    })
+    Ok(Transfer { what, source: absolute(source)?, target: absolute(target)? })
 }
 
 fn of_list(list: &Path) -> Result<Vec<Transfer>, CliError> {

@@ -39,11 +39,7 @@ const REQUIRES: Key = Key::new(
 
 const COPY_KEYS: &[Key] = &[
     Key::new("source", Requirement::Required, Value::NnfPath),
-    Key::new(
-        "destination",
-        Requirement::RequiredUnless("list"),
-        Value::NnfPath,
-    ),
+    Key::new("destination", Requirement::RequiredUnless("list"), Value::NnfPath),
     PROFILE,
     // Older DWS (rule set cds-2.0) has it.
     Key::new(
@@ -65,16 +61,8 @@ pub const NNF_COMMANDS: &[Command] = &[
         &[TYPE, NAME, CAPACITY, PROFILE],
         "#DW create_persistent type=lustre name=proj1 capacity=1TiB",
     ),
-    Command::new(
-        "destroy_persistent",
-        &[NAME],
-        "#DW destroy_persistent name=proj1",
-    ),
-    Command::new(
-        "persistentdw",
-        &[NAME, REQUIRES],
-        "#DW persistentdw name=proj1",
-    ),
+    Command::new("destroy_persistent", &[NAME], "#DW destroy_persistent name=proj1"),
+    Command::new("persistentdw", &[NAME, REQUIRES], "#DW persistentdw name=proj1"),
     Command::new(
         "copy_in",
         COPY_KEYS,
@@ -96,8 +84,5 @@ pub const NNF_COMMANDS: &[Command] = &[
         ],
         "#DW container name=server profile=forge DW_JOB_data=scratch",
     )
-    .refused(
-        "nothing here starts containers",
-        "start the container in the script",
-    ),
+    .refused("nothing here starts containers", "start the container in the script"),
 ];

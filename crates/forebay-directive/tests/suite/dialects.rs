@@ -9,9 +9,7 @@ const NNF: &str = "#DW jobdw type=lustre capacity=10GiB name=my-data";
 #[test]
 fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
     for kind in ["xfs", "gfs2", "lustre"] {
-        let made = good(&format!(
-            "#DW jobdw type={kind} capacity=10GiB name=my-data"
-        ));
+        let made = good(&format!("#DW jobdw type={kind} capacity=10GiB name=my-data"));
         let job = made.job.expect("an allocation");
         assert_eq!(job.access, [AccessMode::Striped]);
         assert_eq!(job.capacity_bytes, Some(10 << 30));
@@ -21,10 +19,7 @@ fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
     let made = good(&format!("{NNF} profile=fast"));
     assert_eq!(made.warnings.len(), 1, "the profile");
     let found = bad(&format!("{NNF}\n{}", NNF.replace("my-", "other-")));
-    assert_begins(
-        &found,
-        "2:5 a second jobdw; the first is at line 1, column 5 | a job has one",
-    );
+    assert_begins(&found, "2:5 a second jobdw; the first is at line 1, column 5 | a job has one");
 }
 
 /// The one stage of a script with both of NNF's allocations.
@@ -46,13 +41,7 @@ fn copies_of_nnf_are_stages_of_what_is_found() {
             "in/",
             "/g/a",
         ),
-        (
-            "copy_in source=/g/a destination=${DW_JOB_my-data}",
-            StageKind::Path,
-            None,
-            "",
-            "/g/a",
-        ),
+        ("copy_in source=/g/a destination=${DW_JOB_my-data}", StageKind::Path, None, "", "/g/a"),
         (
             "copy_out source=$DW_PERSISTENT_proj_1/b destination=%d/",
             StageKind::Path,
@@ -168,43 +157,22 @@ fn nnf_directives_are_validated_first() {
             "jobdw type=xfs capacity=1.5GiB name=ab",
             "1:29 capacity=1.5GiB is not digits with one of",
         ),
-        (
-            "jobdw type=xfs capacity=10gib name=ab",
-            "1:29 capacity=10gib is not digits",
-        ),
-        (
-            "jobdw type=xfs capacity=1GiB name=Ab",
-            "1:39 name=Ab is not of the form [a-z]",
-        ),
-        (
-            "jobdw type=xfs capacity=1GiB name=a",
-            "1:39 name=a is not of the form",
-        ),
-        (
-            "jobdw type=xfs capacity=1GiB name=ab name=ab",
-            "1:42 name is given twice",
-        ),
-        (
-            "jobdw type=xfs capacity=1GiB name=ab pool=p",
-            "1:42 unknown key \"pool\"",
-        ),
+        ("jobdw type=xfs capacity=10gib name=ab", "1:29 capacity=10gib is not digits"),
+        ("jobdw type=xfs capacity=1GiB name=Ab", "1:39 name=Ab is not of the form [a-z]"),
+        ("jobdw type=xfs capacity=1GiB name=a", "1:39 name=a is not of the form"),
+        ("jobdw type=xfs capacity=1GiB name=ab name=ab", "1:42 name is given twice"),
+        ("jobdw type=xfs capacity=1GiB name=ab pool=p", "1:42 unknown key \"pool\""),
         (
             "jobdw type=xfs capacity=1GiB name=ab requires=copy-offload,x",
             "1:64 requires=x is not known | write requires=copy-offload or user-container-auth",
         ),
-        (
-            "container profile=cd name=ab DW_JOB_a=bc DW_JOB_a=bc",
-            "1:46 DW_JOB_a is given twice",
-        ),
+        ("container profile=cd name=ab DW_JOB_a=bc DW_JOB_a=bc", "1:46 DW_JOB_a is given twice"),
         ("copy_in source=/g", "1:5 copy_in needs destination="),
         (
             "jobdw type=raw capacity=1GiB name=ab",
             "1:16 type=raw is refused: an allocation is a tree of files",
         ),
-        (
-            "jobdw type=xfs capacity=0GiB name=ab",
-            "1:29 capacity=0GiB is no size: ",
-        ),
+        ("jobdw type=xfs capacity=0GiB name=ab", "1:29 capacity=0GiB is no size: "),
         (
             "jobdw type=xfs capacity=1GiB name=ab requires=copy-offload",
             "1:51 requires= is refused: there are no servers",
@@ -213,14 +181,8 @@ fn nnf_directives_are_validated_first() {
             "container name=ab profile=cd DW_JOB_x=data DW_GLOBAL_home=/home",
             "1:5 container is refused: nothing here starts containers | start the container in",
         ),
-        (
-            "container profile=cd name=ab DW_JOB_=x",
-            "1:34 unknown key \"DW_JOB_\"",
-        ),
-        (
-            "container profile=cd name=ab DW_GLOBAL_a=x",
-            "1:46 DW_GLOBAL_a=x is not an absolute",
-        ),
+        ("container profile=cd name=ab DW_JOB_=x", "1:34 unknown key \"DW_JOB_\""),
+        ("container profile=cd name=ab DW_GLOBAL_a=x", "1:46 DW_GLOBAL_a=x is not an absolute"),
     ] {
         assert_begins(&bad(&format!("#DW {line}")), expected);
     }
@@ -246,31 +208,19 @@ fn persistent_allocations_of_nnf_are_datawarps_in_other_words() {
     assert_eq!(made.create[0].capacity_bytes, 2 << 30);
     assert_eq!(made.warnings.len(), 1, "the profile");
     let gone = good("#DW destroy_persistent name=ab");
-    assert_eq!(
-        (gone.destroy[0].name.as_str(), gone.destroy[0].hurry),
-        ("ab", false)
-    );
+    assert_eq!((gone.destroy[0].name.as_str(), gone.destroy[0].hurry), ("ab", false));
     for (line, expected) in [
         (
             "create_persistent type=raw name=ab capacity=1GiB",
             "1:28 type=raw is refused: an allocation is a tree of files",
         ),
-        (
-            "create_persistent type=xfs name=ab",
-            "1:5 create_persistent needs capacity=",
-        ),
+        ("create_persistent type=xfs name=ab", "1:5 create_persistent needs capacity="),
         (
             "persistentdw name=ab requires=copy-offload",
             "1:35 requires= is refused: there are no servers",
         ),
-        (
-            "destroy_persistent name=AB",
-            "1:29 name=AB is not of the form",
-        ),
-        (
-            "destroy_persistent name=ab hurry",
-            "1:1 destroy_persistent is written with #BB",
-        ),
+        ("destroy_persistent name=AB", "1:29 name=AB is not of the form"),
+        ("destroy_persistent name=ab hurry", "1:1 destroy_persistent is written with #BB"),
     ] {
         assert_begins(&bad(&format!("#DW {line}")), expected);
     }
@@ -285,32 +235,17 @@ fn a_script_that_mixes_dialects_hears_of_both_places() {
         "3:1 this directive is NNF (Rabbit)'s, that of line 2, column 1 is DataWarp's: a script \
          has one dialect | stage_in and stage_out go with a jobdw that has access_mode=",
     );
-    assert_eq!(
-        problems.len(),
-        3,
-        "and what is the matter with each line: {problems:#?}"
-    );
-    let problems = all_bad(&format!(
-        "{JOBDW}\n#DW copy_in source=/a destination=$DW_JOB_STRIPED"
-    ));
+    assert_eq!(problems.len(), 3, "and what is the matter with each line: {problems:#?}");
+    let problems = all_bad(&format!("{JOBDW}\n#DW copy_in source=/a destination=$DW_JOB_STRIPED"));
     assert_begins(&problems[0], "2:1 this directive is NNF (Rabbit)'s");
     let problems = all_bad(&format!("{copy}\n{JOBDW}"));
-    assert_begins(
-        &problems[1],
-        "2:1 this directive is DataWarp's, that of line 1, column 1 is",
-    );
+    assert_begins(&problems[1], "2:1 this directive is DataWarp's, that of line 1, column 1 is");
 }
 
 #[test]
 fn the_type_tells_more_than_the_keys() {
     let found = bad("#DW jobdw name=ab type=scratch capacity=1G access_mode=striped");
-    assert_begins(
-        &found,
-        "1:11 unknown key \"name\" | jobdw knows type= access_mode=",
-    );
+    assert_begins(&found, "1:11 unknown key \"name\" | jobdw knows type= access_mode=");
     let found = bad("#DW jobdw access_mode=striped type=xfs capacity=1GiB name=ab");
-    assert_begins(
-        &found,
-        "1:11 unknown key \"access_mode\" | jobdw knows type= capacity= name=",
-    );
+    assert_begins(&found, "1:11 unknown key \"access_mode\" | jobdw knows type= capacity= name=");
 }

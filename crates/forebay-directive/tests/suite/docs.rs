@@ -15,10 +15,7 @@ fn the_page_names_every_command_key_and_word_of_the_tables() {
     let commands = COMMANDS.iter().chain(NNF_COMMANDS);
     for command in commands.clone() {
         need(format!("{} {}", command.prefix, command.name));
-        command
-            .flags
-            .iter()
-            .for_each(|flag| need(format!("[{flag}]")));
+        command.flags.iter().for_each(|flag| need(format!("[{flag}]")));
     }
     for key in commands.flat_map(|command| command.keys).chain(MODIFIERS) {
         need(
@@ -30,11 +27,7 @@ fn the_page_names_every_command_key_and_word_of_the_tables() {
             words.iter().for_each(|word| need(word.name.to_owned()));
         }
     }
-    MODES
-        .iter()
-        .for_each(|mode| need(format!("`{}`", mode.name)));
-    FOREIGN
-        .iter()
-        .for_each(|(name, _)| need((*name).to_owned()));
+    MODES.iter().for_each(|mode| need(format!("`{}`", mode.name)));
+    FOREIGN.iter().for_each(|(name, _)| need((*name).to_owned()));
     assert!(missing.is_empty(), "docs/directives.md lacks {missing:?}");
 }

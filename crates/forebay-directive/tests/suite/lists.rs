@@ -22,14 +22,8 @@ fn pair(pfs: &str, inner: &str) -> (String, String) {
 fn a_line_names_source_and_destination() {
     let text = "# what the run reads\n\n/g/a.dat $DW_JOB_STRIPED/a.dat\r\n  \
                 /g/b\t${DW_JOB_STRIPED}/sub/ # into a directory\n";
-    assert_eq!(
-        pairs(text, Direction::In),
-        [pair("/g/a.dat", "a.dat"), pair("/g/b", "sub/")]
-    );
-    assert_eq!(
-        pairs("$DW_JOB_STRIPED/out /g/out", Direction::Out),
-        [pair("/g/out", "out")]
-    );
+    assert_eq!(pairs(text, Direction::In), [pair("/g/a.dat", "a.dat"), pair("/g/b", "sub/")]);
+    assert_eq!(pairs("$DW_JOB_STRIPED/out /g/out", Direction::Out), [pair("/g/out", "out")]);
     assert_eq!(pairs("", Direction::Out), []);
 }
 
@@ -82,8 +76,5 @@ fn every_wrong_line_is_named_with_its_place() {
     for (found, expected) in found.iter().zip(expected) {
         assert_begins(found, expected);
     }
-    assert_eq!(
-        problems[0].to_string(),
-        "line 1, column 1: /g/a has no destination"
-    );
+    assert_eq!(problems[0].to_string(), "line 1, column 1: /g/a has no destination");
 }

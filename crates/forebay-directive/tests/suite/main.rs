@@ -53,8 +53,5 @@ fn bad(script: &str) -> String {
 
 #[track_caller]
 fn assert_begins(found: &str, expected: &str) {
-    assert!(
-        found.starts_with(expected),
-        "\n  found    {found}\n  expected {expected}"
-    );
+    assert!(found.starts_with(expected), "\n  found    {found}\n  expected {expected}");
 }

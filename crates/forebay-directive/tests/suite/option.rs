@@ -20,10 +20,7 @@ fn words_become_directives() {
             "#DW jobdw type=scratch access_mode=striped(MFS=1G,client_cache) capacity=1G pool=p\n",
         ),
         ("swap=5", "#DW swap 5GiB\n"),
-        (
-            "swap=5GB\ncapacity=1G pool=p",
-            "#DW jobdw capacity=1G pool=p\n#DW swap 5GB pool=p\n",
-        ),
+        ("swap=5GB\ncapacity=1G pool=p", "#DW jobdw capacity=1G pool=p\n#DW swap 5GB pool=p\n"),
         ("", ""),
         (" , ", ""),
         ("\n#DW persistentdw name=a\n", "\n#DW persistentdw name=a\n"),
@@ -39,14 +36,8 @@ fn what_has_no_place_in_the_option_is_named() {
             "capacity=1G access=striped,private type=scratch",
             "1:28 --bb does not know \"private\" | --bb takes capacity= access=",
         ),
-        (
-            "create_persistent",
-            "1:1 create_persistent cannot be asked for with --bb",
-        ),
-        (
-            "capacity=1G\ndestroy_persistent",
-            "2:1 destroy_persistent cannot be asked",
-        ),
+        ("create_persistent", "1:1 create_persistent cannot be asked for with --bb"),
+        ("capacity=1G\ndestroy_persistent", "2:1 destroy_persistent cannot be asked"),
         ("capacity=1G pfs=/g", "1:13 --bb does not know \"pfs=/g\""),
         ("swap=", "1:1 --bb does not know \"swap=\""),
         (" #DW jobdw=", "1:2 --bb does not know \"#DW\""),
@@ -75,35 +66,14 @@ fn the_option_and_the_script_are_read_as_one() {
 #[test]
 fn places_are_those_of_the_text_that_the_user_wrote() {
     for (option, expected) in [
-        (
-            "type=scratch,access=striped,capacity=3X",
-            "--bb, line 1, column 38: capacity=3X is no",
-        ),
-        (
-            "access=striped type=scratch",
-            "--bb, line 1, column 1: jobdw needs capacity=",
-        ),
+        ("type=scratch,access=striped,capacity=3X", "--bb, line 1, column 38: capacity=3X is no"),
+        ("access=striped type=scratch", "--bb, line 1, column 1: jobdw needs capacity="),
         ("pool=p", "--bb, line 1, column 1: jobdw needs type="),
-        (
-            "swap=0 capacity=1 access=private type=scratch",
-            "--bb, line 1, column 6: swap 0 is no",
-        ),
-        (
-            "#BB create_persistent name=1",
-            "--bb, line 1, column 5: create_persistent needs",
-        ),
-        (
-            "#DW persistentdw name=a capacity=1",
-            "--bb, line 1, column 25: unknown key",
-        ),
-        (
-            &format!("{JOBDW}\nrm -rf"),
-            "--bb, line 2, column 1: \"rm -rf\" is no directive",
-        ),
-        (
-            &format!("{JOBDW} \\\n"),
-            "--bb, line 2, column 1: the #DW line before ends in",
-        ),
+        ("swap=0 capacity=1 access=private type=scratch", "--bb, line 1, column 6: swap 0 is no"),
+        ("#BB create_persistent name=1", "--bb, line 1, column 5: create_persistent needs"),
+        ("#DW persistentdw name=a capacity=1", "--bb, line 1, column 25: unknown key"),
+        (&format!("{JOBDW}\nrm -rf"), "--bb, line 2, column 1: \"rm -rf\" is no directive"),
+        (&format!("{JOBDW} \\\n"), "--bb, line 2, column 1: the #DW line before ends in"),
     ] {
         let problems = with(option, "").expect_err(option);
         assert_begins(&problems[0].to_string(), expected);

@@ -13,16 +13,9 @@ fn a_job_uses_several_beside_its_own() {
          #DW stage_out type=file source=${{DW_PERSISTENT_STRIPED_a-b.c}}/d/x destination=/g/x\n\
          #DW stage_out type=file source=$DW_PERSISTENT_STRIPED_a_b_c/y destination=/g/y\n"
     ));
-    let names: Vec<_> = request
-        .persistent
-        .iter()
-        .map(|one| one.variables())
-        .collect();
+    let names: Vec<_> = request.persistent.iter().map(|one| one.variables()).collect();
     assert_eq!(names[0], ["DW_PERSISTENT_STRIPED_proj1"]);
-    assert_eq!(
-        names[1],
-        ["DW_PERSISTENT_STRIPED_a-b.c", "DW_PERSISTENT_STRIPED_a_b_c"]
-    );
+    assert_eq!(names[1], ["DW_PERSISTENT_STRIPED_a-b.c", "DW_PERSISTENT_STRIPED_a_b_c"]);
     let ends = |stages: &[forebay_directive::Stage]| -> Vec<_> {
         let end =
             |stage: &forebay_directive::Stage| (stage.persistent.clone(), stage.inner_path.clone());
@@ -46,10 +39,7 @@ fn a_job_that_only_makes_or_destroys_is_right() {
     assert_eq!(made.create[0].pool.as_deref(), Some("p"));
     assert!(made.job.is_none());
     let gone = good("#BB destroy_persistent name=a hurry\n#BB destroy_persistent name=b");
-    assert_eq!(
-        [gone.destroy[0].hurry, gone.destroy[1].hurry],
-        [true, false]
-    );
+    assert_eq!([gone.destroy[0].hurry, gone.destroy[1].hurry], [true, false]);
 }
 
 #[test]
@@ -59,11 +49,7 @@ fn a_script_names_each_once() {
     let used = "#DW persistentdw name=a";
     assert_eq!(good(&format!("{create}\n{used}")).create.len(), 1);
     for (first, second, expected) in [
-        (
-            create,
-            create,
-            "2:5 a is made here and made at line 1, column 5",
-        ),
+        (create, create, "2:5 a is made here and made at line 1, column 5"),
         (create, destroy, "2:5 a is destroyed here and made at"),
         (used, destroy, "2:5 a is destroyed here and used at"),
         (used, used, "2:5 a is used here and used at"),
@@ -91,10 +77,7 @@ fn staging_is_in_what_the_job_uses() {
     );
     let out = "#DW stage_out type=file source=$DW_PERSISTENT_STRIPED_a/../x destination=/g/x";
     let problems = all_bad(&format!("#DW persistentdw name=a\n{out}"));
-    assert!(
-        problems[0].contains("leaves the burst buffer"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("leaves the burst buffer"), "{problems:?}");
     good("#DW persistentdw name=a\n#DW stage_in type=list source=/g/list");
 }
 
@@ -103,8 +86,5 @@ fn a_list_names_them_too() {
     let list = "/g/x $DW_PERSISTENT_STRIPED_my-a/in/\n/g/y $DW_JOB_STRIPED/y\n";
     let stages = stages_of_list(list, Direction::In, &VariableStyle::DataWarp).expect("right");
     assert_eq!(stages[0].persistent.as_deref(), Some("my-a"));
-    assert_eq!(
-        (stages[0].inner_path.as_str(), stages[1].persistent.as_ref()),
-        ("in/", None)
-    );
+    assert_eq!((stages[0].inner_path.as_str(), stages[1].persistent.as_ref()), ("in/", None));
 }

@@ -8,10 +8,7 @@ use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols};
 fn a_script_without_directives_asks_for_nothing() {
     assert_eq!(good(""), Request::default());
     assert_eq!(good("#!/bin/bash\necho hi\n"), Request::default());
-    assert_eq!(
-        good("#!/bin/bash\n#dw jobdw\n #DW jobdw\n"),
-        Request::default()
-    );
+    assert_eq!(good("#!/bin/bash\n#dw jobdw\n #DW jobdw\n"), Request::default());
 }
 
 #[test]
@@ -23,9 +20,7 @@ fn jobdw_takes_its_keys_in_any_order() {
     assert_eq!(job.access, [AccessMode::Striped, AccessMode::Private]);
     assert_eq!(job.pool.as_deref(), Some("wlm_pool"));
     assert_eq!(
-        good("#DWjobdw access=private type=scratch capacity=1")
-            .job
-            .map(|j| j.access),
+        good("#DWjobdw access=private type=scratch capacity=1").job.map(|j| j.access),
         Some(vec![AccessMode::Private])
     );
 }
@@ -58,37 +53,23 @@ fn symbols_are_replaced_and_their_blanks_belong_to_the_value() {
     );
     let request = good(&script);
     assert_eq!(request.stage_out[0].inner_path, "btio");
-    assert_eq!(
-        request.stage_out[0].pfs_path,
-        "/scratch/ada/my run/ada-4711-%-%q"
-    );
+    assert_eq!(request.stage_out[0].pfs_path, "/scratch/ada/my run/ada-4711-%-%q");
     assert_eq!(request.stage_out[1].pfs_path, "/g/%j");
 }
 
 #[test]
 fn continuation_lines_repeat_the_prefix() {
     let request = good("#DW jobdw capacity=1000GB \\\n#DW   access_mode=striped type=scratch\n");
-    assert_eq!(
-        request.job.and_then(|j| j.capacity_bytes),
-        Some(1_000_000_000_000)
-    );
+    assert_eq!(request.job.and_then(|j| j.capacity_bytes), Some(1_000_000_000_000));
     let glued = good("#DW jobdw capa\\\n#DWcity=1K access_mode=striped type=scratch\n");
     assert_eq!(glued.job.and_then(|j| j.capacity_bytes), Some(1024));
 }
 
 #[test]
 fn broken_continuations_are_named_where_they_break() {
-    for follower in [
-        "#BB x",
-        "#SBATCH -n 1",
-        "#   access_mode=striped type=scratch",
-        "echo",
-    ] {
+    for follower in ["#BB x", "#SBATCH -n 1", "#   access_mode=striped type=scratch", "echo"] {
         let script = format!("{JOBDW} \\\n{follower}\n");
-        assert!(
-            bad(&script).starts_with("2:1 the #DW line before ends in"),
-            "{follower}"
-        );
+        assert!(bad(&script).starts_with("2:1 the #DW line before ends in"), "{follower}");
     }
     assert!(bad(&format!("{JOBDW} \\")).starts_with("2:1 the #DW line before"));
 }
@@ -111,14 +92,8 @@ fn the_script_as_a_whole_must_make_sense() {
 fn a_directive_behind_the_header_is_an_error_not_a_comment() {
     for gap in ["echo hi", "   "] {
         let found = bad(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
-        assert!(
-            found.starts_with("3:1 #DW behind the header, which ended at line 2"),
-            "{found}"
-        );
-        assert!(
-            found.ends_with("or write ##DW to keep it as a comment"),
-            "{found}"
-        );
+        assert!(found.starts_with("3:1 #DW behind the header, which ended at line 2"), "{found}");
+        assert!(found.ends_with("or write ##DW to keep it as a comment"), "{found}");
     }
 }
 
@@ -134,13 +109,7 @@ fn a_script_may_write_another_one() {
 
 #[test]
 fn two_angle_brackets_are_not_always_a_here_document() {
-    for line in [
-        "x=$((1<<n))",
-        "(( x = y<<n ))",
-        "  # x << n",
-        "grep x <<<word",
-        "x<<2",
-    ] {
+    for line in ["x=$((1<<n))", "(( x = y<<n ))", "  # x << n", "grep x <<<word", "x<<2"] {
         let found = bad(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
         assert_begins(&found, "3:1 #DW behind the header");
     }

@@ -48,10 +48,8 @@ fn a_continued_line_without_prefix_is_taken_with_a_warning() {
     assert_eq!(request.stage_in.len() + request.stage_out.len(), 3);
     assert_eq!(
         lines_of(&request.warnings),
-        [
-            "3:1 the continued line does not begin with #DW: taken here, ignored by Slurm \
-             | put #DW in front of it"
-        ]
+        ["3:1 the continued line does not begin with #DW: taken here, ignored by Slurm \
+             | put #DW in front of it"]
     );
 }
 
@@ -65,24 +63,15 @@ fn a_bare_line_keeps_its_columns_and_may_go_on() {
 fn a_bare_line_of_another_kind_breaks_the_continuation() {
     for line in ["echo x=1", "   ", "X=1", "--a=b", "./run mode=1"] {
         let found = bad(&format!("{JOBDW} \\\n{line}\n"));
-        assert_begins(
-            &found,
-            "2:1 the #DW line before ends in \"\\\", but no #DW line follows it",
-        );
+        assert_begins(&found, "2:1 the #DW line before ends in \"\\\", but no #DW line follows it");
     }
 }
 
 #[test]
 fn a_list_needs_no_destination_and_says_so() {
     for (stage, at) in [
-        (
-            "stage_in type=list source=/g/list destination=$DW_JOB_STRIPED",
-            "2:51",
-        ),
-        (
-            "stage_out type=list source=/g/list destination=/g/out",
-            "2:52",
-        ),
+        ("stage_in type=list source=/g/list destination=$DW_JOB_STRIPED", "2:51"),
+        ("stage_out type=list source=/g/list destination=/g/out", "2:52"),
     ] {
         let request = good(&format!("{JOBDW}\n#DW {stage}"));
         let stages = [request.stage_in, request.stage_out].concat();

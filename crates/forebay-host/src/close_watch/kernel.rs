@@ -127,11 +127,7 @@ fn without_lease(path: &Path, error: std::io::Error) -> Look {
 }
 
 fn lease_error(path: &Path, source: std::io::Error) -> Error {
-    Error {
-        operation: "take a lease on",
-        path: path.to_owned(),
-        source,
-    }
+    Error { operation: "take a lease on", path: path.to_owned(), source }
 }
 
 pub(super) fn inotify() -> Result<OwnedFd> {

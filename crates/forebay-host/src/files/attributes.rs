@@ -58,10 +58,7 @@ pub fn set_times(path: &Path, status: &Status) -> Result<()> {
 
 fn timestamps(status: &Status) -> Timestamps {
     let time = |(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec };
-    Timestamps {
-        last_access: time(status.accessed),
-        last_modification: time(status.modified),
-    }
+    Timestamps { last_access: time(status.accessed), last_modification: time(status.modified) }
 }
 
 /// Extended attributes of an open file; none where its file system has none.

@@ -10,11 +10,7 @@ use crate::{Result, on};
 
 /// Makes a symbolic link.
 pub fn make_link(target: &Path, path: &Path) -> Result<()> {
-    on(
-        std::os::unix::fs::symlink(target, path),
-        "make the link",
-        path,
-    )
+    on(std::os::unix::fs::symlink(target, path), "make the link", path)
 }
 
 /// Gives a new name to a file that is there.
@@ -69,11 +65,7 @@ pub fn open_existing_rw(path: &Path) -> Result<File> {
 /// Opens a file to write at its end, made if it is not there.
 pub fn open_to_append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
-    on(
-        options.append(true).create(true).open(path),
-        "open to write",
-        path,
-    )
+    on(options.append(true).create(true).open(path), "open to write", path)
 }
 
 /// Opens files for standard output and standard error, made or emptied; one file if both are the

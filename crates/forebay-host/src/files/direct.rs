@@ -31,10 +31,7 @@ impl Direct {
 
     /// All of it goes through the page cache.
     pub fn buffered(plain: File) -> Self {
-        Self {
-            plain,
-            direct: None,
-        }
+        Self { plain, direct: None }
     }
 
     /// The file itself.
@@ -76,9 +73,7 @@ impl FileExt for Direct {
 /// Some file systems take the flag and refuse the calls.
 fn is_refused(moved: &io::Result<usize>) -> bool {
     let invalid = Errno::INVAL.raw_os_error();
-    moved
-        .as_ref()
-        .is_err_and(|error| error.raw_os_error() == Some(invalid))
+    moved.as_ref().is_err_and(|error| error.raw_os_error() == Some(invalid))
 }
 
 #[cfg(test)]
@@ -102,12 +97,8 @@ mod tests {
         file.write_all_at(&memory[odd], end).expect("odd");
         memory.fill(0);
         let back = Direct::to_read(files::open_to_read(&path).expect("opened"), &path);
-        assert_eq!(
-            back.past(&memory[whole.clone()], 0).is_some(),
-            file.direct.is_some()
-        );
-        back.read_exact_at(&mut memory[whole.clone()], 0)
-            .expect("read");
+        assert_eq!(back.past(&memory[whole.clone()], 0).is_some(), file.direct.is_some());
+        back.read_exact_at(&mut memory[whole.clone()], 0).expect("read");
         assert!(memory[whole].iter().all(|byte| *byte == 7));
         let mut rest = [0; 9];
         assert_eq!(back.read_at(&mut rest, end).expect("read"), 5);

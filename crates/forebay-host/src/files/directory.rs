@@ -62,11 +62,7 @@ impl From<FileType> for Kind {
 
 impl From<&Stat> for Status {
     // The widths of these numbers differ between machines; the kernel's own are never negative.
-    #[allow(
-        clippy::unnecessary_cast,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap
-    )]
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
     fn from(found: &Stat) -> Self {
         Self {
             kind: Kind::from(FileType::from_raw_mode(found.st_mode)),

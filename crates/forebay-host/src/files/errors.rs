@@ -15,8 +15,7 @@ pub fn with_path<T>(result: io::Result<T>, operation: &'static str, path: &Path)
 /// Is this the answer of a file system that has no more room, or gives no more to this user?
 pub fn is_full(error: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT];
-    full.iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    full.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Is it that a quota is used up?

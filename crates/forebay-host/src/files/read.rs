@@ -62,10 +62,6 @@ pub fn data_from(file: &File, path: &Path, from: u64, to: u64) -> Result<Option<
     if begin >= to {
         return Ok(None);
     }
-    let end = on(
-        rustix::fs::seek(file, SeekFrom::Hole(begin)),
-        "look for holes in",
-        path,
-    )?;
+    let end = on(rustix::fs::seek(file, SeekFrom::Hole(begin)), "look for holes in", path)?;
     Ok(Some(begin..end.min(to)))
 }

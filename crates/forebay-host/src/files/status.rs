@@ -142,11 +142,7 @@ pub fn tree_bytes(path: &Path) -> u64 {
     let own = fs::symlink_metadata(path);
     let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
     let is_directory = status_of_name(path).is_ok_and(|status| status.kind == Kind::Directory);
-    let names = if is_directory {
-        names_in(path)
-    } else {
-        Ok(Vec::new())
-    };
+    let names = if is_directory { names_in(path) } else { Ok(Vec::new()) };
     let below = names.unwrap_or_default().into_iter();
     own + below.map(|name| tree_bytes(&path.join(name))).sum::<u64>()
 }

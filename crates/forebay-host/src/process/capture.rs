@@ -82,10 +82,7 @@ mod tests {
             let output = output.to_owned();
             Some(Captured { success, output })
         };
-        assert_eq!(
-            shell("echo yes; echo no >&2", long),
-            captured(true, "yes\n")
-        );
+        assert_eq!(shell("echo yes; echo no >&2", long), captured(true, "yes\n"));
         assert_eq!(shell("cat; echo no; exit 3", long), captured(false, "no\n"));
         let large = shell("head -c 300000 /dev/zero", long).expect("output");
         assert_eq!(large.output.len(), 300_000);

@@ -33,11 +33,7 @@ pub fn leave_session() {
 pub fn replace_by(mut command: Command) -> crate::Error {
     let source = command.exec();
     let path = Path::new(command.get_program()).to_owned();
-    crate::Error {
-        operation: "run",
-        path,
-        source,
-    }
+    crate::Error { operation: "run", path, source }
 }
 
 /// Starts a job in a process group of its own, so that a Ctrl-C at the terminal reaches us alone.
@@ -58,9 +54,5 @@ fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let no_pid = || std::io::Error::other("no pid");
     let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
-    Ok(Job {
-        pid,
-        in_our_group,
-        tells: false,
-    })
+    Ok(Job { pid, in_our_group, tells: false })
 }

@@ -88,11 +88,7 @@ impl Events {
         let processes = processes()?;
         let alive = |pid: &i32| processes.alive.contains(pid);
         let found = children_of(us(), &self.excluded.borrow(), &processes);
-        Ok(found
-            .into_iter()
-            .filter(alive)
-            .filter_map(Pid::from_raw)
-            .collect())
+        Ok(found.into_iter().filter(alive).filter_map(Pid::from_raw).collect())
     }
 
     pub(super) fn signal_all(&self, signal: Signal) -> Result<()> {

@@ -56,9 +56,7 @@ impl Program {
             vec![c_string(program)?]
         } else {
             let found = std::env::split_paths(path).map(|directory| directory.join(program));
-            found
-                .map(|path| c_string(path.as_os_str()))
-                .collect::<Result<_>>()?
+            found.map(|path| c_string(path.as_os_str())).collect::<Result<_>>()?
         };
         let words = std::iter::once(program).chain(command.get_args());
         let variables = environment.into_iter().map(|(name, value)| {
@@ -106,10 +104,7 @@ unsafe impl Sync for Strings {}
 impl Strings {
     fn of(strings: Vec<CString>) -> Self {
         let pointers = strings.iter().map(|string| string.as_ptr());
-        Self {
-            pointers: pointers.chain([std::ptr::null()]).collect(),
-            _strings: strings,
-        }
+        Self { pointers: pointers.chain([std::ptr::null()]).collect(), _strings: strings }
     }
 
     fn pointers(&self) -> *const *const c_char {

@@ -69,25 +69,13 @@ mod tests {
         let mut later = ours.clone();
         later.process.started_ticks += 1;
         assert_eq!(of(later), Liveness::Gone);
-        let renamed = ProcessRef {
-            host: "another-name".into(),
-            ..ours.clone()
-        };
+        let renamed = ProcessRef { host: "another-name".into(), ..ours.clone() };
         assert_eq!(of(renamed.clone()), Liveness::Alive);
-        let in_container = ProcessRef {
-            pid_namespace: "pid:[1]".into(),
-            ..ours.clone()
-        };
+        let in_container = ProcessRef { pid_namespace: "pid:[1]".into(), ..ours.clone() };
         assert_eq!(of(in_container), Liveness::Unknown);
-        let earlier_boot = ProcessRef {
-            boot_id: "earlier".into(),
-            ..ours
-        };
+        let earlier_boot = ProcessRef { boot_id: "earlier".into(), ..ours };
         assert_eq!(of(earlier_boot.clone()), Liveness::Gone);
-        let elsewhere = ProcessRef {
-            boot_id: "other".into(),
-            ..renamed
-        };
+        let elsewhere = ProcessRef { boot_id: "other".into(), ..renamed };
         assert_eq!(of(elsewhere), Liveness::Unknown);
     }
 }

@@ -50,9 +50,7 @@ impl SignalGuard {
         )?;
         let ignored = signals_of("self", "SigIgn:")?;
         let all = [&STOPS[..], &OF_THE_JOB].concat();
-        let wanted = all
-            .into_iter()
-            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let wanted = all.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let wanted: Vec<_> = wanted.collect();
         on(signal_sender::note(&wanted), "catch the signals of", here)?;
         let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
@@ -60,27 +58,16 @@ impl SignalGuard {
         let others = children_of(us(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
         let stops = stops.to_vec();
-        Ok(Self {
-            signals,
-            stops,
-            others,
-        })
+        Ok(Self { signals, stops, others })
     }
 
     /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
     /// of a job's processes.
     pub fn watch(self, keeper: Option<Identity>) -> Events {
-        let Self {
-            mut signals,
-            stops: asking,
-            others,
-        } = self;
+        let Self { mut signals, stops: asking, others } = self;
         let (sender, receiver) = mpsc::channel();
         let stops = StopRequests::default();
-        let bell = EventSender {
-            sender: sender.clone(),
-            stops: stops.clone(),
-        };
+        let bell = EventSender { sender: sender.clone(), stops: stops.clone() };
         for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
             if asking.contains(&signal) {
                 stops.add(signal);

@@ -36,9 +36,7 @@ impl StopRequests {
     pub(super) fn add(&self, signal: i32) {
         let signals = &self.0.signal;
         // Only the first one counts.
-        signals
-            .compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst)
-            .ok();
+        signals.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).ok();
         self.0.count.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -139,8 +139,7 @@ impl Events {
                     let is_to_tell = job.tells && since.elapsed() < TO_TELL;
                     let mut pids = self.descendants()?;
                     pids.retain(|pid| *pid != job.pid || !is_to_tell);
-                    pids.into_iter()
-                        .try_for_each(|pid| send(pid, Signal::KILL))?;
+                    pids.into_iter().try_for_each(|pid| send(pid, Signal::KILL))?;
                     deadline = Some(clock::now() + Duration::from_millis(100));
                 }
             }
@@ -199,10 +198,7 @@ impl Events {
                 Err(_) => break false,
             }
         };
-        (
-            children_left,
-            wanted.and_then(|wanted| ended.remove(&wanted)),
-        )
+        (children_left, wanted.and_then(|wanted| ended.remove(&wanted)))
     }
 
     /// The next event; `None` when the deadline has passed first.
@@ -248,10 +244,7 @@ mod tests {
             let (found, asked) = events.wait(job, |_| grace, go_on).expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
-        let two = Orphans {
-            found: 2,
-            remaining: Vec::new(),
-        };
+        let two = Orphans { found: 2, remaining: Vec::new() };
         assert_eq!(events.kill_orphans(grace).expect("end"), two);
         assert_eq!(events.kill_orphans(grace).expect("end"), Orphans::default());
 
@@ -268,17 +261,10 @@ mod tests {
         rustix::process::kill_process(us, Signal::INT).expect("kill");
         let soon = |_| Duration::from_millis(200);
         let (found, asked) = events.wait(job, soon, go_on).expect("wait");
-        assert_eq!(
-            (found, asked),
-            (Ended::Signal(9), Some(EndReason::Signal(SIGINT)))
-        );
+        assert_eq!((found, asked), (Ended::Signal(9), Some(EndReason::Signal(SIGINT))));
         assert_eq!(events.stops().count(), 1);
 
         let missing = start_job(command("/no/such")).expect_err("missing");
-        assert!(
-            missing
-                .to_string()
-                .starts_with("cannot run /no/such: No such file")
-        );
+        assert!(missing.to_string().starts_with("cannot run /no/such: No such file"));
     }
 }

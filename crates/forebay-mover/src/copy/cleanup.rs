@@ -147,12 +147,8 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
         files::make_directories(&at("below/.forebay-7-2.dir.part"), 0o700).expect("made");
-        let names = [
-            ".forebay-7-1.part",
-            ".forebay-8-1.part",
-            "below/.forebay-7-3.part",
-            "file.part",
-        ];
+        let names =
+            [".forebay-7-1.part", ".forebay-8-1.part", "below/.forebay-7-3.part", "file.part"];
         for name in names {
             files::make_file(&at(name), 0o600).expect("made");
         }

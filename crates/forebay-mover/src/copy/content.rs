@@ -25,12 +25,9 @@ impl CopyContext<'_> {
     ) -> Result<u64, Reason> {
         let mut checksum = Xxh3::new();
         let mut done_to = range.start;
-        while let Some(data) = next_data(
-            ends.source,
-            &ends.item.source,
-            ends.is_sparse,
-            done_to..range.end,
-        )? {
+        while let Some(data) =
+            next_data(ends.source, &ends.item.source, ends.is_sparse, done_to..range.end)?
+        {
             (self.on)(CopyEvent::Skipped(data.start - done_to));
             self.copy_data(ends, data.clone(), block, &mut checksum)?;
             done_to = data.end;
@@ -84,12 +81,9 @@ impl CopyContext<'_> {
     ) -> Result<Option<u64>, Reason> {
         let mut checksum = Xxh3::new();
         let mut done_to = range.start;
-        while let Some(data) = next_data(
-            ends.source,
-            &ends.item.source,
-            ends.is_sparse,
-            done_to..range.end,
-        )? {
+        while let Some(data) =
+            next_data(ends.source, &ends.item.source, ends.is_sparse, done_to..range.end)?
+        {
             checksum.update(&data.start.to_le_bytes());
             done_to = data.end;
             let mut at = data.start;

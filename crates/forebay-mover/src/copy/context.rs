@@ -125,8 +125,7 @@ impl CopyContext<'_> {
     pub(crate) fn record_delivered(&self, bytes: u64, was_there: bool) {
         self.files.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.unchanged_files
-            .fetch_add(u64::from(was_there), Ordering::Relaxed);
+        self.unchanged_files.fetch_add(u64::from(was_there), Ordering::Relaxed);
         (self.on)(CopyEvent::File);
     }
 

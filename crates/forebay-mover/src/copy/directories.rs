@@ -131,9 +131,7 @@ impl CopyContext<'_> {
                         finished.push(directory.id);
                         synced = Some((target, directory.target));
                     }
-                    Err(reason) => self
-                        .journal
-                        .record_directory_failed(directory.id, &reason)?,
+                    Err(reason) => self.journal.record_directory_failed(directory.id, &reason)?,
                 }
             }
             // One for all: trees seldom cross file systems, and names were synced as they were made.

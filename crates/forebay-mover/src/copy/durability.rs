@@ -62,11 +62,7 @@ impl Syncing {
         if is_known {
             return Ok(());
         }
-        let path = if item.kind == LINK {
-            parent_of(&item.target)
-        } else {
-            &item.target
-        };
+        let path = if item.kind == LINK { parent_of(&item.target) } else { &item.target };
         self.written(item, files::open_source(path, true)?)
     }
 

@@ -41,18 +41,14 @@ impl CopyContext<'_> {
                 }
                 continue;
             }
-            let steps: Vec<_> = made
-                .iter()
-                .map(|item| Step::to(item, State::Placed))
-                .collect();
+            let steps: Vec<_> = made.iter().map(|item| Step::to(item, State::Placed)).collect();
             self.journal.apply_updates(&steps)?;
             made.iter().for_each(|_| self.record_delivered(0, false));
         }
     }
 
     fn make_file_of_its_own(&self, item: Item, block: &mut [u8]) -> Result<(), Error> {
-        self.journal
-            .apply_updates(&[Step::to(&item, State::Copying)])?;
+        self.journal.apply_updates(&[Step::to(&item, State::Copying)])?;
         self.copy_batch(vec![item], &mut [], block)
     }
 
@@ -76,19 +72,13 @@ impl CopyContext<'_> {
         }
         let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut made = files::make_hard_link(&link.first, &temporary);
-        if made
-            .as_ref()
-            .is_err_and(forebay_host::Error::already_exists)
-        {
+        if made.as_ref().is_err_and(forebay_host::Error::already_exists) {
             files::remove_file(&temporary)?;
             made = files::make_hard_link(&link.first, &temporary);
         }
         if let Err(error) = made {
             let why = error.source.kind();
-            self.warn_once(
-                &format!("a hard link became a file of its own: {why}"),
-                &item.source,
-            );
+            self.warn_once(&format!("a hard link became a file of its own: {why}"), &item.source);
             return Ok(false);
         }
         self.put_in_place(&temporary, &item.target).map(|()| true)

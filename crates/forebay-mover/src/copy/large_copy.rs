@@ -65,9 +65,7 @@ impl LargeCopy {
 
     /// All its pieces are done, or one has failed.
     pub(crate) fn all_done(&self) -> Result<(), LargeCopyError> {
-        self.failure()
-            .take()
-            .map_or(Ok(()), |reason| Err(reason.into()))
+        self.failure().take().map_or(Ok(()), |reason| Err(reason.into()))
     }
 }
 

@@ -33,8 +33,7 @@ impl CopyContext<'_> {
         match self.open(item, tries, block) {
             Ok(Some(copying)) => self.queue_pieces(copying, block),
             Ok(None) => {
-                self.journal
-                    .apply_updates(&[Step::to(item, State::Placed)])?;
+                self.journal.apply_updates(&[Step::to(item, State::Placed)])?;
                 self.record_delivered(item.size_bytes, true);
                 Ok(())
             }
@@ -45,9 +44,7 @@ impl CopyContext<'_> {
 
     fn queue_pieces(&self, mut copying: LargeCopy, block: &mut [u8]) -> Result<(), Error> {
         let there: BTreeSet<u64> = copying.checksums().keys().copied().collect();
-        let missing: Vec<_> = (0..copying.pieces)
-            .filter(|piece| !there.contains(piece))
-            .collect();
+        let missing: Vec<_> = (0..copying.pieces).filter(|piece| !there.contains(piece)).collect();
         for piece in &there {
             let range = self.range(&copying, *piece);
             (self.on)(CopyEvent::Skipped(range.end - range.start));
@@ -57,10 +54,7 @@ impl CopyContext<'_> {
         let Some((first, rest)) = missing.split_first() else {
             return self.is_copied(&copying, block);
         };
-        self.add_tasks(
-            rest.iter()
-                .map(|piece| Task::Piece(Arc::clone(&copying), *piece)),
-        );
+        self.add_tasks(rest.iter().map(|piece| Task::Piece(Arc::clone(&copying), *piece)));
         self.piece(&copying, *first, block)
     }
 
@@ -137,10 +131,7 @@ impl CopyContext<'_> {
 
     pub(crate) fn range(&self, copying: &LargeCopy, piece: u64) -> std::ops::Range<u64> {
         let from = piece * self.options.piece_bytes;
-        from..copying
-            .status
-            .size_bytes
-            .min(from + self.options.piece_bytes)
+        from..copying.status.size_bytes.min(from + self.options.piece_bytes)
     }
 
     /// Copies one piece; whoever copies the last one goes on with the file.
@@ -152,14 +143,11 @@ impl CopyContext<'_> {
     ) -> Result<(), Error> {
         let copied = match copying.is_lost() {
             true => Ok(None), // the file will not be whole
-            false => self
-                .copy_range(&copying.ends(), self.range(copying, piece), block)
-                .map(Some),
+            false => self.copy_range(&copying.ends(), self.range(copying, piece), block).map(Some),
         };
         let copied = match copied {
             Ok(Some(checksum)) => {
-                self.journal
-                    .piece_is_copied(copying.item.id, piece, checksum)?;
+                self.journal.piece_is_copied(copying.item.id, piece, checksum)?;
                 copying.checksums().insert(piece, checksum);
                 Ok(())
             }
@@ -212,13 +200,11 @@ impl CopyContext<'_> {
         let item = &copying.item;
         let placed = whole.and_then(|()| {
             if self.options.verify == Verify::End {
-                self.journal
-                    .apply_updates(&[Step::to(item, State::Verified)])?;
+                self.journal.apply_updates(&[Step::to(item, State::Verified)])?;
             }
             self.put_in_place(&copying.temporary, &item.target)?;
             Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
-            self.journal
-                .apply_updates(&[Step::to(item, State::Placed)])?;
+            self.journal.apply_updates(&[Step::to(item, State::Placed)])?;
             self.journal.forget_pieces(item.id)?;
             Ok(())
         });
@@ -234,10 +220,7 @@ impl CopyContext<'_> {
                 self.remove_best_effort(&copying.temporary);
                 self.journal.forget_pieces(item.id)?;
                 if reason.is_change && copying.tries < RETRIES {
-                    self.add_tasks(std::iter::once(Task::Begin(
-                        item.clone(),
-                        copying.tries + 1,
-                    )));
+                    self.add_tasks(std::iter::once(Task::Begin(item.clone(), copying.tries + 1)));
                     return Ok(());
                 }
                 self.record_failed(item, reason)
@@ -263,10 +246,7 @@ impl CopyContext<'_> {
             whole.update(&checksum.to_le_bytes());
         }
         let checksum = (self.options.verify != Verify::Off).then(|| whole.digest());
-        self.journal.apply_updates(&[Step {
-            checksum,
-            ..Step::to(item, State::Copied)
-        }])?;
+        self.journal.apply_updates(&[Step { checksum, ..Step::to(item, State::Copied) }])?;
         Ok(())
     }
 

@@ -29,9 +29,7 @@ const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
 const REMOVED_XATTRS: [&[u8]; 2] = [b"user.", b"system.posix_acl_access"];
 
 fn begins_as(name: &CStr, begins: &[&[u8]]) -> bool {
-    begins
-        .iter()
-        .any(|begin| name.to_bytes().starts_with(begin))
+    begins.iter().any(|begin| name.to_bytes().starts_with(begin))
 }
 
 /// Those that belong to the file.

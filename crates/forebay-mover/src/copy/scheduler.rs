@@ -82,11 +82,7 @@ pub fn carry_out(
         return Err(Error::PlanInterrupted(journal.path().to_owned()));
     }
     let has_checksums = options.verify != Verify::Off;
-    let cut = format!(
-        "{} {} {has_checksums}",
-        system::boot_id()?,
-        options.piece_bytes
-    );
+    let cut = format!("{} {} {has_checksums}", system::boot_id()?, options.piece_bytes);
     journal.drop_stale_pieces(&cut)?;
     let compared = journal.take_compared();
     if compared.is_none() {
@@ -246,10 +242,7 @@ impl CopyContext<'_> {
                 Ok(None) => return,
                 Ok(Some(task)) => {
                     let is_large = task.is_large();
-                    let _guard = TaskGuard {
-                        run: self,
-                        is_large,
-                    };
+                    let _guard = TaskGuard { run: self, is_large };
                     match task {
                         Task::Batch(items) => self.batch(items, block),
                         Task::Begin(item, tries) => self.begin(&item, tries, block),
@@ -307,9 +300,7 @@ impl CopyContext<'_> {
         for item in items {
             let is_large = item.size_bytes > most_in_batch;
             let is_begun = self.leaves.contains_key(&item.directory)
-                && small
-                    .last()
-                    .is_some_and(|last: &Item| last.directory == item.directory);
+                && small.last().is_some_and(|last: &Item| last.directory == item.directory);
             let is_full = small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX;
             if !is_large && is_full && !is_begun {
                 queue.is_exhausted = false;

@@ -61,12 +61,10 @@ impl CopyContext<'_> {
             return Ok(()); // whoever stops us takes the temporary files away
         }
         let keeps = self.options.verify != Verify::Off;
-        self.journal
-            .apply_updates(&steps(&written, State::Copied, keeps))?;
+        self.journal.apply_updates(&steps(&written, State::Copied, keeps))?;
         if self.options.verify == Verify::End {
             written = self.verify(written, block)?;
-            self.journal
-                .apply_updates(&steps(&written, State::Verified, false))?;
+            self.journal.apply_updates(&steps(&written, State::Verified, false))?;
         }
         self.rename_staged(filled, &written)?;
         self.place(written, &arrived(filled), &syncing)
@@ -100,8 +98,7 @@ impl CopyContext<'_> {
         if let Err(reason) = syncing.finish(targets) {
             return self.all_failed(&placed, &reason);
         }
-        self.journal
-            .apply_updates(&steps(&placed, State::Placed, false))?;
+        self.journal.apply_updates(&steps(&placed, State::Placed, false))?;
         for one in &placed {
             self.record_delivered(one.size_bytes, one.was_there);
         }
@@ -175,12 +172,7 @@ impl CopyContext<'_> {
         let source = files::open_source(&item.source, item.is_named)?;
         let is_sparse = is_sparse(&files::status_of(&source, &item.source)?);
         let (source, target) = (&source, &target);
-        let ends = Ends {
-            source,
-            target,
-            item,
-            is_sparse,
-        };
+        let ends = Ends { source, target, item, is_sparse };
         Ok(self.checksum_of(&ends, 0..size_bytes, block)? == Some(checksum))
     }
 
@@ -222,18 +214,13 @@ impl CopyContext<'_> {
             && is_whole(&temporary, &status)
             && self.is_as_copied(item, &temporary, status.size_bytes, block)?
         {
-            syncing.there(&Item {
-                target: temporary.clone(),
-                ..item.clone()
-            })?;
+            syncing.there(&Item { target: temporary.clone(), ..item.clone() })?;
             (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok((Some(temporary), None, status.size_bytes));
         }
         let in_place = is_fresh && self.options.placing == WriteMode::InPlace;
         let mode = first_mode(&status, is_fresh);
-        let made = in_place
-            .then(|| files::make_file(&item.target, mode).ok())
-            .flatten();
+        let made = in_place.then(|| files::make_file(&item.target, mode).ok()).flatten();
         let is_direct = made.is_some();
         let target = match made {
             Some(target) => target,
@@ -242,20 +229,15 @@ impl CopyContext<'_> {
         };
         let path = if is_direct { &item.target } else { &temporary };
         let written =
-            self.fill(item, &source, &target, status, block)
-                .and_then(|(checksum, status)| {
-                    syncing.written(item, target)?;
-                    Ok((checksum, status.size_bytes))
-                });
+            self.fill(item, &source, &target, status, block).and_then(|(checksum, status)| {
+                syncing.written(item, target)?;
+                Ok((checksum, status.size_bytes))
+            });
         if written.is_err() {
             self.remove_best_effort(path);
         }
         let (checksum, size_bytes) = written?;
-        Ok((
-            (!is_direct).then_some(temporary),
-            Some(checksum),
-            size_bytes,
-        ))
+        Ok(((!is_direct).then_some(temporary), Some(checksum), size_bytes))
     }
 
     /// Content and attributes, again as long as the source changes.
@@ -270,12 +252,7 @@ impl CopyContext<'_> {
         let mut tries = 0;
         loop {
             let is_sparse = is_sparse(&status);
-            let ends = Ends {
-                source,
-                target,
-                item,
-                is_sparse,
-            };
+            let ends = Ends { source, target, item, is_sparse };
             if is_sparse {
                 files::with_path(
                     target.set_len(status.size_bytes),
@@ -293,9 +270,7 @@ impl CopyContext<'_> {
                 }
                 Err(reason) if !reason.is_change => return Err(reason),
                 _ if tries == RETRIES => {
-                    return Err(Reason::changed(
-                        "it was changed while it was copied, each time",
-                    ));
+                    return Err(Reason::changed("it was changed while it was copied, each time"));
                 }
                 _ => {}
             }
@@ -330,9 +305,7 @@ impl CopyContext<'_> {
         }
         if let Some((owner, group)) = self.owner.owner_to_set(&status)
             && files::set_owner_of_name(&temporary, owner, group).is_err()
-            && !self
-                .owner
-                .matches(&status, &files::status_of_name(&temporary)?)
+            && !self.owner.matches(&status, &files::status_of_name(&temporary)?)
         {
             self.warn_once("the owner could not be kept", &item.source);
         }

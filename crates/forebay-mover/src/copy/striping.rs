@@ -54,10 +54,8 @@ impl CopyContext<'_> {
             Ok(file)
         });
         made.or_else(|_| {
-            let why = said.map_or_else(
-                |error| error.to_string(),
-                |_| "lfs setstripe refuses".to_owned(),
-            );
+            let why =
+                said.map_or_else(|error| error.to_string(), |_| "lfs setstripe refuses".to_owned());
             self.warn_once(&format!("{FAILED}: {why}"), &item.source);
             self.make_part(temporary, OURS_ALONE)
         })

@@ -84,24 +84,8 @@ mod tests {
     #[test]
     fn stripes_grow_with_the_file() {
         const GIB: u64 = 1 << 30;
-        let sizes = [
-            GIB - 1,
-            GIB,
-            10 * GIB - 1,
-            10 * GIB,
-            100 * GIB,
-            1024 * GIB,
-            u64::MAX,
-        ];
-        let wanted = [
-            None,
-            Some(4),
-            Some(4),
-            Some(8),
-            Some(24),
-            Some(72),
-            Some(72),
-        ];
+        let sizes = [GIB - 1, GIB, 10 * GIB - 1, 10 * GIB, 100 * GIB, 1024 * GIB, u64::MAX];
+        let wanted = [None, Some(4), Some(4), Some(8), Some(24), Some(72), Some(72)];
         assert_eq!(sizes.map(stripes), wanted);
     }
 
@@ -122,10 +106,6 @@ mod tests {
                            \x20   lcme_extent.e_end:   1073741824\n      stripe_count:  0       stripe_size:   0       pattern:       mdt\n";
         assert_eq!(understood(progressive, true), Says::Others);
         assert!(matches!(understood("", true), Says::Unknown(_)));
-        assert_eq!(
-            understood("", false),
-            Says::Others,
-            "the emulation does not cover it"
-        );
+        assert_eq!(understood("", false), Says::Others, "the emulation does not cover it");
     }
 }

@@ -140,10 +140,7 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
         return Ok(());
     }
     if item.source == item.target {
-        return Err(Reason::new(
-            "source and target are the same file",
-            "choose another target",
-        ));
+        return Err(Reason::new("source and target are the same file", "choose another target"));
     }
     Err(Reason::new(
         &format!("{} leads back to it", item.target.display()),

@@ -241,11 +241,7 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     }
     // With a write-ahead log, a commit that a power cut takes away is a step that is done again, so it need not
     // wait for the disk.
-    let synchronous = if set_log(connection)? {
-        "NORMAL"
-    } else {
-        "FULL"
-    };
+    let synchronous = if set_log(connection)? { "NORMAL" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -70,9 +70,7 @@ impl Journal {
             let directories = "SELECT id FROM directory WHERE place = ?";
             let delete = format!("DELETE FROM entry WHERE directory IN ({directories})");
             connection.execute(&delete, [place])?;
-            connection
-                .execute("DELETE FROM directory WHERE place = ?", [place])
-                .map(drop)
+            connection.execute("DELETE FROM directory WHERE place = ?", [place]).map(drop)
         })
     }
 }

@@ -82,9 +82,8 @@ impl Journal {
                 "SELECT e.id, d.target, e.name FROM entry e JOIN directory d ON d.id = e.directory \
                  WHERE e.state BETWEEN {COPYING} AND {VERIFIED}",
             ))?;
-            let rows = statement.query_map([], |row| {
-                Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?)))
-            })?;
+            let rows = statement
+                .query_map([], |row| Ok((row.get(0)?, path_at(row, 1)?.join(path_at(row, 2)?))))?;
             rows.collect()
         })
     }

@@ -47,8 +47,5 @@ impl Journal {
 }
 
 pub(crate) fn ends(transfer: &Transfer) -> (&[u8], &[u8]) {
-    (
-        transfer.source.as_os_str().as_bytes(),
-        transfer.target.as_os_str().as_bytes(),
-    )
+    (transfer.source.as_os_str().as_bytes(), transfer.target.as_os_str().as_bytes())
 }

@@ -28,10 +28,7 @@ fn queries() -> [(String, PathOf); 4] {
             ),
             single_path,
         ),
-        (
-            "SELECT reason, remedy, errno, source FROM refusal LIMIT ?".into(),
-            single_path,
-        ),
+        ("SELECT reason, remedy, errno, source FROM refusal LIMIT ?".into(), single_path),
         (
             "SELECT reason, NULL, errno, source FROM transfer WHERE reason IS NOT NULL LIMIT ?"
                 .into(),

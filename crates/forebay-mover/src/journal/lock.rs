@@ -48,9 +48,7 @@ impl Journal {
         match files::make_file(&lock, 0o600) {
             Err(error) if error.already_exists() => Ok(None),
             Err(error) => Err(error.into()),
-            Ok(_) => files::lock(&lock)?
-                .map(|file| write_owner(file, &lock))
-                .transpose(),
+            Ok(_) => files::lock(&lock)?.map(|file| write_owner(file, &lock)).transpose(),
         }
     }
 
@@ -66,19 +64,13 @@ impl Journal {
 
 /// Numbers of processes are valid in their namespace, until the machine restarts.
 pub(crate) fn pid_namespace_key() -> Result<String, Error> {
-    Ok(format!(
-        "{} {}",
-        system::boot_id()?,
-        system::pid_namespace()?
-    ))
+    Ok(format!("{} {}", system::boot_id()?, system::pid_namespace()?))
 }
 
 fn write_owner(mut file: File, path: &Path) -> Result<JournalLock, Error> {
     let Identity { pid, started_ticks } = Identity::ours()?;
     let name = format!("{pid} {started_ticks} {}\n", pid_namespace_key()?);
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.write_all(name.as_bytes()));
+    let written = file.set_len(0).and_then(|()| file.write_all(name.as_bytes()));
     files::with_path(written, "write", path)?;
     Ok(JournalLock(Some(file)))
 }

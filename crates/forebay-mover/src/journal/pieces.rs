@@ -70,8 +70,7 @@ impl Journal {
         self.with(|connection| {
             let mut set =
                 connection.prepare_cached("INSERT OR REPLACE INTO piece VALUES (?, ?, ?)")?;
-            set.execute(params![id, number(piece), number(checksum)])
-                .map(drop)
+            set.execute(params![id, number(piece), number(checksum)]).map(drop)
         })
     }
 

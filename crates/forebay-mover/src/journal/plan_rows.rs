@@ -30,9 +30,7 @@ impl Journal {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
                 match row {
-                    Found::Directory {
-                        standing, target, ..
-                    } => {
+                    Found::Directory { standing, target, .. } => {
                         let numbers = write_directory(&change, generation, row)?;
                         written.push(numbers);
                         compared.extend(standing.map(|stamp| (numbers.0, target.as_path(), stamp)));
@@ -55,14 +53,7 @@ fn write_directory(
     generation: i64,
     row: &Found,
 ) -> rusqlite::Result<(i64, i64)> {
-    let Found::Directory {
-        source,
-        target,
-        place,
-        is_of_tree,
-        ..
-    } = row
-    else {
+    let Found::Directory { source, target, place, is_of_tree, .. } = row else {
         return Ok((0, 0));
     };
     let mut set = change.prepare_cached(
@@ -103,30 +94,17 @@ fn write_entry(
     (directory, place): (i64, i64),
     row: &Found,
 ) -> rusqlite::Result<()> {
-    let Found::Entry {
-        name,
-        source_name,
-        status,
-        is_there,
-        ..
-    } = row
-    else {
+    let Found::Entry { name, source_name, status, is_there, .. } = row else {
         return Ok(());
     };
     if status.kind == Kind::Other {
         let reason = "it is a fifo, socket or device, which cannot be staged";
         let path = source_path(change, directory, source_name.as_ref().unwrap_or(name))?;
-        let failure = Failure {
-            errno: Some(libc::EINVAL),
-            ..Failure::new(path, reason.to_owned())
-        };
+        let failure =
+            Failure { errno: Some(libc::EINVAL), ..Failure::new(path, reason.to_owned()) };
         return refuse(change, &failure, false);
     }
-    let kind = if status.kind == Kind::Link {
-        LINK
-    } else {
-        FILE
-    };
+    let kind = if status.kind == Kind::Link { LINK } else { FILE };
     let source_name = source_name.as_ref().map(|name| name.as_bytes());
     let state = if *is_there { COPIED } else { PLANNED };
     let values = params![
@@ -166,19 +144,13 @@ fn refuse_second(
     place: i64,
     row: &Found,
 ) -> rusqlite::Result<()> {
-    let Found::Entry {
-        name, source_name, ..
-    } = row
-    else {
+    let Found::Entry { name, source_name, .. } = row else {
         return Ok(());
     };
     let query = "SELECT d.target, d.source, coalesce(e.source_name, e.name) FROM entry e \
                  JOIN directory d ON d.id = e.directory WHERE e.place = ? AND e.name = ?";
     let (target, other) = change.query_row(query, params![place, name.as_bytes()], |row| {
-        Ok((
-            path_at(row, 0)?.join(name),
-            path_at(row, 1)?.join(path_at(row, 2)?),
-        ))
+        Ok((path_at(row, 0)?.join(name), path_at(row, 1)?.join(path_at(row, 2)?)))
     })?;
     let (target, other) = (target.display(), other.display());
     let failure = Failure {

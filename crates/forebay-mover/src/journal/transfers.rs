@@ -92,10 +92,7 @@ impl Journal {
     pub(crate) fn has_refusals(&self) -> Result<bool, Error> {
         self.with(|connection| {
             let query = "SELECT 1 FROM refusal LIMIT 1";
-            Ok(connection
-                .query_row(query, [], |_| Ok(()))
-                .optional()?
-                .is_some())
+            Ok(connection.query_row(query, [], |_| Ok(())).optional()?.is_some())
         })
     }
 
@@ -136,6 +133,5 @@ pub(crate) fn keep_transfer(
          errno = excluded.errno",
     )?;
     let (reason, errno) = (error.map(ToString::to_string), error.and_then(Error::errno));
-    set.execute(params![what, source, target, generation, reason, errno])
-        .map(drop)
+    set.execute(params![what, source, target, generation, reason, errno]).map(drop)
 }

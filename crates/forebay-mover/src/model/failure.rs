@@ -18,11 +18,6 @@ pub struct Failure {
 impl Failure {
     /// A failure that speaks for itself.
     pub fn new(path: PathBuf, reason: String) -> Self {
-        Self {
-            path,
-            reason,
-            remedy: None,
-            errno: None,
-        }
+        Self { path, reason, remedy: None, errno: None }
     }
 }

@@ -40,11 +40,7 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn to(item: &Item, state: State) -> Self {
-        Self {
-            id: item.id,
-            state,
-            checksum: None,
-        }
+        Self { id: item.id, state, checksum: None }
     }
 
     /// Is it the same step of the next entry? Many of those are one step for SQLite.

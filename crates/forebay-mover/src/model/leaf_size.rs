@@ -12,12 +12,7 @@ pub(crate) struct LeafSize {
 
 impl LeafSize {
     pub(crate) fn most(files: u64, bytes: u64, largest_bytes: u64) -> Self {
-        Self {
-            files,
-            bytes,
-            largest_bytes,
-            times: 1,
-        }
+        Self { files, bytes, largest_bytes, times: 1 }
     }
 
     /// Does it all go in one batch, and is it worth it?

@@ -21,10 +21,7 @@ pub(crate) fn is_part(path: &Path) -> bool {
 
 /// For a partial file or directory.
 pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
-    format!(
-        "what was half done could not be removed: {}",
-        error.source.kind()
-    )
+    format!("what was half done could not be removed: {}", error.source.kind())
 }
 
 /// The name under which the directory with this number is filled on its way to `target`.

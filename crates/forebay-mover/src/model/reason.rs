@@ -32,20 +32,13 @@ impl Reason {
 
     /// A stop was requested.
     pub(crate) fn stopped() -> Self {
-        Self {
-            is_stop: true,
-            ..Self::new("staging was stopped", "")
-        }
+        Self { is_stop: true, ..Self::new("staging was stopped", "") }
     }
 
     /// The source changed while it was copied.
     pub(crate) fn changed(text: &str) -> Self {
         let remedy = "stage it again when its writer has closed it";
-        Self {
-            is_change: true,
-            errno: Some(libc::EAGAIN),
-            ..Self::new(text, remedy)
-        }
+        Self { is_change: true, errno: Some(libc::EAGAIN), ..Self::new(text, remedy) }
     }
 }
 

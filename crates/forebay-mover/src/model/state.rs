@@ -21,14 +21,8 @@ pub enum State {
 
 impl State {
     /// All, in order.
-    pub const ALL: [Self; 6] = [
-        Self::Planned,
-        Self::Copying,
-        Self::Copied,
-        Self::Verified,
-        Self::Placed,
-        Self::Failed,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Planned, Self::Copying, Self::Copied, Self::Verified, Self::Placed, Self::Failed];
 
     /// As `--json` and the table call it.
     pub fn name(self) -> &'static str {

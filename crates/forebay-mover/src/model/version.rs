@@ -5,9 +5,7 @@ use forebay_host::files::Status;
 /// Time of modification in nanoseconds since 1970; only whether two are the same matters.
 pub(crate) fn modified_ns(status: &Status) -> i64 {
     let (seconds, nanoseconds) = status.modified;
-    seconds
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(nanoseconds)
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
 }
 
 /// Are both as long and as old?
@@ -32,11 +30,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub(crate) fn of(status: &Status) -> Self {
-        Self {
-            device: status.device,
-            inode: status.inode,
-            changed: status.changed,
-        }
+        Self { device: status.device, inode: status.inode, changed: status.changed }
     }
 
     /// Where whole seconds are kept, nobody can tell what was changed within one.

@@ -28,11 +28,7 @@ pub(crate) fn compare(
                 return;
             }
             match row {
-                Found::Directory {
-                    target,
-                    standing: stamp,
-                    ..
-                } => {
+                Found::Directory { target, standing: stamp, .. } => {
                     let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
                     standing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
                     if standing.is_none() && !is_new {
@@ -40,12 +36,7 @@ pub(crate) fn compare(
                     }
                     *stamp = standing.as_ref().map(|standing| standing.stamp);
                 }
-                Found::Entry {
-                    name,
-                    status,
-                    is_there,
-                    ..
-                } => {
+                Found::Entry { name, status, is_there, .. } => {
                     let there = standing.as_ref();
                     *is_there = there.is_some_and(|there| there.has_identical(name, status, owner));
                 }

@@ -49,14 +49,8 @@ pub(crate) fn walk_tree(
     is_over: &AtomicBool,
     give: SyncSender<Vec<Found>>,
 ) {
-    let mut scan = TreeScan {
-        is_wanted,
-        left_out,
-        rows: Vec::new(),
-        directories: 0,
-        is_over,
-        give,
-    };
+    let mut scan =
+        TreeScan { is_wanted, left_out, rows: Vec::new(), directories: 0, is_over, give };
     let looked = scan.walk_tree(PendingDirectory {
         source: transfer.source.clone(),
         target: transfer.target.clone(),

@@ -78,12 +78,7 @@ impl Journal {
     ) -> Result<(), Error> {
         let generation = self.generation()?;
         self.keep_transfer(transfer, generation, None)?;
-        let mut writer = PlanWriter {
-            journal: self,
-            written: Vec::new(),
-            generation,
-            on_planned,
-        };
+        let mut writer = PlanWriter { journal: self, written: Vec::new(), generation, on_planned };
         writer.plan(transfer, is_wanted)
     }
 
@@ -226,13 +221,10 @@ impl PlanWriter<'_> {
         if rows.is_empty() {
             return self.journal.check_cancelled(self.on_planned, 0);
         }
-        let there = self
-            .journal
-            .write_found(self.generation, &mut self.written, rows)?;
+        let there = self.journal.write_found(self.generation, &mut self.written, rows)?;
         for (directory, target, stamp) in there {
             self.journal.has_compared(directory, target, stamp);
         }
-        self.journal
-            .check_cancelled(self.on_planned, rows.len() as u64)
+        self.journal.check_cancelled(self.on_planned, rows.len() as u64)
     }
 }

@@ -68,10 +68,7 @@ impl Journal {
     pub(crate) fn shortages(&self) -> Result<Vec<Shortage>, Error> {
         let mut found: Vec<(u64, Shortage)> = Vec::new();
         let directories = self.missing_in_directories()?;
-        if !directories
-            .iter()
-            .any(|one| one.is_full || one.is_over_quota)
-        {
+        if !directories.iter().any(|one| one.is_full || one.is_over_quota) {
             return Ok(Vec::new());
         }
         let mut full = Vec::new();
@@ -133,9 +130,7 @@ impl Journal {
 
 /// The number of the file system on which a directory is or would be made, and its topmost directory.
 fn file_system_of(directory: &Path) -> Option<(u64, PathBuf)> {
-    let real = directory
-        .ancestors()
-        .find_map(|path| files::real_path(path).ok())?;
+    let real = directory.ancestors().find_map(|path| files::real_path(path).ok())?;
     let device = files::status(&real).ok()?.device;
     let is_on_it = |path: &&Path| files::status(path).is_ok_and(|status| status.device == device);
     let top = real.ancestors().take_while(is_on_it).last()?;

@@ -35,11 +35,7 @@ impl Journal {
     pub fn throughput(&self, account: &Account) -> Result<Throughput, Error> {
         let counts = &account.counts;
         let copied_bytes = self.copied_bytes(counts)?;
-        let mut throughput = Throughput {
-            copied_bytes,
-            bytes_per_s: None,
-            remaining_s: None,
-        };
+        let mut throughput = Throughput { copied_bytes, bytes_per_s: None, remaining_s: None };
         let Some(began) = self.meta::<String>("began")? else {
             return Ok(throughput);
         };

@@ -110,11 +110,7 @@ impl Journal {
                 let is_file = |found: &&Status| found.kind == Kind::File;
                 Ok(Undelivered {
                     target: target.map(|target| path_of(&target)),
-                    bytes: looked
-                        .as_ref()
-                        .ok()
-                        .filter(is_file)
-                        .map_or(0, |found| found.size_bytes),
+                    bytes: looked.as_ref().ok().filter(is_file).map_or(0, |found| found.size_bytes),
                     reason: row.get(2)?,
                     is_unrecoverable: match looked {
                         Ok(found) => is_for_good || found.kind == Kind::Other,
@@ -178,11 +174,7 @@ mod tests {
         let journal = Journal::in_memory().expect("made");
         let (what, source) = (TransferKind::Directory, from.clone());
         let target = to.clone();
-        let transfer = Transfer {
-            what,
-            source,
-            target,
-        };
+        let transfer = Transfer { what, source, target };
         journal.plan(&[transfer]).expect("planned");
         let missing = || {
             let mut found = Vec::new();
@@ -230,14 +222,8 @@ mod tests {
             ("file", TransferKind::Directory),
         ] {
             let (source, target) = (from.join(name), to.join(name));
-            let transfer = Transfer {
-                what,
-                source,
-                target,
-            };
-            journal
-                .plan_or_record_failure(&transfer, &|_| true)
-                .expect("noted");
+            let transfer = Transfer { what, source, target };
+            journal.plan_or_record_failure(&transfer, &|_| true).expect("noted");
         }
         let refused = crate::Failure::new(from.join("refused"), "odd".to_owned());
         journal.refuse(&refused).expect("kept");
@@ -246,10 +232,7 @@ mod tests {
             let found = std::cell::RefCell::new(Vec::new());
             let go_on = || found.borrow().len() < limit;
             let looked = journal.undelivered(&go_on, |one| {
-                let name = one
-                    .source
-                    .file_name()
-                    .map(|name| name.to_string_lossy().into_owned());
+                let name = one.source.file_name().map(|name| name.to_string_lossy().into_owned());
                 let told = (
                     name.unwrap_or_default(),
                     one.target.is_some(),
@@ -285,11 +268,8 @@ mod tests {
         set(&source, (1_700_000_000, 250_000_000));
         set(&target, (1_700_000_000, 0));
         let journal = Journal::in_memory().expect("made");
-        let transfer = Transfer {
-            what: TransferKind::File,
-            source: source.clone(),
-            target: target.clone(),
-        };
+        let transfer =
+            Transfer { what: TransferKind::File, source: source.clone(), target: target.clone() };
         journal.plan(&[transfer]).expect("planned");
         let missing = || {
             let mut count = 0;
@@ -320,14 +300,8 @@ mod tests {
         let journal = Journal::in_memory().expect("made");
         journal.begin_plan().expect("begun");
         for (from, to) in [("a", "to/x"), ("b", "to/x"), ("c", "inside/x")] {
-            let transfer = Transfer {
-                what: TransferKind::File,
-                source: at(from),
-                target: at(to),
-            };
-            journal
-                .plan_or_record_failure(&transfer, &|_| true)
-                .expect("noted");
+            let transfer = Transfer { what: TransferKind::File, source: at(from), target: at(to) };
+            journal.plan_or_record_failure(&transfer, &|_| true).expect("noted");
         }
         let refused =
             journal.reject_destinations("odd", &|_| true, &|place| place.ends_with("inside"));
@@ -336,9 +310,8 @@ mod tests {
         journal.refuse(&other).expect("kept");
         journal.end_plan().expect("planned");
         let mut found = Vec::new();
-        let looked = journal.undelivered(&|| true, |one| {
-            found.push((one.source, one.is_unrecoverable))
-        });
+        let looked =
+            journal.undelivered(&|| true, |one| found.push((one.source, one.is_unrecoverable)));
         looked.expect("read");
         found.sort();
         let expected = [("a", false), ("b", true), ("c", false), ("inside", true)];

@@ -15,11 +15,7 @@ fn options() -> Options {
 
 /// By one thread.
 fn one() -> Options {
-    Options {
-        workers: 1,
-        piece_bytes: 1 << 20,
-        ..options()
-    }
+    Options { workers: 1, piece_bytes: 1 << 20, ..options() }
 }
 
 #[test]
@@ -32,10 +28,7 @@ fn directories_that_were_not_made_have_not_arrived() {
     assert!(stopped.is_stopped && !stopped.counts.is_complete());
     assert_eq!(stopped.counts.open_directories, 4);
     let reason = &stopped.failures[0].reason;
-    assert_eq!(
-        reason,
-        "staging was stopped: 4 directories are not finished"
-    );
+    assert_eq!(reason, "staging was stopped: 4 directories are not finished");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.failures.is_empty());
     let made = fs::metadata(place.path("out/a")).expect("made");
@@ -92,9 +85,7 @@ fn a_retry_that_was_stopped_is_begun_again() {
     fs::rename(place.path("in"), place.path("away")).expect("moved");
     let journal = place.journal();
     journal.begin_plan().expect("begun");
-    journal
-        .plan_or_record_failure(&place.tree(), &|_| true)
-        .expect("noted");
+    journal.plan_or_record_failure(&place.tree(), &|_| true).expect("noted");
     journal.end_plan().expect("planned");
     fs::rename(place.path("away"), place.path("in")).expect("moved");
     let stopped = journal.retry(&|_| false);
@@ -178,10 +169,7 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
     let notes = journal.notes().expect("asked");
     assert_eq!((notes.len(), notes[0].1), (1, 1), "{notes:?}");
     assert!(
-        notes[0]
-            .0
-            .starts_with("what was half done could not be removed")
-            && notes[0].2 == part(1)
+        notes[0].0.starts_with("what was half done could not be removed") && notes[0].2 == part(1)
     );
 }
 

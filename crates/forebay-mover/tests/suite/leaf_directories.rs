@@ -14,11 +14,7 @@ const FILES: usize = 20;
 
 fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
     let of = |(source, target): &(&str, &str)| {
-        transfer(
-            TransferKind::Directory,
-            &place.path(source),
-            &place.path(target),
-        )
+        transfer(TransferKind::Directory, &place.path(source), &place.path(target))
     };
     let journal = place.journal();
     let transfers: Vec<_> = transfers.iter().map(of).collect();
@@ -71,10 +67,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
     };
     let moved = moved(&place, &on);
     assert!(asides.into_inner() > 0);
-    assert!(
-        moved.counts.is_complete() && moved.files == 121,
-        "{moved:?}"
-    );
+    assert!(moved.counts.is_complete() && moved.files == 121, "{moved:?}");
     assert_eq!(names(&place.path("out")), directories);
     assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
     assert_eq!(mode(&place.path("out/a")), 0o1715);
@@ -94,10 +87,8 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
         if matches!(did, CopyEvent::Bytes(_)) {
             let names = names(&place.path("out"));
             // Another thread may have renamed `linked` by now, which is whole then but for its second name.
-            let (linked, names): (Vec<_>, Vec<_>) = names
-                .into_iter()
-                .filter(|name| !is_aside(name))
-                .partition(|name| name == "linked");
+            let (linked, names): (Vec<_>, Vec<_>) =
+                names.into_iter().filter(|name| !is_aside(name)).partition(|name| name == "linked");
             assert_eq!(names, ["deep", "few", "many"]);
             let is_whole = |name| self::names(&place.path("out").join(name)).len() >= 9;
             assert!(linked.into_iter().all(is_whole));
@@ -124,10 +115,7 @@ fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
     assert_eq!(names(&place.path("out")), ["a"]);
     assert_eq!(names(&place.path("out/a")).len(), FILES + 1);
     let read = |name| fs::read_to_string(place.path(name)).expect("read");
-    assert_eq!(
-        (read("out/a/other"), read("out/a/3")),
-        ("precious".into(), "content".into())
-    );
+    assert_eq!((read("out/a/other"), read("out/a/3")), ("precious".into(), "content".into()));
 }
 
 #[test]
@@ -163,10 +151,7 @@ fn one_whose_files_have_all_failed_arrives_empty() {
             });
         }
     };
-    let one = Options {
-        workers: 1,
-        ..Options::of("7")
-    };
+    let one = Options { workers: 1, ..Options::of("7") };
     let moved = carry_out(&place.planned(), &one, &on, &|| false).expect("carried out");
     assert!(!moved.failures.is_empty() && moved.files + moved.failures.len() as u64 == 40);
     assert_eq!(names(&place.path("out")), ["a", "b"]);
@@ -181,10 +166,7 @@ fn two_sources_for_one_directory_both_arrive() {
     }
     let journal = planned(&place, &[("in/in", "out"), ("in/other", "out")]);
     let moved = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
-    assert!(
-        moved.counts.is_complete() && moved.failures.is_empty(),
-        "{moved:?}"
-    );
+    assert!(moved.counts.is_complete() && moved.failures.is_empty(), "{moved:?}");
     assert_eq!(names(&place.path("out")), ["a"]);
     assert_eq!(names(&place.path("out/a")).len(), 2 * FILES);
 }
@@ -193,10 +175,7 @@ fn two_sources_for_one_directory_both_arrive() {
 fn half_killed(place: &Place) -> Journal {
     let journal = place.planned();
     let copied = AtomicU64::new(0);
-    let one = Options {
-        workers: 1,
-        ..Options::of("7")
-    };
+    let one = Options { workers: 1, ..Options::of("7") };
     killed(&journal, &one, &|did| {
         matches!(did, CopyEvent::Bytes(_)) && copied.fetch_add(1, Ordering::Relaxed) >= 10
     });
@@ -315,10 +294,7 @@ fn a_path_that_is_long_enough_already_gets_no_longer() {
         fs::write(directory.join(name), "content").expect("written");
     }
     let moved = moved(&place, &|_| {});
-    assert!(
-        moved.counts.is_complete() && moved.files == FILES as u64,
-        "{moved:?}"
-    );
+    assert!(moved.counts.is_complete() && moved.files == FILES as u64, "{moved:?}");
 }
 
 #[test]

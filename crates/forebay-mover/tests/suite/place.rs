@@ -49,11 +49,7 @@ impl Place {
 }
 
 pub fn transfer(what: TransferKind, source: &Path, target: &Path) -> Transfer {
-    Transfer {
-        what,
-        source: source.to_owned(),
-        target: target.to_owned(),
-    }
+    Transfer { what, source: source.to_owned(), target: target.to_owned() }
 }
 
 pub fn moved(journal: &Journal, options: &Options) -> Moved {
@@ -69,9 +65,8 @@ pub fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(CopyEvent)
 
 pub fn names(directory: &Path) -> Vec<String> {
     let found = fs::read_dir(directory).expect("listed");
-    let mut names: Vec<_> = found
-        .map(|one| one.expect("entry").file_name().into_string().expect("text"))
-        .collect();
+    let mut names: Vec<_> =
+        found.map(|one| one.expect("entry").file_name().into_string().expect("text")).collect();
     names.sort();
     names
 }
@@ -83,7 +78,6 @@ pub fn mode(path: &Path) -> u32 {
 /// From here on this thread and those that it starts obey modes, also root's.
 pub fn obey_modes() {
     let mut ours = capabilities(None).expect("told");
-    ours.effective
-        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    ours.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
     set_capabilities(None, ours).expect("given up");
 }

@@ -16,12 +16,7 @@ use crate::place::{Place, killed, moved, names, obey_modes, transfer};
 const PIECE_BYTES: u64 = 1 << 20;
 
 fn options() -> Options {
-    Options {
-        workers: 2,
-        piece_bytes: PIECE_BYTES,
-        durable: false,
-        ..Options::of("7")
-    }
+    Options { workers: 2, piece_bytes: PIECE_BYTES, durable: false, ..Options::of("7") }
 }
 
 impl Place {
@@ -47,10 +42,7 @@ impl Place {
 }
 
 fn one() -> Options {
-    Options {
-        workers: 1,
-        ..options()
-    }
+    Options { workers: 1, ..options() }
 }
 
 /// One thread carries it out, as a process would that is killed when more bytes than these are copied.
@@ -109,16 +101,9 @@ fn contents_are_compared_where_that_is_asked_for() {
         .expect("aged");
     Journal::remove(&place.path("journal")).expect("removed");
     moved(&place.planned(), &options());
-    assert_eq!(
-        place.out("x"),
-        b"wrong",
-        "as long and as old: taken for the same"
-    );
+    assert_eq!(place.out("x"), b"wrong", "as long and as old: taken for the same");
     Journal::remove(&place.path("journal")).expect("removed");
-    let with_checksum = Options {
-        checksum: true,
-        ..options()
-    };
+    let with_checksum = Options { checksum: true, ..options() };
     moved(&place.planned(), &with_checksum);
     assert_eq!(place.out("x"), b"right");
 }
@@ -153,9 +138,7 @@ fn one_file_is_delivered_again_and_again_into_an_open_journal() {
 #[test]
 fn pieces_of_a_killed_staging_are_not_copied_again() {
     let place = Place::new();
-    let content: Vec<u8> = (0..5 * PIECE_BYTES + 13)
-        .map(|i| (i * 31 % 251) as u8)
-        .collect();
+    let content: Vec<u8> = (0..5 * PIECE_BYTES + 13).map(|i| (i * 31 % 251) as u8).collect();
     place.write("large", &content);
     // A process that was killed after its third piece: the journal and the temporary file stay.
     let journal = place.planned();
@@ -163,10 +146,7 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
     drop(journal);
     assert_eq!(place.parts(), 1);
     let journal = place.journal();
-    assert_eq!(
-        journal.counts().expect("counts").of(State::Copying).files,
-        1
-    );
+    assert_eq!(journal.counts().expect("counts").of(State::Copying).files, 1);
     assert_eq!(copied_bytes(&journal, &one()), 2 * PIECE_BYTES + 13);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
 }
@@ -186,10 +166,7 @@ fn pieces_are_kept_though_the_part_has_its_sources_mode_already() {
     fs::set_permissions(parts.next().expect("a part"), closed).expect("closed");
     assert_eq!(copied_bytes(&journal, &one()), PIECE_BYTES);
     assert_eq!((place.out("large"), place.parts()), (content, 0));
-    let mode = fs::metadata(place.path("out/large"))
-        .expect("there")
-        .permissions()
-        .mode();
+    let mode = fs::metadata(place.path("out/large")).expect("there").permissions().mode();
     assert_eq!(mode & 0o7777, 0o444);
 }
 
@@ -213,10 +190,7 @@ fn cancelled_it_leaves_no_half_file_and_retry_goes_on() {
     let journal = place.planned();
     // As another process would; slowly, so that it comes in time.
     let other = place.journal();
-    let slow = Options {
-        bytes_per_s_max: Some(8 << 20),
-        ..options()
-    };
+    let slow = Options { bytes_per_s_max: Some(8 << 20), ..options() };
     let cancel = |_| other.cancel().expect("cancelled");
     let stopped = carry_out(&journal, &slow, &cancel, &|| false).expect("carried out");
     assert!(stopped.is_stopped && stopped.files < 3, "{stopped:?}");
@@ -237,11 +211,7 @@ fn what_failed_is_told_with_its_remedy_and_tried_again() {
     let journal = place.planned();
     let first = moved(&journal, &options());
     assert_eq!(first.failures.len(), 1);
-    assert!(
-        first.failures[0]
-            .reason
-            .contains("a directory stands at its place")
-    );
+    assert!(first.failures[0].reason.contains("a directory stands at its place"));
     assert!(first.failures[0].remedy.is_some());
     assert_eq!(first.counts.of(State::Failed).files, 1);
     fs::remove_dir(place.path("out/x")).expect("rmdir");
@@ -255,9 +225,7 @@ fn a_source_that_comes_later_is_found_by_retry() {
     let place = Place::new();
     let journal = place.journal();
     journal.begin_plan().expect("begun");
-    journal
-        .plan_or_record_failure(&place.file("late"), &|_| true)
-        .expect("noted");
+    journal.plan_or_record_failure(&place.file("late"), &|_| true).expect("noted");
     journal.end_plan().expect("planned");
     let first = moved(&journal, &options());
     assert!(!first.counts.is_complete() && first.failures[0].reason.contains("does not exist"));
@@ -292,25 +260,13 @@ fn a_damaged_journal_is_an_error_and_never_a_new_beginning() {
     let whole = fs::read(&path).expect("read");
     let mut torn = whole.clone();
     torn[4096..3 * 4096].fill(0x5a);
-    for damaged in [
-        &torn[..],
-        &whole[..whole.len() / 2],
-        b"",
-        b"not a database at all",
-        &[0; 8192],
-    ] {
+    for damaged in [&torn[..], &whole[..whole.len() / 2], b"", b"not a database at all", &[0; 8192]]
+    {
         fs::write(&path, damaged).expect("write");
         let error = Journal::open(&path).expect_err("it is damaged");
-        assert!(
-            matches!(error, Error::Damaged { .. }),
-            "{} bytes: {error}",
-            damaged.len()
-        );
+        assert!(matches!(error, Error::Damaged { .. }), "{} bytes: {error}", damaged.len());
         let hint = error.hint().expect("a remedy");
-        assert!(
-            hint.contains("journal") && hint.contains("stage again"),
-            "{hint}"
-        );
+        assert!(hint.contains("journal") && hint.contains("stage again"), "{hint}");
     }
 }
 
@@ -322,10 +278,7 @@ fn two_processes_do_not_carry_out_one_journal() {
     let in_hand = journal.lock().expect("ours");
     let second = place.journal();
     assert!(second.is_running().expect("looked"));
-    assert!(matches!(
-        carry_out(&second, &options(), &|_| {}, &|| false),
-        Err(Error::Locked(_))
-    ));
+    assert!(matches!(carry_out(&second, &options(), &|_| {}, &|| false), Err(Error::Locked(_))));
     drop(in_hand);
     assert_eq!(moved(&second, &options()).files, 1);
 }
@@ -342,20 +295,11 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
     let first = place.write("first", "linked");
     fs::hard_link(&first, place.path("in/second")).expect("link");
     let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_001, 123_456_789);
-    fs::File::options()
-        .write(true)
-        .open(&first)
-        .expect("open")
-        .set_modified(time)
-        .expect("aged");
+    fs::File::options().write(true).open(&first).expect("open").set_modified(time).expect("aged");
     for placing in [WriteMode::AtomicRename, WriteMode::InPlace] {
         fs::remove_dir_all(place.path("out")).ok();
         Journal::remove(&place.path("journal")).expect("removed");
-        let options = Options {
-            placing,
-            verify: Verify::End,
-            ..options()
-        };
+        let options = Options { placing, verify: Verify::End, ..options() };
         let done = moved(&place.planned(), &options);
         assert!(done.failures.is_empty() && done.files == 4, "{done:?}");
         assert_eq!(
@@ -363,10 +307,7 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
             b"strange"
         );
         let status = |name: &str| fs::metadata(place.path("out").join(name)).expect("stat");
-        assert_eq!(
-            place.out("sparse"),
-            fs::read(place.path("in/sparse")).expect("read")
-        );
+        assert_eq!(place.out("sparse"), fs::read(place.path("in/sparse")).expect("read"));
         assert!(
             status("sparse").blocks() * 512 < 2 * PIECE_BYTES,
             "{} blocks",
@@ -386,30 +327,19 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
 #[test]
 fn a_tree_a_hundred_directories_deep_arrives() {
     let place = Place::new();
-    let deep = (0..100).fold(place.path("in"), |path, number| {
-        path.join(number.to_string())
-    });
+    let deep = (0..100).fold(place.path("in"), |path, number| path.join(number.to_string()));
     fs::create_dir_all(&deep).expect("mkdir");
     fs::write(deep.join("x"), "deep").expect("write");
     assert!(moved(&place.planned(), &options()).counts.is_complete());
     let arrived = deep.strip_prefix(place.path("in")).expect("below");
-    assert_eq!(
-        fs::read(place.path("out").join(arrived).join("x")).expect("read"),
-        b"deep"
-    );
+    assert_eq!(fs::read(place.path("out").join(arrived).join("x")).expect("read"), b"deep");
 }
 
 #[test]
 fn a_tree_does_not_go_into_itself() {
     let place = Place::new();
-    let inside = Transfer {
-        target: place.path("in/deeper"),
-        ..place.tree()
-    };
-    assert!(matches!(
-        place.journal().add(&inside),
-        Err(Error::IntoItself { .. })
-    ));
+    let inside = Transfer { target: place.path("in/deeper"), ..place.tree() };
+    assert!(matches!(place.journal().add(&inside), Err(Error::IntoItself { .. })));
 }
 
 #[test]
@@ -420,17 +350,11 @@ fn a_source_that_loops_or_was_replaced_is_reported() {
     fs::remove_file(&source).expect("removed");
     fs::create_dir(&source).expect("mkdir");
     let failed = moved(&journal, &options());
-    assert!(
-        failed.failures[0].reason.contains("not a file any more"),
-        "{failed:?}"
-    );
+    assert!(failed.failures[0].reason.contains("not a file any more"), "{failed:?}");
     let looping = place.path("loop");
     std::os::unix::fs::symlink(&looping, &looping).expect("link");
-    let transfer = Transfer {
-        what: TransferKind::File,
-        source: looping,
-        target: place.path("out/"),
-    };
+    let transfer =
+        Transfer { what: TransferKind::File, source: looping, target: place.path("out/") };
     assert!(place.journal().add(&transfer).is_err());
 }
 
@@ -439,10 +363,7 @@ fn a_rate_is_kept_in_the_long_run() {
     let place = Place::new();
     place.write("x", vec![1; 2 << 20]);
     let began = std::time::Instant::now();
-    let slow = Options {
-        bytes_per_s_max: Some(4 << 20),
-        ..options()
-    };
+    let slow = Options { bytes_per_s_max: Some(4 << 20), ..options() };
     assert!(moved(&place.planned(), &slow).counts.is_complete());
     // Two of four MiB in a second; a faster machine does not make it shorter.
     assert!(began.elapsed().as_secs_f64() > 0.4, "{:?}", began.elapsed());
@@ -488,9 +409,7 @@ fn a_link_that_leads_back_to_the_source_is_no_arrival() {
     assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
     assert!(!moved.counts.is_complete());
     let mut missing = 0;
-    journal
-        .undelivered(&|| true, |_| missing += 1)
-        .expect("read");
+    journal.undelivered(&|| true, |_| missing += 1).expect("read");
     assert_eq!(missing, 1, "and it is told as not safe");
 }
 
@@ -499,11 +418,7 @@ fn a_slash_at_the_end_makes_no_other_place() {
     let place = Place::new();
     place.write("a", "one");
     let slash = |name: &str| place.path(&format!("{name}/"));
-    let tree = Transfer {
-        source: slash("in"),
-        target: slash("out"),
-        ..place.tree()
-    };
+    let tree = Transfer { source: slash("in"), target: slash("out"), ..place.tree() };
     let journal = place.journal();
     journal.plan(&[tree, place.file("a")]).expect("planned");
     let moved = moved(&journal, &options());

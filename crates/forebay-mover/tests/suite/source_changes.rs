@@ -13,12 +13,7 @@ use crate::place::transfer;
 const PIECE_BYTES: u64 = 1 << 20;
 
 fn options() -> Options {
-    Options {
-        workers: 1,
-        piece_bytes: PIECE_BYTES,
-        durable: false,
-        ..Options::of("7")
-    }
+    Options { workers: 1, piece_bytes: PIECE_BYTES, durable: false, ..Options::of("7") }
 }
 
 fn age(path: &Path, time: SystemTime) {
@@ -42,9 +37,7 @@ fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
             let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
             let size = usize::try_from(size).expect("small");
             fs::write(&source, vec![1; size]).expect("write");
-            let began = fs::metadata(&source)
-                .and_then(|found| found.modified())
-                .expect("time");
+            let began = fs::metadata(&source).and_then(|found| found.modified()).expect("time");
             let seen = AtomicU64::new(0);
             let change = |did| {
                 if matches!(did, CopyEvent::Bytes(_)) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -62,10 +55,7 @@ fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
 
 #[test]
 fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted() {
-    let only = Options {
-        as_planned: true,
-        ..options()
-    };
+    let only = Options { as_planned: true, ..options() };
     for size in [1000, 3 * PIECE_BYTES] {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
@@ -93,10 +83,7 @@ fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted(
 
 #[test]
 fn the_planned_version_is_copied_though_its_mode_or_names_are_changed_meanwhile() {
-    let only = Options {
-        as_planned: true,
-        ..options()
-    };
+    let only = Options { as_planned: true, ..options() };
     for size in [1000, 3 * PIECE_BYTES] {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));

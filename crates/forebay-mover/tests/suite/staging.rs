@@ -10,12 +10,7 @@ use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, Ver
 use crate::place::{killed, moved, names, transfer};
 
 fn options() -> Options {
-    Options {
-        workers: 3,
-        piece_bytes: 1 << 20,
-        verify: Verify::End,
-        ..Options::of("7")
-    }
+    Options { workers: 3, piece_bytes: 1 << 20, verify: Verify::End, ..Options::of("7") }
 }
 
 /// A journal in a directory of its own, which goes with it.
@@ -28,15 +23,9 @@ struct Kept {
 fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
     let directory = tempfile::tempdir().expect("tempdir");
     let journal = Journal::open(&directory.path().join("journal")).expect("made");
-    let transfers: Vec<_> = transfers
-        .iter()
-        .map(|&(w, s, t)| transfer(w, s, t))
-        .collect();
+    let transfers: Vec<_> = transfers.iter().map(|&(w, s, t)| transfer(w, s, t)).collect();
     journal.plan(&transfers).expect("planned");
-    Kept {
-        journal,
-        _directory: directory,
-    }
+    Kept { journal, _directory: directory }
 }
 
 fn done(kept: &Kept) -> Moved {
@@ -72,23 +61,13 @@ fn a_tree_arrives_with_content_modes_times_and_links() {
     assert_eq!(names(&target), ["broken", "deep", "empty", "run.sh"]);
     assert_eq!(fs::read(target.join("deep/large")).expect("read"), large);
     assert_eq!(names(&target.join("deep/er")), ["nothing"]);
-    assert_eq!(
-        fs::read_link(target.join("deep/link")).expect("link"),
-        Path::new("large")
-    );
-    assert_eq!(
-        fs::read_link(target.join("broken")).expect("link"),
-        Path::new("/no/such")
-    );
+    assert_eq!(fs::read_link(target.join("deep/link")).expect("link"), Path::new("large"));
+    assert_eq!(fs::read_link(target.join("broken")).expect("link"), Path::new("/no/such"));
     for name in ["run.sh", "deep", "deep/er", "deep/large", "deep/er/nothing"] {
         let (a, b) = (source.join(name), target.join(name));
         let (a, b) = (a.metadata().expect("stat"), b.metadata().expect("stat"));
         assert_eq!(a.mode(), b.mode(), "mode of {name}");
-        assert_eq!(
-            (a.mtime(), a.mtime_nsec()),
-            (b.mtime(), b.mtime_nsec()),
-            "time of {name}"
-        );
+        assert_eq!((a.mtime(), a.mtime_nsec()), (b.mtime(), b.mtime_nsec()), "time of {name}");
     }
 }
 
@@ -103,16 +82,10 @@ fn a_second_staging_replaces_files_and_keeps_others() {
     fs::write(target.join("kept"), "kept").expect("write");
     symlink("kept", target.join("link")).expect("link");
     symlink("same", source.join("link")).expect("link");
-    assert_eq!(
-        stage(TransferKind::Directory, &source, &target).failures,
-        []
-    );
+    assert_eq!(stage(TransferKind::Directory, &source, &target).failures, []);
     assert_eq!(names(&target), ["kept", "link", "same"]);
     assert_eq!(fs::read(target.join("same")).expect("read"), b"new");
-    assert_eq!(
-        fs::read_link(target.join("link")).expect("link"),
-        Path::new("same")
-    );
+    assert_eq!(fs::read_link(target.join("link")).expect("link"), Path::new("same"));
 }
 
 #[test]
@@ -121,21 +94,10 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
     let source = scratch.path().join("deck");
     fs::write(&source, "w\n").expect("write");
     fs::create_dir(scratch.path().join("there")).expect("mkdir");
-    for (target, arrives) in [
-        ("a/b/new", "a/b/new"),
-        ("d/", "d/deck"),
-        ("there", "there/deck"),
-    ] {
+    for (target, arrives) in [("a/b/new", "a/b/new"), ("d/", "d/deck"), ("there", "there/deck")] {
         let target = scratch.path().join(target);
-        assert_eq!(
-            stage(TransferKind::File, &source, &target).failures,
-            [],
-            "{arrives}"
-        );
-        assert_eq!(
-            fs::read(scratch.path().join(arrives)).expect("read"),
-            b"w\n"
-        );
+        assert_eq!(stage(TransferKind::File, &source, &target).failures, [], "{arrives}");
+        assert_eq!(fs::read(scratch.path().join(arrives)).expect("read"), b"w\n");
     }
 }
 
@@ -143,26 +105,12 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
 fn what_is_not_as_said_is_refused() {
     let kept = plan_of(&[]);
     for (what, source, expected) in [
-        (
-            TransferKind::File,
-            "/no/such",
-            "the source /no/such does not exist",
-        ),
-        (
-            TransferKind::Directory,
-            "/no/such",
-            "the source /no/such does not exist",
-        ),
+        (TransferKind::File, "/no/such", "the source /no/such does not exist"),
+        (TransferKind::Directory, "/no/such", "the source /no/such does not exist"),
         (TransferKind::File, "/etc", "the source /etc is not a file"),
-        (
-            TransferKind::Directory,
-            "/etc/passwd",
-            "the source /etc/passwd is not a directory",
-        ),
+        (TransferKind::Directory, "/etc/passwd", "the source /etc/passwd is not a directory"),
     ] {
-        let refused = kept
-            .journal
-            .add(&transfer(what, Path::new(source), Path::new("/tmp/never")));
+        let refused = kept.journal.add(&transfer(what, Path::new(source), Path::new("/tmp/never")));
         assert_eq!(refused.expect_err(expected).to_string(), expected);
     }
     assert_eq!(kept.journal.counts().expect("counted").all().files, 0);
@@ -180,14 +128,7 @@ fn what_cannot_be_copied_is_listed_and_the_rest_arrives() {
     fs::write(target.join("sub"), "in the way").expect("write");
     let moved = stage(TransferKind::Directory, &source, &target);
     let failed: Vec<_> = moved.failures.iter().map(|f| f.path.clone()).collect();
-    assert_eq!(
-        failed,
-        [
-            source.join("socket"),
-            source.join("sub/x"),
-            target.join("sub")
-        ]
-    );
+    assert_eq!(failed, [source.join("socket"), source.join("sub/x"), target.join("sub")]);
     assert!(moved.failures[0].reason.contains("fifo, socket or device"));
     assert!(moved.failures[2].reason.contains("in the way"));
     assert_eq!(names(&target), ["good", "sub"]);
@@ -209,10 +150,7 @@ fn a_stopped_copy_leaves_nothing_behind() {
     let [stopped] = &moved.failures[..] else {
         panic!("{moved:?}");
     };
-    assert!(
-        stopped.reason.starts_with("staging was stopped: "),
-        "{moved:?}"
-    );
+    assert!(stopped.reason.starts_with("staging was stopped: "), "{moved:?}");
     assert_eq!(names(&target).len() as u64, moved.files);
 }
 
@@ -240,10 +178,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
         };
         let moved = carry_out(&plan.journal, &options(), &meddle, &|| false).expect("carried out");
         assert_eq!(moved.failures.len(), 1, "{name}");
-        assert!(
-            moved.failures[0].reason.contains("while it was copied"),
-            "{moved:?}"
-        );
+        assert!(moved.failures[0].reason.contains("while it was copied"), "{moved:?}");
         assert!(!target.exists(), "{name}");
     }
 }
@@ -274,20 +209,12 @@ fn two_sources_for_one_target_are_not_silently_one() {
         fs::write(source, if source == &a { "a" } else { "b" }).expect("write");
     }
     let target = scratch.path().join("out/");
-    let moved = done(&plan_of(&[
-        (TransferKind::File, &a, &target),
-        (TransferKind::File, &b, &target),
-    ]));
-    assert_eq!(
-        fs::read(scratch.path().join("out/log")).expect("read"),
-        b"a"
-    );
+    let moved =
+        done(&plan_of(&[(TransferKind::File, &a, &target), (TransferKind::File, &b, &target)]));
+    assert_eq!(fs::read(scratch.path().join("out/log")).expect("read"), b"a");
     assert_eq!(moved.failures.len(), 1);
     assert_eq!(moved.failures[0].path, scratch.path().join("b/log"));
-    assert!(
-        moved.failures[0].reason.contains("goes already"),
-        "{moved:?}"
-    );
+    assert!(moved.failures[0].reason.contains("goes already"), "{moved:?}");
 }
 
 #[test]
@@ -301,10 +228,7 @@ fn a_file_follows_a_directory_that_the_same_plan_makes() {
         (TransferKind::File, &file, &target),
     ]));
     assert_eq!(moved.failures, []);
-    assert_eq!(
-        fs::read(scratch.path().join("out/extra")).expect("read"),
-        b"x"
-    );
+    assert_eq!(fs::read(scratch.path().join("out/extra")).expect("read"), b"x");
 }
 
 #[test]
@@ -322,16 +246,9 @@ fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
 #[test]
 fn a_file_that_hides_its_size_is_not_called_empty() {
     let scratch = tempfile::tempdir().expect("tempdir");
-    let moved = stage(
-        TransferKind::File,
-        Path::new("/proc/cpuinfo"),
-        &scratch.path().join("out"),
-    );
+    let moved = stage(TransferKind::File, Path::new("/proc/cpuinfo"), &scratch.path().join("out"));
     assert_eq!(moved.failures.len(), 1);
-    assert!(
-        moved.failures[0].reason.contains("more than its size says"),
-        "{moved:?}"
-    );
+    assert!(moved.failures[0].reason.contains("more than its size says"), "{moved:?}");
 }
 
 #[test]
@@ -342,10 +259,7 @@ fn a_directory_that_was_there_keeps_its_mode() {
     fs::write(source.join("x"), "x").expect("write");
     fs::create_dir(&target).expect("mkdir");
     fs::set_permissions(&target, fs::Permissions::from_mode(0o710)).expect("chmod");
-    assert_eq!(
-        stage(TransferKind::Directory, &source, &target).failures,
-        []
-    );
+    assert_eq!(stage(TransferKind::Directory, &source, &target).failures, []);
     assert_eq!(target.metadata().expect("stat").mode() & 0o7777, 0o710);
 }
 
@@ -360,10 +274,8 @@ fn two_names_of_one_directory_are_one_target() {
         fs::write(source.join("f"), "f").expect("write");
     }
     let [real, link] = ["real/deep", "link/deep"].map(|name| scratch.path().join(name));
-    let plan = plan_of(&[
-        (TransferKind::Directory, &a, &real),
-        (TransferKind::Directory, &b, &link),
-    ]);
+    let plan =
+        plan_of(&[(TransferKind::Directory, &a, &real), (TransferKind::Directory, &b, &link)]);
     let failures = plan.journal.failures(10).expect("listed");
     assert_eq!(failures.len(), 1);
     assert!(failures[0].reason.contains("goes already"));
@@ -400,9 +312,7 @@ fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
     fs::create_dir(&source).expect("made");
     fs::write(source.join("x"), "right").expect("written");
     let kept = plan_of(&[(TransferKind::Directory, &source, &target)]);
-    killed(&kept.journal, &options(), &|did| {
-        matches!(did, CopyEvent::Reread(_))
-    });
+    killed(&kept.journal, &options(), &|did| matches!(did, CopyEvent::Reread(_)));
     let part = target.join(&names(&target)[0]);
     let times = fs::metadata(&part).and_then(|found| found.modified());
     fs::write(&part, "wrong").expect("damaged");
@@ -419,11 +329,7 @@ fn pieces_without_checksums_are_of_no_use_to_a_staging_with_them() {
     let content = bytes(5 << 20);
     fs::write(&source, &content).expect("written");
     let kept = plan_of(&[(TransferKind::File, &source, &target)]);
-    let without = Options {
-        workers: 1,
-        verify: Verify::Off,
-        ..options()
-    };
+    let without = Options { workers: 1, verify: Verify::Off, ..options() };
     let copied = AtomicU64::new(0);
     killed(&kept.journal, &without, &|did| match did {
         CopyEvent::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= 3 << 20,

@@ -11,11 +11,7 @@ use forebay_mover::{CopyEvent, Journal, Moved, Options, State, carry_out};
 use crate::place::Place;
 
 fn options() -> Options {
-    Options {
-        workers: 2,
-        piece_bytes: 1 << 20,
-        ..Options::of("7")
-    }
+    Options { workers: 2, piece_bytes: 1 << 20, ..Options::of("7") }
 }
 
 const FILES: u64 = 36;
@@ -59,11 +55,7 @@ fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
     let moved = carry_out(journal, options, &count, &|| false).expect("carried out");
     let copied = copied.into_inner();
     assert_eq!(moved.failures, []);
-    assert_eq!(
-        copied + passed.into_inner(),
-        moved.bytes,
-        "progress adds up"
-    );
+    assert_eq!(copied + passed.into_inner(), moved.bytes, "progress adds up");
     (moved, copied)
 }
 
@@ -126,10 +118,7 @@ fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
     let refused = journal.reject_destinations("no", &|_| true, &|path| path.ends_with("c"));
     refused.expect("refused");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
-    assert_eq!(
-        (moved.unchanged_files, moved.failures.len()),
-        (FILES - 12, 1)
-    );
+    assert_eq!((moved.unchanged_files, moved.failures.len()), (FILES - 12, 1));
 }
 
 #[test]
@@ -177,15 +166,8 @@ fn what_is_not_the_same_is_moved_and_the_rest_stays() {
     let below: usize = (0..12).map(|number| format!("a/b/{number}").len()).sum();
     assert_eq!(copied, (expected + below) as u64);
     assert!(again.counts.is_complete());
-    for (name, content) in [
-        ("a/2", "longer than before"),
-        ("c/new/file", "new"),
-        ("c/6", "c/6"),
-    ] {
-        assert_eq!(
-            fs::read_to_string(place.target(name)).expect("read"),
-            content
-        );
+    for (name, content) in [("a/2", "longer than before"), ("c/new/file", "new"), ("c/6", "c/6")] {
+        assert_eq!(fs::read_to_string(place.target(name)).expect("read"), content);
     }
     let mode = |path: PathBuf| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
     assert_eq!(mode(place.target("a/b/5")), 0o400);
@@ -209,16 +191,9 @@ fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
             fs::remove_file(place.source(&name(0))).expect("removed"); // only root reads that one
         }
         moved(&place.planned_again(), &options());
-        for mode in modes
-            .into_iter()
-            .filter(|mode| *mode != 0 || users::is_root())
-        {
+        for mode in modes.into_iter().filter(|mode| *mode != 0 || users::is_root()) {
             let found = fs::metadata(place.target(&name(mode))).expect("there");
-            assert_eq!(
-                found.permissions().mode() & 0o7777,
-                mode,
-                "{round} {mode:o}"
-            );
+            assert_eq!(found.permissions().mode() & 0o7777, mode, "{round} {mode:o}");
         }
     }
 }

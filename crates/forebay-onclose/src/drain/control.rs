@@ -71,10 +71,7 @@ pub fn query_drain(request: &ControlRequest) -> Result<DrainStatus, Error> {
     })?;
     let answer: Answer = serde_json::from_slice(&answer).map_err(not_understood)?;
     match answer.error {
-        Some(message) => Err(Error::Request {
-            message,
-            hint: "see docs/drain.md",
-        }),
+        Some(message) => Err(Error::Request { message, hint: "see docs/drain.md" }),
         None => Ok(answer.status),
     }
 }
@@ -140,10 +137,8 @@ pub(super) type Handle<'a> = dyn Fn(ControlRequest) -> (DrainStatus, Option<Stri
 
 fn answer(mut channel: Channel, handle: &Handle) -> forebay_host::Result<()> {
     let request = channel.receive(REQUEST_BYTES_MAX)?;
-    let request = channel.named(
-        serde_json::from_slice(&request).map_err(Into::into),
-        "read from",
-    )?;
+    let request =
+        channel.named(serde_json::from_slice(&request).map_err(Into::into), "read from")?;
     let (status, error) = handle(request);
     let answer = serde_json::to_vec(&Answer { status, error }).map_err(Into::into);
     let answer = channel.named(answer, "answer")?;

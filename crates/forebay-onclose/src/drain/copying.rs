@@ -160,11 +160,7 @@ impl Copying<'_> {
         };
         if target_status.kind == Kind::File && target_status.modified != closed.status.modified {
             let (closed, target) = (closed.clone(), way.target.clone());
-            self.imprecise.lock().push(ImpreciseCopy {
-                closed,
-                target,
-                target_status,
-            });
+            self.imprecise.lock().push(ImpreciseCopy { closed, target, target_status });
         }
     }
 }
@@ -190,10 +186,7 @@ fn make_parents(way: &Destination, made: &mut Vec<Made>) -> forebay_host::Result
     for directory in files::make_directories(&above(top), 0o777)? {
         files::sync_directory(&above(&directory))?;
     }
-    let below: Vec<_> = last
-        .ancestors()
-        .take_while(|a| a.starts_with(top))
-        .collect();
+    let below: Vec<_> = last.ancestors().take_while(|a| a.starts_with(top)).collect();
     for directory in below.into_iter().rev() {
         match files::make_directory(directory, OPEN_TO_US) {
             Ok(()) => {}

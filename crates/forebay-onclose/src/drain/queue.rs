@@ -77,10 +77,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(newest_only: Vec<bool>) -> Self {
-        Self {
-            versions: VersionQueue::new(newest_only),
-            ..Self::default()
-        }
+        Self { versions: VersionQueue::new(newest_only), ..Self::default() }
     }
 
     /// Adds a closed version. It replaces a waiting one of the same file, and of a rule that wants the newest only
@@ -162,15 +159,10 @@ impl Queue {
     }
 
     pub(super) fn status(&self) -> DrainStatus {
-        let failed = self
-            .failed
-            .iter()
-            .map(|((_, path), (_, reason))| (path, reason));
+        let failed = self.failed.iter().map(|((_, path), (_, reason))| (path, reason));
         // What the job has removed or renamed since is not to arrive any more.
         let is_there = |path: &Path| !files::status_of_name(path).is_err_and(|e| e.is_not_found());
-        let failures = failed
-            .chain(&self.unwatched)
-            .filter(|(path, _)| is_there(path));
+        let failures = failed.chain(&self.unwatched).filter(|(path, _)| is_there(path));
         let failures: BTreeSet<_> = failures
             .map(|(path, reason)| (path.to_string_lossy().into_owned(), reason.clone()))
             .collect();
@@ -207,23 +199,13 @@ mod tests {
             modified: time,
             changed: time,
         };
-        Version {
-            rule,
-            closed: Closed {
-                path: name.into(),
-                version,
-                status,
-            },
-        }
+        Version { rule, closed: Closed { path: name.into(), version, status } }
     }
 
     fn taken(queue: &mut Queue) -> Option<(String, u64)> {
         let item = queue.take()?;
         queue.complete(&item, Copied::Done, clock::now());
-        Some((
-            item.closed.path.to_string_lossy().into_owned(),
-            item.closed.version,
-        ))
+        Some((item.closed.path.to_string_lossy().into_owned(), item.closed.version))
     }
 
     #[test]
@@ -258,17 +240,11 @@ mod tests {
         queue.add(item(0, "c4", 1));
         queue.add(item(0, "c4", 2));
         let status = queue.status();
-        assert_eq!(
-            (status.enqueued, status.skipped, status.superseded),
-            (6, 2, 1)
-        );
+        assert_eq!((status.enqueued, status.skipped, status.superseded), (6, 2, 1));
         assert!(queue.take().is_none()); // until the first is put down
         queue.complete(&first, Copied::Changed, clock::now());
         let third = queue.take().expect("a third");
-        assert_eq!(
-            (third.closed.path.as_path(), third.closed.version),
-            (Path::new("c4"), 2)
-        );
+        assert_eq!((third.closed.path.as_path(), third.closed.version), (Path::new("c4"), 2));
     }
 
     #[test]

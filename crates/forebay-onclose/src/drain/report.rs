@@ -61,16 +61,9 @@ pub(super) fn summary(
 ) -> Drained {
     let moved_by_stage_out = staged.is_some_and(|staged| staged.files > staged.unchanged_files);
     let complete = staged.is_none_or(|staged| staged.failures.is_empty());
-    let last_safe = if moved_by_stage_out {
-        Some(clock::now())
-    } else {
-        last_copied
-    };
+    let last_safe = if moved_by_stage_out { Some(clock::now()) } else { last_copied };
     let last_safe_s = last_safe
         .filter(|_| complete)
         .map(|then| then.saturating_duration_since(began).as_secs_f64());
-    Drained {
-        status,
-        last_safe_s,
-    }
+    Drained { status, last_safe_s }
 }

@@ -117,19 +117,14 @@ impl Rules {
 
     pub(super) fn explain(&self, messages: &dyn Messages) {
         for rule in &self.rules {
-            let rate = rule
-                .rate
-                .as_ref()
-                .map_or("as fast as it goes".to_owned(), |(rate, _)| {
-                    format!("at most {}/s", HumanBytes(*rate))
-                });
+            let rate = rule.rate.as_ref().map_or("as fast as it goes".to_owned(), |(rate, _)| {
+                format!("at most {}/s", HumanBytes(*rate))
+            });
             let newest = if rule.newest { ", only the newest" } else { "" };
             let to = rule
                 .to
                 .as_ref()
-                .map_or("where stage_out says".to_owned(), |to| {
-                    format!("to {}", to.display())
-                });
+                .map_or("where stage_out says".to_owned(), |to| format!("to {}", to.display()));
             let (name, directory) = (&rule.name, rule.directory.display());
             messages.explain(&format!(
                 "drain {name}: files closed in {directory} go {to} while the job runs, {rate}{newest}"
@@ -188,10 +183,7 @@ impl Rules {
     pub(super) fn versions(&self, closed: &Closed) -> Vec<Version> {
         let rules = self.rules.iter().enumerate();
         let fitting = rules.filter(|(_, rule)| rule.is_for(&closed.path));
-        let versions = fitting.map(|(rule, _)| Version {
-            rule,
-            closed: closed.clone(),
-        });
+        let versions = fitting.map(|(rule, _)| Version { rule, closed: closed.clone() });
         versions.collect()
     }
 
@@ -200,9 +192,7 @@ impl Rules {
             let patterns = rule.patterns.iter().flat_map(|patterns| patterns.all());
             Some(DrainTarget {
                 directory: rule.directory.clone(),
-                patterns: patterns
-                    .map(|pattern| pattern.as_str().to_owned())
-                    .collect(),
+                patterns: patterns.map(|pattern| pattern.as_str().to_owned()).collect(),
                 newest: rule.newest,
                 to: rule.to.clone()?,
             })
@@ -233,11 +223,7 @@ impl Rule {
         for path in files {
             let version = 0;
             match is_closed(&path) {
-                Ok(Some(status)) => closed.push(Closed {
-                    path,
-                    version,
-                    status,
-                }),
+                Ok(Some(status)) => closed.push(Closed { path, version, status }),
                 Ok(None) => {}
                 Err(error) => unseen.push(error),
             }
@@ -255,10 +241,7 @@ impl Rule {
 #[must_use]
 pub fn not_in_burst_buffer(persist: &Path) -> Error {
     Error::Request {
-        message: format!(
-            "PERSIST_DIR={}: it is not in the burst buffer",
-            persist.display()
-        ),
+        message: format!("PERSIST_DIR={}: it is not in the burst buffer", persist.display()),
         hint: "set it to a directory in /mnt/bb/$USER (#BSUB -alloc_flags spectral) or $DW_JOB_STRIPED",
     }
 }
@@ -266,10 +249,7 @@ pub fn not_in_burst_buffer(persist: &Path) -> Error {
 fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
     if is_inside_allocation(allocation, to) {
         return Err(Error::Request {
-            message: format!(
-                "drain to {}: it lies in the allocation itself",
-                to.display()
-            ),
+            message: format!("drain to {}: it lies in the allocation itself", to.display()),
             hint: "choose a destination on the file system",
         });
     }

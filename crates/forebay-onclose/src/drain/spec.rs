@@ -58,9 +58,7 @@ impl DrainSpec {
 }
 
 fn parse_rate(text: &str) -> Result<u64, String> {
-    let size = text
-        .strip_suffix("/s")
-        .and_then(|size| parse_size(size).ok());
+    let size = text.strip_suffix("/s").and_then(|size| parse_size(size).ok());
     size.filter(|rate| *rate > 0)
         .ok_or_else(|| format!("rate={text}: write bytes per second, for example rate=500MB/s"))
 }
@@ -111,12 +109,7 @@ fn check_covered(spec: &DrainSpec, request: &Request) -> Result<(), Error> {
         let mut stages = request.stage_out.iter();
         stages.any(|stage| stage.persistent.is_none() && pattern.can_be_staged_by(stage))
     };
-    match spec
-        .patterns
-        .all()
-        .iter()
-        .find(|pattern| !is_covered(pattern))
-    {
+    match spec.patterns.all().iter().find(|pattern| !is_covered(pattern)) {
         Some(pattern) => Err(Error::Request {
             message: format!(
                 "drain {}: no stage_out line of the script takes a file {} anywhere",
@@ -136,11 +129,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
     let found = files::status(&nearest).map_err(refused)?;
     if found.kind != Kind::Directory {
         return Err(Error::Request {
-            message: format!(
-                "drain to {}: {} is no directory",
-                to.display(),
-                nearest.display()
-            ),
+            message: format!("drain to {}: {} is no directory", to.display(), nearest.display()),
             hint: "name a directory that you may write in",
         });
     }
@@ -158,12 +147,7 @@ pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {
 pub(super) fn namespace(request: &Request) -> AccessMode {
     let modes = request.job.iter().flat_map(|job| &job.access);
     let striped = |mode: &&AccessMode| **mode == AccessMode::Striped;
-    modes
-        .clone()
-        .find(striped)
-        .or(modes.clone().next())
-        .copied()
-        .unwrap_or(AccessMode::Striped)
+    modes.clone().find(striped).or(modes.clone().next()).copied().unwrap_or(AccessMode::Striped)
 }
 
 #[cfg(test)]
@@ -177,10 +161,7 @@ mod tests {
         assert!(spec.newest && spec.patterns.are_for(Path::new("a/b.h5")));
         assert_eq!(spec.to.as_deref(), Some(Path::new("/pfs/x")));
         let plain = DrainSpec::parse("*").expect("good");
-        assert_eq!(
-            (plain.rate_bytes_per_s, plain.newest, plain.to),
-            (None, false, None)
-        );
+        assert_eq!((plain.rate_bytes_per_s, plain.newest, plain.to), (None, false, None));
     }
 
     #[test]

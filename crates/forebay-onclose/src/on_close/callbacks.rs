@@ -52,11 +52,7 @@ impl Callbacks {
     /// `send_line` sends the program a line.
     #[must_use]
     pub fn new(send_line: fn(&str)) -> Self {
-        Self {
-            send_line,
-            pending: Mutex::default(),
-            changed: Condvar::new(),
-        }
+        Self { send_line, pending: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Receives a line of the program.
@@ -93,9 +89,7 @@ impl Callbacks {
         let mut pending = self.pending.lock();
         loop {
             if let Some(answer) = pending.answers.remove(&call) {
-                return answer
-                    .error
-                    .map_or(Ok(()), |error| Err((error, answer.traceback)));
+                return answer.error.map_or(Ok(()), |error| Err((error, answer.traceback)));
             }
             if pending.is_gone {
                 return Err((GONE.to_owned(), None));

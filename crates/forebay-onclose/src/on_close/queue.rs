@@ -73,9 +73,7 @@ impl Queue {
         let mut summary = self.summary.clone();
         summary.not_run = waiting.len() as u64;
         let not_begun = "it was not begun: we were to stop";
-        summary
-            .failures
-            .extend(waiting.map(|version| failure(version, not_begun.to_owned())));
+        summary.failures.extend(waiting.map(|version| failure(version, not_begun.to_owned())));
         summary
     }
 }

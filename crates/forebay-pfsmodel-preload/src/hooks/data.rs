@@ -83,9 +83,5 @@ hooks! {
 
 /// preadv2 and pwritev2 take -1 for "the descriptor's position".
 fn position_or(offset: i64) -> At {
-    if offset == -1 {
-        At::Position
-    } else {
-        At::Offset(offset)
-    }
+    if offset == -1 { At::Position } else { At::Offset(offset) }
 }

@@ -97,11 +97,7 @@ impl Bench {
 }
 
 fn succeed(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.stdin(Stdio::null()).output().unwrap();
+    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
     assert!(status.success(), "{command:?}: {status}\n{stderr}");
     String::from_utf8_lossy(&stdout).into_owned()
@@ -109,9 +105,7 @@ fn succeed(command: &mut Command) -> String {
 
 /// Bytes that show when they are mixed up or lost.
 pub fn pattern(length: usize) -> Vec<u8> {
-    (0..length)
-        .map(|index| (index / 251 + index % 251) as u8)
-        .collect()
+    (0..length).map(|index| (index / 251 + index % 251) as u8).collect()
 }
 
 /// The interpreter itself: pyenv's start script is a shell program with counters of its own.
@@ -119,9 +113,7 @@ fn python() -> &'static str {
     static PYTHON: OnceLock<String> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let mut ask = Command::new("python3");
-        succeed(ask.args(["-c", "import sys; print(sys.executable)"]))
-            .trim()
-            .to_owned()
+        succeed(ask.args(["-c", "import sys; print(sys.executable)"])).trim().to_owned()
     })
 }
 
@@ -129,11 +121,7 @@ fn python() -> &'static str {
 fn built(name: &str) -> PathBuf {
     let build = std::env::var_os("FOREBAY_BUILD").expect("FOREBAY_BUILD; `make test` sets it");
     let path = Path::new(&build).join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: make build test-programs",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing: make build test-programs", path.display());
     path
 }
 

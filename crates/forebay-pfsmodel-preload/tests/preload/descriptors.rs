@@ -61,8 +61,5 @@ fn pipes_in_an_emulated_directory_are_not_slowed() {
     let bench = Bench::new();
     bench.bash("mkfifo pfs/p; cat pfs/p > out & head -c 100000 /dev/zero | cat > pfs/p; wait");
     assert_eq!(bench.read("out").len(), 100_000);
-    assert_eq!(
-        (bench.counters().bytes_read, bench.counters().bytes_written),
-        (0, 0)
-    );
+    assert_eq!((bench.counters().bytes_read, bench.counters().bytes_written), (0, 0));
 }

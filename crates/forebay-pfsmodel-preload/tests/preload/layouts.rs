@@ -13,13 +13,9 @@ pub fn c_path(path: &Path) -> CString {
 }
 
 fn set(path: &Path, stripe_count: i32, stripe_size_bytes: u64, first_target: i32) {
-    Striping {
-        stripe_count,
-        stripe_size_bytes,
-        first_target,
-    }
-    .store_at_path(&c_path(path))
-    .unwrap();
+    Striping { stripe_count, stripe_size_bytes, first_target }
+        .store_at_path(&c_path(path))
+        .unwrap();
 }
 
 fn get(path: &Path) -> Option<Striping> {
@@ -48,11 +44,7 @@ fn directories_hand_their_striping_down() {
     assert_eq!((file.stripe_count, file.stripe_size_bytes), (4, 131_072));
     assert!(file.first_target >= 0, "bound");
     assert_eq!(used_targets(&bench).len(), 4);
-    assert!(
-        used_targets(&bench)
-            .iter()
-            .all(|(_, bytes)| *bytes == 1 << 18)
-    );
+    assert!(used_targets(&bench).iter().all(|(_, bytes)| *bytes == 1 << 18));
 }
 
 #[test]
@@ -77,10 +69,7 @@ fn minus_one_is_all_targets_and_zero_the_default() {
     set(&bench.path("pfs"), -1, 0, 3);
     bench.bash("head -c 1M /dev/zero | cat > pfs/all");
     let all = get(&bench.path("pfs/all")).unwrap();
-    assert_eq!(
-        (all.stripe_count, all.stripe_size_bytes, all.first_target),
-        (8, 65_536, 3)
-    );
+    assert_eq!((all.stripe_count, all.stripe_size_bytes, all.first_target), (8, 65_536, 3));
     set(&bench.path("pfs"), 0, 0, -1);
     bench.bash(": > pfs/default");
     assert_eq!(get(&bench.path("pfs/default")).unwrap().stripe_count, 1);
@@ -92,17 +81,9 @@ fn new_files_take_turns_over_the_targets() {
     set(&bench.path("pfs"), 2, 0, -1);
     bench.bash("for i in 0 1 2 3; do : > pfs/$i; done");
     let firsts: Vec<i32> = (0..4)
-        .map(|index| {
-            get(&bench.path(&format!("pfs/{index}")))
-                .unwrap()
-                .first_target
-        })
+        .map(|index| get(&bench.path(&format!("pfs/{index}"))).unwrap().first_target)
         .collect();
-    assert_eq!(
-        firsts,
-        [0, 2, 4, 6],
-        "four files of two stripes use all eight targets"
-    );
+    assert_eq!(firsts, [0, 2, 4, 6], "four files of two stripes use all eight targets");
 }
 
 #[test]
@@ -114,11 +95,7 @@ fn a_file_from_before_gets_a_target_from_its_inode() {
     assert_eq!(used_targets(&bench), [((inode % 8) as usize, 300_000)]);
     assert_eq!(get(&path), None, "reading binds nothing");
     bench.run("dd if=/dev/zero of=pfs/old bs=1K count=1 conv=notrunc");
-    assert_eq!(
-        get(&path),
-        None,
-        "it is not empty, so it keeps the layout it had"
-    );
+    assert_eq!(get(&path), None, "it is not empty, so it keeps the layout it had");
 }
 
 /// Many processes create the same file together, as MPI ranks do: all must use one layout.
@@ -133,11 +110,7 @@ fn creators_of_one_file_agree() {
          done",
     );
     for (target, counters) in bench.counters().targets.iter().enumerate() {
-        assert_eq!(
-            counters.bytes % (6 * 65_536),
-            0,
-            "target {target}: {counters:?}"
-        );
+        assert_eq!(counters.bytes % (6 * 65_536), 0, "target {target}: {counters:?}");
     }
 }
 

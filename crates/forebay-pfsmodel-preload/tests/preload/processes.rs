@@ -21,10 +21,7 @@ fn a_forked_child_is_a_client_of_its_own() {
          os.write(fd, b'parent')\n",
     );
     let counters = bench.counters();
-    assert_eq!(
-        (counters.clients, counters.attached, counters.bytes_written),
-        (2, 1, 17)
-    );
+    assert_eq!((counters.clients, counters.attached, counters.bytes_written), (2, 1, 17));
     assert_eq!(counters.target_switches, 2);
     assert_eq!(bench.read("pfs/a"), b"parentchildparent");
 }
@@ -60,10 +57,7 @@ fn threads_share_one_client() {
     );
     let counters = bench.counters();
     assert_eq!((counters.clients, counters.target_switches), (1, 0));
-    assert_eq!(
-        (counters.bytes_written, counters.bytes_read),
-        (8 * 50_000, 8 * 25_000)
-    );
+    assert_eq!((counters.bytes_written, counters.bytes_read), (8 * 50_000, 8 * 25_000));
     for n in 0..8 {
         assert_eq!(bench.read(&format!("pfs/{n}")), vec![n; 50_000]);
     }
@@ -100,11 +94,7 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
             model.targets.bandwidth_bytes_per_s.value = 12_500_000;
             model.targets.switch_penalty_ns.value = 1_000_000;
         });
-        let striping = Striping {
-            stripe_count,
-            stripe_size_bytes: 65_536,
-            first_target: 0,
-        };
+        let striping = Striping { stripe_count, stripe_size_bytes: 65_536, first_target: 0 };
         striping.store_at_path(&c_path(&bench.path("pfs"))).unwrap();
         bench.bash(
             "for i in 0 1 2 3; do\n\
@@ -116,10 +106,7 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
     let (narrow, wide): (Counters, Counters) = (makespan(1), makespan(8));
     assert_eq!(narrow.bytes_written, 16 << 20);
     assert_eq!(wide.bytes_written, 16 << 20);
-    assert!(
-        narrow.makespan_ns > 1_340_000_000,
-        "16 MiB at 12.5 MB/s: {narrow:?}"
-    );
+    assert!(narrow.makespan_ns > 1_340_000_000, "16 MiB at 12.5 MB/s: {narrow:?}");
     assert!(
         narrow.makespan_ns > 3 * wide.makespan_ns,
         "{} ns, {} ns",
@@ -127,17 +114,8 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
         wide.makespan_ns
     );
     let busy: u64 = wide.targets.iter().map(|target| target.busy_ns).sum();
-    assert_eq!(
-        wide.targets
-            .iter()
-            .filter(|target| target.bytes == 2 << 20)
-            .count(),
-        8
-    );
-    assert!(
-        wide.makespan_ns >= busy / 8,
-        "no target worked two requests at once"
-    );
+    assert_eq!(wide.targets.iter().filter(|target| target.bytes == 2 << 20).count(), 8);
+    assert!(wide.makespan_ns >= busy / 8, "no target worked two requests at once");
 }
 
 /// Metadata storms queue: the server is one.
@@ -159,13 +137,7 @@ fn a_killed_process_blocks_nobody() {
     let bench = Bench::with(|model| model.targets.bandwidth_bytes_per_s.value = 10_000_000);
     let mut sleeper = bench.command("dd");
     sleeper
-        .args([
-            "if=/dev/zero",
-            "of=pfs/a",
-            "bs=3M",
-            "count=1",
-            "status=none",
-        ])
+        .args(["if=/dev/zero", "of=pfs/a", "bs=3M", "count=1", "status=none"])
         .stdin(Stdio::null());
     let mut sleeper = sleeper.spawn().unwrap();
     wait_until(|| bench.counters().data_ops == 1);
@@ -185,13 +157,7 @@ fn kills_at_arbitrary_moments_leave_a_working_state() {
     let bench = Bench::new();
     for round in 0..30 {
         let mut writer = bench.command("dd");
-        writer.args([
-            "if=/dev/zero",
-            "of=pfs/a",
-            "bs=1K",
-            "count=1000000",
-            "status=none",
-        ]);
+        writer.args(["if=/dev/zero", "of=pfs/a", "bs=1K", "count=1000000", "status=none"]);
         let mut writer = writer.spawn().unwrap();
         std::thread::sleep(Duration::from_micros(500 + 731 * round));
         writer.kill().unwrap();
@@ -199,10 +165,7 @@ fn kills_at_arbitrary_moments_leave_a_working_state() {
     }
     let before = bench.counters();
     bench.run("dd if=/dev/zero of=pfs/b bs=1K count=10 status=none");
-    assert_eq!(
-        bench.counters().bytes_written,
-        before.bytes_written + 10_240
-    );
+    assert_eq!(bench.counters().bytes_written, before.bytes_written + 10_240);
 }
 
 /// A signal handler runs during the sleep, and the sleep still lasts as long as the model says.
@@ -236,12 +199,7 @@ fn catching_up_does_not_run_ahead() {
     );
     assert_eq!(said, "True\n");
     assert_eq!(
-        bench
-            .counters()
-            .targets
-            .iter()
-            .map(|target| target.busy_ns)
-            .max(),
+        bench.counters().targets.iter().map(|target| target.busy_ns).max(),
         Some(50 * 4_000_001)
     );
 }

@@ -26,10 +26,7 @@ fn cp_in_within_and_out() {
     let bench = Bench::new();
     bench.file("in", &pattern(1_234_567));
     bench.run("cp in pfs/a");
-    assert_eq!(
-        (bench.counters().bytes_written, bench.counters().bytes_read),
-        (1_234_567, 0)
-    );
+    assert_eq!((bench.counters().bytes_written, bench.counters().bytes_read), (1_234_567, 0));
     bench.run("cp pfs/a pfs/b");
     assert_eq!(
         (bench.counters().bytes_written, bench.counters().bytes_read),
@@ -46,23 +43,10 @@ fn cat_with_bash_redirection_and_append() {
     bench.file("in", &pattern(100_000));
     bench.bash("cat in > pfs/a; cat in >> pfs/a; cat < pfs/a > out");
     let counters = bench.counters();
-    assert_eq!(
-        (counters.bytes_written, counters.bytes_read),
-        (200_000, 200_000)
-    );
-    assert_eq!(
-        bench.read("out"),
-        [pattern(100_000), pattern(100_000)].concat()
-    );
+    assert_eq!((counters.bytes_written, counters.bytes_read), (200_000, 200_000));
+    assert_eq!(bench.read("out"), [pattern(100_000), pattern(100_000)].concat());
     // Default layout: one stripe, so the appended bytes are on the file's one target.
-    assert_eq!(
-        counters
-            .targets
-            .iter()
-            .filter(|target| target.bytes > 0)
-            .count(),
-        1
-    );
+    assert_eq!(counters.targets.iter().filter(|target| target.bytes > 0).count(), 1);
 }
 
 /// Builtins of bash write through stdio, inside libc; docs/pfs-model.md says that this is not seen.
@@ -89,10 +73,7 @@ fn tar_packs_and_unpacks() {
     assert_eq!(bench.counters().bytes_written, archive + content);
     assert_eq!(bench.counters().bytes_read, archive);
     for index in 0..20 {
-        assert_eq!(
-            bench.read(&format!("pfs/tree/{index}")),
-            pattern(index * 1000)
-        );
+        assert_eq!(bench.read(&format!("pfs/tree/{index}")), pattern(index * 1000));
     }
 }
 
@@ -125,10 +106,7 @@ fn mv_within_is_metadata_and_out_of_is_data() {
     assert!(renamed.metadata_ops >= 1);
     let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
     bench.run(&format!("mv pfs/b {}", elsewhere.path().display()));
-    assert_eq!(
-        std::fs::read(elsewhere.path().join("b")).unwrap(),
-        pattern(5000)
-    );
+    assert_eq!(std::fs::read(elsewhere.path().join("b")).unwrap(), pattern(5000));
     assert_eq!(bench.counters().bytes_read, 5000);
     assert!(!bench.path("pfs/b").exists());
 }
@@ -154,18 +132,10 @@ fn other_directories_cost_nothing() {
     bench.bash("cp in pfsx/a; cat pfsx/a > pfsx/b; mkdir pfsx/d; mv pfsx/b pfsx/d; rm -r pfsx/d; cp in pfs/../pfsx/c; ls -l pfsx");
     let counters = bench.counters();
     assert_eq!(
-        (
-            counters.data_ops,
-            counters.metadata_ops,
-            counters.clients,
-            counters.unmodelled
-        ),
+        (counters.data_ops, counters.metadata_ops, counters.clients, counters.unmodelled),
         (0, 0, 0, 0)
     );
-    assert!(
-        counters.attached >= 7,
-        "the library was loaded: {counters:?}"
-    );
+    assert!(counters.attached >= 7, "the library was loaded: {counters:?}");
 }
 
 #[test]
@@ -243,20 +213,10 @@ fn it_stacks_with_another_preload() {
         let bench = Bench::new();
         bench.file("pfs/a", b"");
         let mut writer = bench.command(program("calls").to_str().unwrap());
-        let output = writer
-            .env("LD_PRELOAD", both)
-            .arg("write")
-            .output()
-            .unwrap();
+        let output = writer.env("LD_PRELOAD", both).arg("write").output().unwrap();
         assert!(output.status.success());
-        assert_eq!(
-            String::from_utf8_lossy(&output.stderr),
-            "other saw 1 calls\n"
-        );
-        assert_eq!(
-            (bench.counters().bytes_written, bench.counters().data_ops),
-            (5000, 1)
-        );
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "other saw 1 calls\n");
+        assert_eq!((bench.counters().bytes_written, bench.counters().data_ops), (5000, 1));
     }
 }
 
@@ -283,10 +243,7 @@ fn without_the_variable_nothing_happens() {
             .success()
     );
     assert_eq!(bench.read("pfs/a"), pattern(5000));
-    assert_eq!(
-        (bench.counters().attached, bench.counters().data_ops),
-        (0, 0)
-    );
+    assert_eq!((bench.counters().attached, bench.counters().data_ops), (0, 0));
 }
 
 #[test]
@@ -302,10 +259,7 @@ fn an_unusable_state_ends_the_program_loudly() {
             .unwrap();
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(125), "{message}");
-        assert!(
-            message.contains(state) && message.contains("hint: unset"),
-            "{message}"
-        );
+        assert!(message.contains(state) && message.contains("hint: unset"), "{message}");
     }
 }
 
@@ -315,17 +269,9 @@ fn the_library_needs_only_libc() {
     let mut readelf = std::process::Command::new("readelf");
     let output = readelf.arg("-d").arg(library()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let needed: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("(NEEDED)"))
-        .collect();
+    let needed: Vec<&str> = text.lines().filter(|line| line.contains("(NEEDED)")).collect();
     assert!(!needed.is_empty());
     for line in &needed {
-        assert!(
-            ["libc.so", "ld-linux", "ld64"]
-                .iter()
-                .any(|name| line.contains(name)),
-            "{line}"
-        );
+        assert!(["libc.so", "ld-linux", "ld64"].iter().any(|name| line.contains(name)), "{line}");
     }
 }

@@ -10,11 +10,7 @@ fn counters_of(call: &str) -> forebay_pfsmodel::Counters {
     bench.file("pfs/a", &pattern(LENGTH as usize));
     bench.file("plain", &pattern(LENGTH as usize));
     std::fs::create_dir(bench.path("pfs/d")).unwrap();
-    assert_eq!(
-        bench.run(&format!("{} {call}", program("calls").display())),
-        "ok\n",
-        "{call}"
-    );
+    assert_eq!(bench.run(&format!("{} {call}", program("calls").display())), "ok\n", "{call}");
     bench.counters()
 }
 
@@ -34,11 +30,7 @@ fn each_way_to_read_is_charged_once() {
     ] {
         let counters = counters_of(call);
         assert_eq!(
-            (
-                counters.bytes_read,
-                counters.bytes_written,
-                counters.data_ops
-            ),
+            (counters.bytes_read, counters.bytes_written, counters.data_ops),
             (LENGTH, 0, 1),
             "{call}"
         );
@@ -60,11 +52,7 @@ fn each_way_to_write_is_charged_once() {
     ] {
         let counters = counters_of(call);
         assert_eq!(
-            (
-                counters.bytes_read,
-                counters.bytes_written,
-                counters.data_ops
-            ),
+            (counters.bytes_read, counters.bytes_written, counters.data_ops),
             (0, LENGTH, 1),
             "{call}"
         );
@@ -83,11 +71,7 @@ fn transfers_inside_the_kernel_are_charged_on_each_emulated_side() {
         ("splice_out", LENGTH, 0),
     ] {
         let counters = counters_of(call);
-        assert_eq!(
-            (counters.bytes_read, counters.bytes_written),
-            (read, written),
-            "{call}"
-        );
+        assert_eq!((counters.bytes_read, counters.bytes_written), (read, written), "{call}");
     }
 }
 

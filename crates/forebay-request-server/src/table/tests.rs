@@ -15,12 +15,7 @@ fn names(names: &[&str]) -> BTreeSet<PathBuf> {
 }
 
 fn counts(complete: u32, pending: u32, deferred: u32, failed: u32) -> Option<Counts> {
-    Some(Counts {
-        complete,
-        pending,
-        deferred,
-        failed,
-    })
+    Some(Counts { complete, pending, deferred, failed })
 }
 
 fn file(table: &RequestTable, inner: &str) -> Option<Counts> {
@@ -40,10 +35,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
     task.arrived.fetch_add(5, Ordering::Relaxed); // links among them
     assert_eq!(tree(&table, "/d"), counts(2, 1, 0, 0), "not before its end");
     assert!(table.is_busy(Path::new("/d/e/c"), false) && table.is_busy(Path::new("/d/e"), true));
-    assert!(
-        !table.is_busy(Path::new("/d/new"), false),
-        "it is no part of it"
-    );
+    assert!(!table.is_busy(Path::new("/d/new"), false), "it is no part of it");
     let failed = FailedFiles::from([(PathBuf::from("/d/b"), 13)]);
     assert_eq!(table.finish(&task, failed), TaskOutcome::Failed);
     assert_eq!(tree(&table, "/d"), counts(2, 0, 0, 1));
@@ -52,10 +44,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
         (counts(0, 0, 0, 1), counts(1, 0, 0, 0))
     );
     assert_eq!((file(&table, "/d/new"), file(&table, "/d")), (None, None));
-    assert_eq!(
-        table.failures(Path::new("/d")),
-        [(PathBuf::from("/d/b"), 13)]
-    );
+    assert_eq!(table.failures(Path::new("/d")), [(PathBuf::from("/d/b"), 13)]);
     table.add(copy("/d/b", false), BTreeSet::new(), false);
     assert_eq!(table.failures(Path::new("/d")), [], "it was asked for anew");
     assert_eq!(file(&table, "/d/b"), counts(0, 1, 0, 0));
@@ -122,15 +111,8 @@ fn parts_of_a_directory_are_revoked_and_activated_alone() {
     table.add(copy("/d", true), names(&["/d/a", "/d/e/b", "/d/e/c"]), true);
     assert_eq!(tree(&table, "/d/e"), counts(0, 0, 2, 0));
     table.revoke(&part(&table, "/d/e/b", false));
-    assert_eq!(
-        (file(&table, "/d/e/b"), tree(&table, "/d")),
-        (None, counts(0, 0, 2, 0))
-    );
-    assert_eq!(
-        table.select(Path::new("/d/e/b"), false),
-        [],
-        "it is no part any more"
-    );
+    assert_eq!((file(&table, "/d/e/b"), tree(&table, "/d")), (None, counts(0, 0, 2, 0)));
+    assert_eq!(table.select(Path::new("/d/e/b"), false), [], "it is no part any more");
     let (meant, below) = table.deferred(Path::new("/d/e"), true).remove(0);
     assert_eq!(below.outer, Path::new("/pfs/d/e"));
     assert_eq!(below.left_out, names(&["/d/e/b"]), "that stays revoked");
@@ -139,13 +121,7 @@ fn parts_of_a_directory_are_revoked_and_activated_alone() {
     assert_eq!(rest.left_out, names(&["/d/e", "/d/e/b"]));
     assert_eq!(tree(&table, "/d"), counts(0, 0, 1, 0));
     let new = part(&table, "/d/new", false);
-    assert_eq!(
-        new,
-        Selection::Part {
-            tree: "/d".into(),
-            inner: "/d/new".into()
-        }
-    );
+    assert_eq!(new, Selection::Part { tree: "/d".into(), inner: "/d/new".into() });
 }
 
 #[test]
@@ -163,29 +139,19 @@ fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again
     assert!(table.terminate(&meant), "nobody has it in hand");
     let again = table.take().expect("queued again");
     assert_eq!(again.copy.left_out, names(&["/d/b"]));
-    assert_eq!(
-        table.finish(&again, FailedFiles::new()),
-        TaskOutcome::Complete
-    );
+    assert_eq!(table.finish(&again, FailedFiles::new()), TaskOutcome::Complete);
     assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 0));
 }
 
 #[test]
 fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
     let mut table = RequestTable::default();
-    table.add(
-        copy("/d", true),
-        names(&["/d/e/a", "/d/e/b", "/d/c"]),
-        false,
-    );
+    table.add(copy("/d", true), names(&["/d/e/a", "/d/e/b", "/d/c"]), false);
     let task = table.take().expect("queued");
     let failed = FailedFiles::from([("/d/e/a".into(), 13), ("/d/c".into(), 13)]);
     assert_eq!(table.finish(&task, failed), TaskOutcome::Failed);
     assert!(table.terminate(&part(&table, "/d/e", true)));
-    assert_eq!(
-        table.failures(Path::new("/d")),
-        [(PathBuf::from("/d/c"), 13)]
-    );
+    assert_eq!(table.failures(Path::new("/d")), [(PathBuf::from("/d/c"), 13)]);
     assert_eq!(tree(&table, "/d"), counts(1, 0, 0, 1));
     assert_eq!(file(&table, "/d/e/b"), counts(1, 0, 0, 0));
 }

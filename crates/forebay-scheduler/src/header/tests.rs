@@ -35,9 +35,7 @@ fn options_are_read_in_every_spelling_sbatch_takes() {
         bbf: Some("bb.conf".into()),
         node_local: true,
         spectral: false,
-        ignored_options: ["--mem", "-o", "-e", "--exclusive"]
-            .map(String::from)
-            .into(),
+        ignored_options: ["--mem", "-o", "-e", "--exclusive"].map(String::from).into(),
         ignored_schedulers: vec![],
     };
     assert_eq!(header, expected);
@@ -62,16 +60,9 @@ fn lsf_as_on_summit() {
         time_limit: minutes(10),
         node_local: true,
         spectral: false,
-        ignored_options: [
-            "-J [1-4]%2",
-            "-o",
-            "-eo",
-            "-R",
-            "-N",
-            "-alloc_flags smt4 maximizegpfs",
-        ]
-        .map(String::from)
-        .into(),
+        ignored_options: ["-J [1-4]%2", "-o", "-eo", "-R", "-N", "-alloc_flags smt4 maximizegpfs"]
+            .map(String::from)
+            .into(),
         ..Header::default()
     };
     assert_eq!(header, expected);
@@ -124,13 +115,9 @@ fn flux_with_any_comment_sign() {
         };
         assert_eq!(header, expected, "{sentinel}");
     }
-    for prose in [
-        "# influx: a lot",
-        "# what flux: is",
-        "#flux -n 3",
-        "# flux: it's heat",
-        "# flux:",
-    ] {
+    for prose in
+        ["# influx: a lot", "# what flux: is", "#flux -n 3", "# flux: it's heat", "# flux:"]
+    {
         let header = Header::read(&format!("{prose}\n")).expect(prose);
         assert_eq!(header, Header::default(), "{prose}");
     }
@@ -140,10 +127,7 @@ fn flux_with_any_comment_sign() {
 fn of_two_schedulers_slurm_counts_else_the_first() {
     let slurm =
         Header::read("#PBS -l walltime=never\n#BSUB -n x\n#SBATCH -n 3 -H\n").expect("slurm");
-    assert_eq!(
-        (slurm.scheduler, slurm.tasks),
-        (Some(Scheduler::Slurm), Some(3))
-    );
+    assert_eq!((slurm.scheduler, slurm.tasks), (Some(Scheduler::Slurm), Some(3)));
     assert_eq!(
         slurm.notes(),
         [
@@ -171,11 +155,7 @@ fn tasks_follow_from_nodes_where_they_are_not_given() {
         ("#BSUB", "-nnodes 2", 2),
         ("#BSUB", "-n 4,8", 4),
         ("#PBS", "-l nodes=3", 3),
-        (
-            "#PBS",
-            "-l select=2:ncpus=16:mpiprocs=4:ompthreads=4+1:ncpus=4",
-            9,
-        ),
+        ("#PBS", "-l select=2:ncpus=16:mpiprocs=4:ompthreads=4+1:ncpus=4", 9),
         ("#PBS", "-l select=ncpus=8:mpiprocs=8", 8),
         ("#PBS", "-l nodes=n01:ppn=4+n02:ppn=2", 6),
         ("#PBS", "-l mppwidth=48,mppnppn=24", 48),
@@ -212,11 +192,7 @@ fn limits_of_time() {
         ("#FLUX:", "-t 1d", minutes(day)),
         ("#FLUX:", "-t 0", None),
     ] {
-        assert_eq!(
-            read(sentinel, option).time_limit,
-            limit,
-            "{sentinel} {option}"
-        );
+        assert_eq!(read(sentinel, option).time_limit, limit, "{sentinel} {option}");
     }
 }
 
@@ -241,29 +217,15 @@ fn the_nodes_own_storage() {
     for (sentinel, option, node_local, ignored_options) in [
         ("#BSUB", "-alloc_flags nvme", true, ""),
         ("#BSUB", "-alloc_flags spectral", true, ""),
-        (
-            "#BSUB",
-            "-alloc_flags \"smt4 maximizegpfs\"",
-            false,
-            "-alloc_flags smt4 maximizegpfs",
-        ),
+        ("#BSUB", "-alloc_flags \"smt4 maximizegpfs\"", false, "-alloc_flags smt4 maximizegpfs"),
         ("#SBATCH", "-C NVME", true, ""),
-        (
-            "#SBATCH",
-            "--constraint=\"[haswell|knl]&nvme\"",
-            true,
-            "--constraint haswell knl",
-        ),
+        ("#SBATCH", "--constraint=\"[haswell|knl]&nvme\"", true, "--constraint haswell knl"),
         ("#SBATCH", "-C nvme_big", false, "-C nvme_big"),
     ] {
         let header = read(sentinel, option);
         assert_eq!(header.node_local, node_local, "{option}");
         assert_eq!(header.spectral, option.contains("spectral"), "{option}");
-        assert_eq!(
-            header.ignored_options.join(" "),
-            ignored_options,
-            "{option}"
-        );
+        assert_eq!(header.ignored_options.join(" "), ignored_options, "{option}");
     }
 }
 
@@ -271,49 +233,28 @@ fn the_nodes_own_storage() {
 fn bad_values_are_named_with_their_line() {
     let number = "needs a whole number above 0, not";
     for (line, message) in [
-        (
-            "#SBATCH --ntasks=four",
-            format!("--ntasks {number} \"four\""),
-        ),
+        ("#SBATCH --ntasks=four", format!("--ntasks {number} \"four\"")),
         ("#SBATCH -n0", format!("-n {number} \"0\"")),
         ("#SBATCH -N", format!("-N {number} \"\"")),
         ("#SBATCH -J", "-J needs a value".into()),
         ("#SBATCH -J \"x", "a quote is not closed".into()),
-        (
-            "#SBATCH -t soon",
-            "-t needs a time, such as 30, 1:30:00 or 1-12, not \"soon\"".into(),
-        ),
+        ("#SBATCH -t soon", "-t needs a time, such as 30, 1:30:00 or 1-12, not \"soon\"".into()),
         (
             "#SBATCH -t 1:2:3:4",
             "-t needs a time, such as 30, 1:30:00 or 1-12, not \"1:2:3:4\"".into(),
         ),
-        (
-            "#SBATCH --mem=much",
-            "--mem needs a size such as 4G, not \"much\"".into(),
-        ),
+        ("#SBATCH --mem=much", "--mem needs a size such as 4G, not \"much\"".into()),
         ("#BSUB -nnodes two", format!("-nnodes {number} \"two\"")),
-        (
-            "#BSUB -W 1:2:3",
-            "-W needs a time, [hours:]minutes, not \"1:2:3\"".into(),
-        ),
-        (
-            "#PBS -l nodes=2:ppn=x",
-            format!("-l nodes, ppn {number} \"x\""),
-        ),
-        (
-            "#PBS -l select=0:ncpus=1",
-            format!("-l select {number} \"0\""),
-        ),
+        ("#BSUB -W 1:2:3", "-W needs a time, [hours:]minutes, not \"1:2:3\"".into()),
+        ("#PBS -l nodes=2:ppn=x", format!("-l nodes, ppn {number} \"x\"")),
+        ("#PBS -l select=0:ncpus=1", format!("-l select {number} \"0\"")),
         (
             "#PBS -l walltime=1h",
             "-l walltime needs a time, [[hours:]minutes:]seconds, not \"1h\"".into(),
         ),
         ("#PBS -l", "-l needs a value".into()),
         ("# flux: -N -n 4", format!("-N {number} \"\"")),
-        (
-            "# flux: -t 5x",
-            "-t needs a time, minutes or such as 30s, 1.5h, 2d, not \"5x\"".into(),
-        ),
+        ("# flux: -t 5x", "-t needs a time, minutes or such as 30s, 1.5h, 2d, not \"5x\"".into()),
     ] {
         let script = format!("#!/bin/sh\n{line}\n");
         assert_eq!(Header::read(&script), Err((2, message)), "{line}");
