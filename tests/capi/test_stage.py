@@ -262,7 +262,8 @@ def test_a_program_that_is_killed_takes_nothing_of_what_it_asked_for_with_it(ask
 def test_in_a_job_without_a_striped_namespace_nothing_listens(asking):
     directive = DW.replace("striped", "private")
     asking.job.script(
-        f"PATH={asking.programs}:$PATH; {PATHS}\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f", directive
+        f'PATH={asking.programs}:$PATH; cd "$SLURM_SUBMIT_DIR"\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f',
+        directive,
     )
     assert asking.job.run(FOREBAY_REQUESTS="/outer").stdout == f"{INVALID}\n"
 

@@ -108,12 +108,12 @@ def test_in_a_series_every_request_is_refused_and_nothing_is_left_open(asking):
     job.leaves_nothing()
 
 
-def test_compare_serves_the_runs_that_have_a_burst_buffer(asking):
+def test_compare_serves_the_requests_of_all_runs(asking):
     asking.script(f"{{ {ASKS} }} >> said")
     done = asking.job.command("compare", *asking.job.where, "--repeat", "1", "--json", "job.sh")
     assert done.returncode == 0, done.stderr
     said = (asking.job.directory / "said").read_text().splitlines()
-    assert sorted([said[:2], said[2:]]) == [[INVALID, INVALID], ["0", "0 0 0 1 0"]]
+    assert said == ["0", "0 0 0 1 0"] * 2
     assert (asking.pfs / "f").exists()
 
 
@@ -179,7 +179,7 @@ def test_what_is_asked_while_the_job_ends_is_refused_and_not_promised(asking):
         wait_until(lambda: any(path.suffix == ".part" for path in out.iterdir()))
         late.send_signal(signal.SIGCONT)
         assert late.communicate()[0] == f"{-errno.ESHUTDOWN}\n"
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert [path.name for path in out.iterdir()] == ["f"] and list(asking.pfs.iterdir()) == []
     job.leaves_nothing()

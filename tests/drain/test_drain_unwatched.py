@@ -42,8 +42,8 @@ def test_files_closed_in_unwatchable_directory_are_not_reported_as_arrived(drain
     ((path, reason),) = status["failures"]
     assert code == 1 and path.endswith("/out") and "not seen" in reason and "No space left" in reason
     assert "its files wait for stage-out" in said
-    # At the end all is there, nothing by way of the drain.
-    assert (account["stage_out"]["files"], account["stage_out"]["unchanged_files"]) == (1, 0)
+    # The look through the directory at the end finds the file: the drain may copy it before the stage-out does.
+    assert account["stage_out"]["files"] == 1
     assert (drained.pfs / "a.nc").read_text() == "1\n"
 
 

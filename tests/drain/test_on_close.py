@@ -42,14 +42,14 @@ def lines(path):
 
 def stopped(process):
     process.send_signal(INTERRUPT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, json.loads(out), err
 
 
 def ended(watched, process):
     """The account of a watch whose directory was removed: what runs comes to its end."""
     shutil.rmtree(watched.top)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     return process.returncode, json.loads(out)
 
 
@@ -75,7 +75,7 @@ def test_each_version_runs_its_command_once_where_it_lies(watched):
 def test_it_ends_with_the_directory(watched):
     process = watched.watch("--on-close", "*=true")
     watched.top.rmdir()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert (process.returncode, json.loads(out)["closed"]) == (0, 0)
 
 
@@ -135,7 +135,7 @@ def test_failed_command_is_retried_then_listed_and_logged(watched):
     )
     wait_until(lambda: "version 1: status 0" in log.read_text())
     shutil.rmtree(watched.top)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=300)
     account = json.loads(out)
     assert (process.returncode, account["done"], account["failed"]) == (1, 1, 2)
     assert account["failures"] == [
@@ -199,7 +199,7 @@ def test_what_is_anothers_counts_by_the_event_alone(build):
                 said += line
             assert "take a lease on" in said
             shutil.rmtree(top)
-            assert json.loads(process.communicate(timeout=60)[0])["done"] == 1
+            assert json.loads(process.communicate(timeout=300)[0])["done"] == 1
         finally:
             process.kill()
             process.wait()
@@ -323,7 +323,7 @@ def test_commands_of_killed_watch_do_not_write_during_stage_out(plotted, goes_on
     (watch,) = of_ours(plotted, b"--beside-job")
     os.kill(watch, KILL)
     (plotted.directory / "go").touch()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     account = json.loads(out)
     assert of_ours(plotted, b"sleep\x00601") == []
     assert (process.returncode, account["leftover_processes"] > 0) == (0, True), err
@@ -359,7 +359,7 @@ def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
     process = plotted.start("--json", "--deadline", "10:00", "--on-close", f"*.nc={command}")
     wait_until(lambda: begun.exists() and written.exists())
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     commands = json.loads(out)["on_close"]
     assert [commands[name] for name in ("closed", "done", "failed", "not_run")] == [4, 2, 1, 1], err
     assert [(os.path.basename(path), why) for path, _, why in commands["failures"]] == [

@@ -242,7 +242,7 @@ def test_workers_that_were_forked_do_not_keep_it_alive(top, tmp_path):
         (top / "a").touch()
         worker = int(process.stdout.readline())
         process.kill()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
         wait_until(lambda: not alive(child), what="the end of forebay watch")
     finally:
         if worker and alive(worker):  # of the test's own, which no executor ends any more
@@ -265,7 +265,7 @@ def test_stopped_nothing_of_it_is_left(top, tmp_path, how):
         # As a terminal does: all of the foreground.
         number = signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL
         os.killpg(process.pid, number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == -number
         assert (tmp_path / "ended").exists() == (how == "Ctrl-C")
         wait_until(lambda: not alive(child), what="the end of forebay watch")

@@ -28,7 +28,7 @@ class Doctor:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "FOREBAY"))}
         command = [self.program, "doctor", *options]
         return subprocess.run(
-            command, env=kept | (environment or {}), capture_output=True, text=True, timeout=60, **more
+            command, env=kept | (environment or {}), capture_output=True, text=True, timeout=300, **more
         )
 
     def findings(self, *options, **more) -> dict[str, dict]:
@@ -175,7 +175,7 @@ def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doc
     forbid = "echo 0 > /proc/sys/user/max_user_namespaces"
     plain = "setpriv --securebits=+noroot --bounding-set=-all --inh-caps=-all"
     inside = ["unshare", "-Ur", "sh", "-c", f'{forbid} && exec {plain} "$0" doctor --json', str(doctor.program)]
-    ended = subprocess.run(inside, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(inside, capture_output=True, text=True, timeout=300)
     if not ended.stdout:
         pytest.skip(f"no user namespace to forbid them in: {ended.stderr}")
     found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["user_namespaces"]
@@ -191,7 +191,7 @@ def test_the_limit_of_a_memory_cgroup_is_named_and_files_in_memory_count(doctor)
         try:
             fill = f'head -c {100 * 2**20} /dev/zero > "{held}" && exec "$0" doctor --json'
             shell = cgroup.within(group, ["/bin/sh", "-c", fill, doctor.program])
-            ended = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+            ended = subprocess.run(shell, capture_output=True, text=True, timeout=300)
             found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["memory_cgroup"]
             assert found["found"].endswith(f" of 512.00 MiB in {group}"), found
             assert 200 / 1024 < gib(found["found"]) < 412 / 1024, found

@@ -257,7 +257,7 @@ def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
     process.send_signal(signal.SIGTERM)
     wait_until(lists, process=process)
     assert "\t" in lists()[0].read_text() and not (results / "big").exists()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     account = json.loads(out)
     drain = account["drain"]
     assert (process.returncode, drain["failures"], drain["done"], drain["waiting"]) == (143, [], 0, 1), err

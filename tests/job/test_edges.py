@@ -110,7 +110,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
     process.send_signal(number)
     time.sleep(0.05)
     (job.directory / "go").touch()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     job.leaves_nothing()
 

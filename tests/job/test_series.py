@@ -302,7 +302,7 @@ def test_a_requester_that_reads_no_more_ends_it(job, begin):
     series = begin()
     series.process.stdout.close()
     series.tell('{"run": 1, "command": ["true"]}')
-    assert series.process.wait(timeout=60) == 0
+    assert series.process.wait(timeout=300) == 0
     job.leaves_nothing()
 
 
@@ -339,7 +339,7 @@ def test_a_signal_ends_it_and_nothing_is_staged_out(job, begin, number, busy):
         series.tell(json.dumps({"run": 2, "script": written(job, "hangs.sh", HANGING)}))
         wait_until((job.directory / "running").exists)
     series.process.send_signal(number)
-    assert series.process.wait(timeout=60) == 128 + number
+    assert series.process.wait(timeout=300) == 128 + number
     job.leaves_nothing()
     assert not (job.directory / "results").exists()
 
@@ -386,19 +386,24 @@ def test_series_continues_after_a_run_empties_the_temporary_directory(job, begin
     job.leaves_nothing()
 
 
-def test_without_a_burst_buffer_there_is_no_allocation(job, begin):
-    job.script("", DW, STAGE_IN)
+def test_without_a_burst_buffer_the_allocation_is_on_the_file_system(staged, begin):
     series = begin("--no-burst-buffer")
-    assert series.ready == {
-        "ready": True,
-        "burst_buffer": False,
-        "variables": {},
-        "root": "",
-        "store": None,
-        "stage_in": None,
-        "emulated": None,
-    }
-    assert series.outputs(job, command=["sh", "-c", 'echo "${DW_JOB_STRIPED-none}"'], fresh=True) == "none\n"
+    assert series.ready["root"] == ""
+    variable = series.ready["variables"]["DW_JOB_STRIPED"]
+    assert variable.startswith(f"{staged.directory.parent}/") and pathlib.Path(variable).is_dir()
+    assert series.outputs(staged, command=["sh", "-c", "echo $DW_JOB_STRIPED"], fresh=True) == f"{variable}\n"
+    assert series.end() == 0
+    staged.leaves_nothing()
+    assert not pathlib.Path(variable).exists()
+
+
+def test_script_with_an_unset_variable_is_not_run(job, begin):
+    job.script("", DW)
+    series = begin()
+    request = {"run": 1, "script": written(job, "other.sh", "touch ran; rm -rf $DW_JOB_PRIVATE/*")}
+    series.tell(json.dumps(request))
+    answer = series.answer()
+    assert "$DW_JOB_PRIVATE is not set" in answer["error"] and not (job.directory / "ran").exists()
     assert series.end() == 0
 
 
@@ -506,7 +511,7 @@ def test_stopped_while_it_stages_in_it_ends_without_a_trace(job, begin, number):
         assert series.end() == 0
     else:
         series.process.send_signal(number)
-        assert series.process.wait(timeout=60) == 128 + number
+        assert series.process.wait(timeout=300) == 128 + number
     assert series.process.stdout.read() == b""
     job.leaves_nothing()
 
@@ -550,7 +555,7 @@ def series_traced(job, call, happens, told="/dev/null") -> bool:
             process.stdin.close()
         except BrokenPipeError:
             pass  # it was killed before it had read them
-        return process.wait(timeout=60) != 0
+        return process.wait(timeout=300) != 0
 
 
 @pytest.mark.parametrize("call", ["mkdir", "rename", "unlink"])

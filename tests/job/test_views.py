@@ -31,7 +31,7 @@ def test_shown_paths_exist_in_the_view_only(anyone):
     started(job, process)
     during = names_outside()
     (job.directory / "go").touch()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out.split()) == (0, ["local", "local", "blank"]), err
     assert during == before == names_outside()
     seen = {name: (job.directory / name).read_text().splitlines() for name in ("mnt", "root", "gpfs")}

@@ -40,7 +40,7 @@ def namespace(build):
             assert job.keepers() == []
         finally:
             holder.stdin.close()
-            holder.wait(timeout=60)
+            holder.wait(timeout=300)
             holder.stdout.close()
 
 

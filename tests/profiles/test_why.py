@@ -18,7 +18,7 @@ def why(build, tmp_path):
     def run(*arguments, status=0):
         words = [sys.executable, "-c", "from forebay.cli import main; main()", "why", *arguments]
         environment = os.environ | {"FOREBAY_STATE": str(tmp_path)}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == status, done.stderr
         return done.stdout if status == 0 else done.stderr
 

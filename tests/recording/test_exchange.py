@@ -22,7 +22,7 @@ def telling(mpi):
 def told(words, preload="", **options):
     """What telling.c prints, its LD_PRELOAD apart."""
     environment = {"PATH": os.environ["PATH"], "EMPTY": "", "WITH": "a=b c", "LD_PRELOAD": str(preload)}
-    run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True, **options)
+    run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=True, **options)
     assert run.stderr == ""
     lines = run.stdout.splitlines()
     preloads = [line.removeprefix("LD_PRELOAD=") for line in lines if line.startswith("LD_PRELOAD=")]

@@ -11,7 +11,7 @@ import pytest
 
 from support.mpi import LAUNCHING, PROGRAMS, only_file
 
-RUN_SECONDS_MAX = 120
+RUN_SECONDS_MAX = 300
 #: Calls that move data or positions, or might; what the library asks when a file is opened is none of them.
 TRACED = (
     "/^(p?(read|write)(v|64|v2)?|.?lseek|_llseek|sendfile(64)?|copy_file_range|ftruncate|f(data)?sync|dup[23]?|close)$"

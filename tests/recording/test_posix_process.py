@@ -10,7 +10,7 @@ import pytest
 
 from support.mpi import PROGRAMS, PROJECT
 
-RUN_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 300
 
 
 @pytest.fixture(scope="session")

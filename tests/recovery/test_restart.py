@@ -67,7 +67,7 @@ def cut_off(job, *options):
     process = job.start(*options)
     started(job, process)
     killed_at_once(job)
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     process.stdout.close()
     process.stderr.close()
     return Restarted(job)
@@ -150,7 +150,7 @@ def test_user_staging_after_restart_copies_unsynced_files_again(job):
     process = job.forebay_starts("stage", "out", "--piece", "64KiB", "--rate", "1MiB", "in", "out")
     wait_until(lambda: list(job.directory.rglob("*.part")), process=process)
     killed_at_once(job)
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     machine = Restarted(job)
     (left,) = json.loads(machine.command("stage", "list", "--json").stdout)
     assert left["state"] == "interrupted"

@@ -11,6 +11,7 @@ import pytest
 from support.job import DW
 from support.strace import held_at, traced
 from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.waiting import wait_until
 
 LIMIT_S = 60
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system of one MiB")
@@ -100,7 +101,8 @@ def failures(job):
 @pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
 def test_target_directory_removed_during_staging_fails_and_retry_completes(job, tree, call):
     with held_at(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
-        subprocess.run(["rm", "-rf", job.directory / "out"], check=True)
+        remove = ["rm", "-rf", job.directory / "out"]
+        wait_until(lambda: subprocess.run(remove).returncode == 0, what="the directory to be empty")  # threads write on
     left = kept(job)
     assert process.returncode == (123 if left else 0)
     for one in left:

@@ -96,7 +96,7 @@ def test_on_a_terminal_there_is_a_bar_with_bytes_rate_and_time_left(job):
         with contextlib.suppress(OSError):  # the other end is closed
             while more := os.read(ours, 4096):
                 seen += more
-        assert process.wait(timeout=60) == 123
+        assert process.wait(timeout=300) == 123
     finally:
         process.kill()
         process.wait()

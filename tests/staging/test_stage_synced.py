@@ -185,7 +185,7 @@ def test_a_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
     # The main thread makes hard links; what it does before and after is its journal's.
     for number in range(1, 9):
         id, _ = planned(job, source, "out")
-        ended = traced(job, call, f"error=EIO:when={number}", "stage", "retry", id).wait(timeout=60)
+        ended = traced(job, call, f"error=EIO:when={number}", "stage", "retry", id).wait(timeout=300)
         if ended == 123:
             break
         forget(job)

@@ -114,8 +114,9 @@ class Series:
         self.emulated = pathlib.Path(given["--pfs-model"]).stem if "--pfs-model" in given else None
         #: A directory and what is seen in its place.
         self.map = given["--map"].split("=", 1) if "--map" in given else None
-        is_wanted = "#DW jobdw" in script.read_text() and "--no-burst-buffer" not in options
-        self.allocation = own / "striped" if is_wanted else None
+        self.allocation = own / "striped" if "#DW jobdw" in script.read_text() else None
+        self.is_starting = self.is_ended = False
+        self.settings = {"FOREBAY_NO_BURST_BUFFER": "1"} if "--no-burst-buffer" in options else {}
         self.variables = {"DW_JOB_STRIPED": f"{self.allocation}/"} if self.allocation else {}
 
     def ready(self) -> dict:
@@ -154,9 +155,10 @@ class Series:
             script.write_text(self._mapped(pathlib.Path(request["script"]).read_text()))
             words = ["/bin/bash", str(script)]
         paths = {"FAKE_LAUNCHES": launches, "FAKE_LAYOUT": self.layout}
-        environment = os.environ | self.variables | {name: str(path) for name, path in paths.items()}
+        environment = os.environ | self.settings | self.variables | {name: str(path) for name, path in paths.items()}
         environment |= request.get("environment", {})
         with open(request.get("output") or os.devnull, "wb") as output:
+            self.is_starting = True  # a signal now would leave a process that nothing ends
             process = subprocess.Popen(
                 words,
                 cwd=directory and self._mapped(directory),
@@ -167,6 +169,9 @@ class Series:
                 start_new_session=True,
             )
             try:
+                self.is_starting = False
+                if self.is_ended:
+                    end()
                 ended = os.pidfd_open(process.pid)
                 if sys.stdin in select.select([ended, sys.stdin], [], [])[0]:
                     end()
@@ -176,6 +181,11 @@ class Series:
                     os.killpg(process.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
+
+    def on_signal(self, *_: object) -> None:
+        self.is_ended = True
+        if not self.is_starting:
+            end()
 
     def _mapped(self, text: str) -> str:
         return (
@@ -215,6 +225,7 @@ def main(words: list[str]) -> None:
     signal.signal(signal.SIGTERM, end)
     with tempfile.TemporaryDirectory(prefix="fake-series-") as own:
         series = Series(before[1:-1], pathlib.Path(before[-1]), pathlib.Path(own))
+        signal.signal(signal.SIGTERM, series.on_signal)
         print("a made-up series", file=sys.stderr, flush=True)
         print(json.dumps(series.ready()), flush=True)
         while line := sys.stdin.readline():

@@ -8,8 +8,6 @@ import subprocess
 
 from support.waiting import wait_until
 
-from support.waiting import wait_until
-
 DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
 
 
@@ -89,8 +87,8 @@ class Job:
             if number == KILL:  # what it started lives on, and holds the pipes
                 process.stdout.close()
                 process.stderr.close()
-                return process.wait(timeout=60), ""
-            _, err = process.communicate(timeout=60)
+                return process.wait(timeout=300), ""
+            _, err = process.communicate(timeout=300)
         except BaseException:
             process.kill()
             raise
@@ -123,7 +121,7 @@ class Job:
 
     def keeper(self) -> int:
         """The process that holds the only view; it gets its name just after the script has begun."""
-        wait_until(self.keepers, 60, "a keeper")
+        wait_until(self.keepers, 180, "a keeper")
         (found,) = self.keepers()
         return int(found)
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-RUN_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 300
 
 both_libraries = pytest.mark.parametrize("io", ["ompio", "romio321"])
 

@@ -9,7 +9,7 @@ import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = PROJECT / "tests" / "programs" / "mpi"
-RUN_SECONDS_MAX = 120
+RUN_SECONDS_MAX = 300
 
 
 #: In the environment of every run. Open MPI 4 and 5 have different names for the same wishes.

@@ -26,7 +26,7 @@ def calls_made(job, call: str, *words, threads: bool = False, path=None) -> int:
     """How often forebay makes this call when nobody disturbs it: its main thread, or whichever makes most of them."""
     told = job.directory.parent / "counted"
     process = traced(job, call, "delay_enter=0", *words, threads=threads, told=told, path=path)
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     made = collections.Counter(re.findall(rf"^(\d+ +|){call}\(", told.read_text(), re.MULTILINE))
     told.unlink()
     return max(made.values(), default=0)
@@ -51,7 +51,7 @@ def abandoned(job) -> None:
 def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int | None:
     """Runs forebay until its main thread, or any, makes that call for the n-th time; then its process, now killed."""
     process = traced(job, call, f"signal=KILL:when={number}", *words, threads=threads)
-    return process.pid if process.wait(timeout=60) == -signal.SIGKILL else None
+    return process.pid if process.wait(timeout=300) == -signal.SIGKILL else None
 
 
 def traced(
@@ -97,7 +97,7 @@ def in_between(job, call: str, number: int, path, happens, *words) -> int | None
         if process.poll() is None:
             happens()
             goes_on(process)
-            return process.wait(timeout=60)
+            return process.wait(timeout=300)
     return None
 
 

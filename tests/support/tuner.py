@@ -79,7 +79,7 @@ class LiveJob(TunedJob):
     def leaves_no_process(self) -> None:
         """Neither keepers nor kernels of this job are left, soon."""
         wait_until(
-            lambda: not self.job.keepers() + processes_of(self.job.temporary), 60, "the end of the job's processes"
+            lambda: not self.job.keepers() + processes_of(self.job.temporary), 180, "the end of the job's processes"
         )
 
 

@@ -8,7 +8,7 @@ INTERVAL_S = 0.01
 
 
 def wait_until(
-    condition: Callable[[], object], seconds: float = 60, what: str = "", process: subprocess.Popen | None = None
+    condition: Callable[[], object], seconds: float = 180, what: str = "", process: subprocess.Popen | None = None
 ) -> None:
     """Returns as soon as `condition()` is true; AssertionError, which names `what`, after so many seconds, or when the
     process that brings it about has ended."""

@@ -344,6 +344,10 @@ STRIPED = (
 )
 
 
+#: With the burst buffer, on a machine without one, and with --no-burst-buffer.
+PLACES = ({"DW_JOB_STRIPED": "/bb/"}, {}, {"DW_JOB_STRIPED": "/pfs/", "FOREBAY_NO_BURST_BUFFER": "1"})
+
+
 @pytest.mark.parametrize(
     ("bb", "fs", "said"),
     [(None, "8", ("4", "8")), ("2", "8", ("2", "8")), ("2", None, ("2", "4")), ("8", "8", ("8", "8"))],
@@ -356,7 +360,7 @@ def test_the_scripts_own_striping_is_changed_in_the_place_it_was_tuned_for(shell
     name = "out:lfs_stripe_count"
     chosen = {place: (plan_of(name), {name: value}, "") for place, value in asked.items() if value}
     tuned = script_forms.tuned_script(read(tmp_path, text), chosen, "library", [], {})
-    for value, environment in zip(said, ({"DW_JOB_STRIPED": "/bb/"}, {}), strict=True):
+    for value, environment in zip((*said, said[1]), PLACES, strict=True):
         run(tuned, tmp_path, **environment, **with_lfs(tmp_path))
         assert (tmp_path / "lfs.out").read_text().endswith(f"setstripe -c {value} out\n")
     assert tuned.count("# was: lfs setstripe -c 4 out") == 1
@@ -395,7 +399,7 @@ TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 @pytest.mark.parametrize(("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)])
 def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
-    for chosen, environment in ((bb, {"DW_JOB_STRIPED": "/bb/"}), (fs, {})):
+    for chosen, environment in zip((bb, fs, fs), PLACES, strict=True):
         value = chosen and f"a:cb_nodes={chosen['a:cb_nodes']}:cb_config_list=#*:{chosen['a:cb_nodes']}#"
         assert [line for line in run(text, tmp_path, **environment) if line] == [*([value] if value else []), "end"]
     before, added = text.split("# Tuned on 1 May\n# in 20 runs\n")

@@ -221,4 +221,4 @@ def test_a_script_that_is_not_there(tmp_path):
 def test_options_of_forebay_run_count(tmp_path):
     text = BASH + "#DW jobdw type=scratch access_mode=striped,private capacity=1MiB\nls\n"
     assert read(tmp_path, text).variables == ("DW_JOB_STRIPED", "DW_JOB_PRIVATE")
-    assert not read(tmp_path, text, "--no-burst-buffer").burst_buffer
+    assert read(tmp_path, text, "--no-burst-buffer").variables == ("DW_JOB_STRIPED", "DW_JOB_PRIVATE")

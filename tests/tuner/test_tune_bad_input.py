@@ -108,7 +108,7 @@ def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     wait_until((tuned.study_directory / "runs" / "0001" / "output.txt").exists, what="the first run", process=first)
     status, _, err = tuned.tune()
     first.send_signal(INTERRUPT)
-    first.communicate(timeout=60)
+    first.communicate(timeout=300)
     assert status == 1 and "another forebay tune is writing this study" in err
     assert first.returncode == 130
 

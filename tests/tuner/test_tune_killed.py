@@ -61,7 +61,7 @@ def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, be
     process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1", "--json")
     wait_until(begun.exists, what=f"the phase {phase}", process=process)
     process.send_signal(INTERRUPT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == json.loads(out)["exit_code"] == 130, err
     assert "error: interrupted: what was measured is kept\nhint: " in err and "Traceback" not in err
     assert tuned.study().ends[-1].reason == "interrupted"

@@ -153,10 +153,8 @@ impl Bench<'_> {
         }
         for used in &request.persistent {
             print_warning(&format!(
-                "{}: each run on the burst buffer begins with what the run before has left in it; on the file \
-                 system the script has no {}",
+                "{}: each run, on the burst buffer and on the file system, begins with what the run before has left in it",
                 used.name,
-                used.variables().join(" and no ")
             ));
         }
         Ok(())
@@ -277,12 +275,12 @@ fn one_run(
     let account: Account = serde_json::from_str(&files::read_to_string(&account)?)
         .map_err(|error| CliError::new(format!("forebay run gave no account: {error}")))?;
     let destinations = bench.destinations(Some(&account.job_id))?;
-    let mut measured = Measured::of(&account, &files::read_lossy(&said)?);
+    let mut measured = Measured::of(&account, &files::read_lossy(&said)?, way);
     if way == Variant::FileSystem && model.is_none() {
         // A job that did not sync its results left them in the page cache: not safe yet. In the
         // emulation a write returns when its bytes are on the targets.
         let started = clock::now();
-        outputs::sync(&destinations)?;
+        destinations.iter().try_for_each(|path| files::sync_tree(path))?;
         measured.safe_s += started.elapsed().as_secs_f64();
     }
     // What this run did not write tells nothing of it.

@@ -50,6 +50,11 @@ impl Emulation {
         &self.path
     }
 
+    /// Is a directory on the emulated file system?
+    pub fn covers(&self, directory: &Path) -> bool {
+        self.state.covers(directory.as_os_str().as_bytes())
+    }
+
     /// The burst buffer itself must not be slow.
     pub fn check_store(&self, store_options: &StoreOptions) -> Result<(), CliError> {
         let chosen = Store::choose(store_options.store, store_options.site_store);
@@ -59,7 +64,7 @@ impl Emulation {
             Store::Memory { .. } if store_options.no_view.is_some() => PathBuf::from(SHARED_MEMORY),
             Store::Memory { .. } => PathBuf::from(MOUNTED_BELOW),
         };
-        if !self.state.covers(place.as_os_str().as_bytes()) {
+        if !self.covers(&place) {
             return Ok(());
         }
         let hint =

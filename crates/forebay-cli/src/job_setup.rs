@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay_engine::StoreOptions;
 use forebay_host::process::SignalGuard;
 use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, Output};
 use forebay_onclose::Spectral;
@@ -12,6 +13,7 @@ use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
 use crate::emulation::{self, Emulation};
 use crate::options::job::JobArguments;
+use crate::pfs_directory;
 use forebay_store::site_store;
 
 /// Hints for MPI-IO; only Cray's MPI obeys it without our library.
@@ -23,6 +25,8 @@ pub struct JobSetup<'a> {
     site_store: Option<PathBuf>,
     pub emulation: Option<Emulation>,
     script: JobScript,
+    /// Where the allocation is with `--no-burst-buffer`.
+    pfs_directory: Option<PathBuf>,
     shims: Vec<&'static str>,
 }
 
@@ -35,9 +39,11 @@ impl<'a> JobSetup<'a> {
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
-            let store_options =
-                arguments.space.store_options(site_store.as_deref(), &arguments.map);
-            emulation.check_store(&store_options).map_err(emulated)?;
+            if !arguments.no_burst_buffer {
+                let store_options =
+                    arguments.space.store_options(site_store.as_deref(), &arguments.map);
+                emulation.check_store(&store_options).map_err(emulated)?;
+            }
             let model = &emulation.model().name;
             print_status(&format!("the parallel file system is emulated: {model}"));
         }
@@ -48,8 +54,12 @@ impl<'a> JobSetup<'a> {
             JobScript::read(&arguments.script).map_err(|error| CliError::of_job(error.into()))?;
         script.burst_buffer = burst_buffer.or(script.burst_buffer);
         script.header.notes().iter().for_each(|note| print_status(note));
+        let pfs_directory = arguments
+            .no_burst_buffer
+            .then(|| pfs_directory::choose(arguments, &script, emulation.as_ref()));
+        let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
-        let setup = Self { arguments, site_store, emulation, script, shims };
+        let setup = Self { arguments, site_store, emulation, script, pfs_directory, shims };
         Ok((setup, caught))
     }
 
@@ -75,8 +85,10 @@ impl<'a> JobSetup<'a> {
         JobSpec {
             script: &self.script,
             arguments: &arguments.arguments,
-            store_options: space.store_options(self.site_store.as_deref(), &arguments.map),
-            burst_buffer: !arguments.no_burst_buffer,
+            store_options: StoreOptions {
+                pfs_directory: self.pfs_directory.as_deref(),
+                ..space.store_options(self.site_store.as_deref(), &arguments.map)
+            },
             keep: false,
             time_limit: own_limit.filter(|limit| !limit.is_zero()),
             deadline: None,

@@ -11,6 +11,7 @@ mod on_close;
 mod options;
 mod parsers;
 mod persistent;
+mod pfs_directory;
 mod preview;
 mod profile;
 mod python;

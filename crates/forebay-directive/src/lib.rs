@@ -17,6 +17,7 @@ mod size;
 mod stage_list;
 mod token;
 mod values;
+mod variable_use;
 mod variables;
 
 pub use bb_option::directives_of_bb;
@@ -31,4 +32,5 @@ pub use rules::{
 pub use size::{SizeError, parse_size};
 pub use stage_list::stages_of_list;
 pub use values::{NAME_BYTES_MAX, name_error};
+pub use variable_use::{VariableUse, expanded_variables};
 pub use variables::{AccessMode, VariableStyle, matches_variable};

@@ -33,6 +33,8 @@ pub struct StoreOptions<'a> {
     pub store: Option<&'a Path>,
     /// The site's setting.
     pub site_store: Option<&'a Path>,
+    /// Without a burst buffer: the directory on the file system that holds the allocation.
+    pub pfs_directory: Option<&'a Path>,
     /// Instead of the script's capacity, in bytes.
     pub capacity_bytes: Option<u64>,
     /// Refuse to start with less than was asked for.
@@ -81,6 +83,13 @@ impl StoreOptions<'_> {
         reserved_bytes: ReservedBytes,
         messages: &dyn Messages,
     ) -> Result<NodeFacts, Error> {
+        if let Some(directory) = self.pfs_directory {
+            let store = Store::directory(directory)?;
+            messages.explain(&format!(
+                "store {store}: the file system, since --no-burst-buffer is given"
+            ));
+            return self.grant(asked, store, reserved_bytes, messages);
+        }
         let (store, reason) = Store::choose(self.store, self.site_store)?;
         let why = match reason {
             Reason::Named => "named with --store".to_owned(),

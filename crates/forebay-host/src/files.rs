@@ -36,7 +36,7 @@ pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{
     Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name, tree_bytes,
 };
-pub use sync::{drop_page_cache, sync_directory, sync_file_system};
+pub use sync::{drop_page_cache, sync_directory, sync_file_system, sync_tree};
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,18 @@
 //! `forebay profile`: any command, recorded as a job is, with no allocation and no script.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_host::clock;
+use forebay_directive::Request;
 use forebay_host::process::{EndReason, SignalGuard, command, start_in_our_group};
+use forebay_host::{clock, files};
 use forebay_profile::{Profile, Recording, is_launcher, prune};
 use serde::Serialize;
 
 use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
 use crate::recording;
+use crate::variables::check_expanded;
 use crate::{Error, Reporter};
 
 /// A command, and how it is run.
@@ -44,6 +46,10 @@ impl Command<'_> {
     /// # Errors
     /// If it cannot be started, or signals cannot be handed on.
     pub fn run(&self, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Profiled, Error> {
+        if let Some((script, text)) = script_of(self.words) {
+            let given = std::env::vars().map(|(name, _)| name).collect();
+            check_expanded(&script, &text, given, &Request::default())?;
+        }
         let profile = recording::begin_of_command(self.words, reporter);
         let done = self.execute(profile.as_ref(), caught, reporter);
         if let Some(profile) = profile {
@@ -88,4 +94,17 @@ impl Command<'_> {
             profile: profile.map(|profile| profile.directory().to_owned()),
         })
     }
+}
+
+/// The script that a command runs, by its own name or as the first argument of a shell.
+fn script_of(words: &[OsString]) -> Option<(PathBuf, String)> {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"];
+    let (program, arguments) = words.split_first()?;
+    let name = Path::new(program).file_name()?;
+    let is_shell = SHELLS.iter().any(|shell| name == *shell);
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
+    let script = if is_shell { arguments.iter().find(|word| !is_option(word))? } else { program };
+    let script = PathBuf::from(script);
+    let text = files::read_to_string(&script).ok()?; // a binary program is no text
+    (is_shell || text.starts_with("#!")).then_some((script, text))
 }

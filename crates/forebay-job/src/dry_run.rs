@@ -10,6 +10,7 @@ use forebay_mover::{Failure, Journal, Number};
 use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
+use crate::variables::own_variables;
 use crate::{Error, JobSpec, Reporter};
 use forebay_engine::StoreUsed;
 use forebay_onclose::DrainSpec;
@@ -144,13 +145,9 @@ impl JobSpec<'_> {
             let (source, destination) = (inner(stage), stage.pfs_path.clone());
             planned(stage, source, destination, (None, None))
         };
-        let variables = request.job.iter().flat_map(|job| {
-            let modes = job.access.iter();
-            modes.map(|mode| job.variable(*mode))
-        });
         Ok(DryRun {
             store: chosen.map(|chosen| chosen.used),
-            variables: variables.collect(),
+            variables: own_variables(&request).collect(),
             persistent,
             shown,
             stage_in: request.stage_in.iter().map(into).collect::<Result<_, Error>>()?,

@@ -54,6 +54,30 @@ pub enum Error {
         /// As the directive says.
         destination: String,
     },
+    /// The script expands a variable that it would not find.
+    #[error("{}: {place}: ${name} is not set in this job", script.display())]
+    UnsetVariable {
+        /// The script.
+        script: PathBuf,
+        /// The variable in it.
+        place: Position,
+        /// Its name.
+        name: String,
+        /// What to write.
+        hint: String,
+    },
+    /// A persistent allocation cannot be made or destroyed without a burst buffer.
+    #[error("{}: {}: {command} {name}: there is no burst buffer with --no-burst-buffer", script.display(), place.on_line())]
+    NoBurstBuffer {
+        /// The script.
+        script: PathBuf,
+        /// The directive.
+        place: Position,
+        /// Its word.
+        command: &'static str,
+        /// The allocation.
+        name: String,
+    },
     /// A stage-in cannot be planned.
     #[error(transparent)]
     StageInPlan(#[from] forebay_staging::Error),
@@ -119,6 +143,10 @@ impl Error {
             Self::ProcessesUnknown { kept: Some(kept), .. } => {
                 let kept = kept.display();
                 return Some(format!("nothing was deleted: the data are in {kept}"));
+            }
+            Self::UnsetVariable { hint, .. } => hint,
+            Self::NoBurstBuffer { .. } => {
+                "run a copy of the script without that line, or make the allocation beforehand: forebay persistent create"
             }
             Self::StageOutInside { .. } => "choose a destination on the file system",
             Self::NoDirectory(_) => "make it, or correct the line in the header",

@@ -24,6 +24,9 @@ use forebay_record::PendingUpdate;
 use forebay_record::RUN_VARIABLE;
 use forebay_scheduler::JobScript;
 
+/// Set in a job without a burst buffer, whose namespaces are on the file system: settings for the one are not those
+/// for the other.
+const NO_BURST_BUFFER_VARIABLE: &str = "FOREBAY_NO_BURST_BUFFER";
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
 /// The same where a scheduler wants the job to end: Slurm's `KillWait` is 30 s where nobody has set it, and
@@ -219,6 +222,10 @@ impl ActiveJob<'_> {
             if name.to_str().is_some_and(is_of_allocation) {
                 process.env_remove(name);
             }
+        }
+        process.env_remove(NO_BURST_BUFFER_VARIABLE);
+        if context.spec.store_options.pfs_directory.is_some() {
+            process.env(NO_BURST_BUFFER_VARIABLE, "1");
         }
         process.env_remove(DRAIN_VARIABLE); // nor drain what is not its own
         process.env_remove(SOCKET_VARIABLE); // nor ask its Forebay

@@ -12,6 +12,7 @@ use forebay_host::users;
 use forebay_persistent::{Owner, StoreSearch};
 
 use crate::Error;
+use crate::variables::check_variables;
 use forebay_deadline::DeadlineOptions;
 use forebay_engine::AllocationProgress;
 use forebay_onclose::{DrainSpec, Spectral};
@@ -31,8 +32,6 @@ pub struct JobSpec<'a> {
     pub arguments: &'a [OsString],
     /// Where allocations lie.
     pub store_options: StoreOptions<'a>,
-    /// Obey the directives? If not, they are the comments they look like.
-    pub burst_buffer: bool,
     /// Keep the allocation at the end, whatever it holds.
     pub keep: bool,
     /// The job is ended after this time.
@@ -90,10 +89,8 @@ impl JobSpec<'_> {
         job_id: &str,
         reporter: &dyn Reporter,
     ) -> Result<Request, Error> {
-        if !self.burst_buffer {
-            return Ok(Request::default());
-        }
         let mut request = self.script.request(submitted_in, job_id)?;
+        self.check_burst_buffer(&request)?;
         for warning in &request.warnings {
             let script = self.script.path.display();
             reporter.warning(&format!("{script}: {warning}; {}", warning.hint));
@@ -113,8 +110,29 @@ impl JobSpec<'_> {
             }
             .into());
         }
+        check_variables(&self.script.path, &self.script.text, &request)?;
         forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;
         Ok(request)
+    }
+
+    /// On the file system alone, persistent allocations are used, but neither made nor destroyed.
+    fn check_burst_buffer(&self, request: &Request) -> Result<(), Error> {
+        if self.store_options.pfs_directory.is_none() {
+            return Ok(());
+        }
+        let made = request.create.iter();
+        let made = made.map(|made| ("create_persistent", &made.name, made.place));
+        let destroyed = request.destroy.iter();
+        let destroyed = destroyed.map(|doomed| ("destroy_persistent", &doomed.name, doomed.place));
+        match made.chain(destroyed).next() {
+            Some((command, name, place)) => Err(Error::NoBurstBuffer {
+                script: self.script.path.clone(),
+                place,
+                command,
+                name: name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The user's options, as far as a scheduler's job allows them.
@@ -154,7 +172,7 @@ impl JobSpec<'_> {
     }
 
     fn wants_node_local(&self) -> bool {
-        self.burst_buffer && self.script.header.node_local
+        self.script.header.node_local
     }
 }
 

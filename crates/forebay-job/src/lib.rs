@@ -14,6 +14,7 @@ mod recording;
 mod series;
 mod snapshot;
 mod stages;
+mod variables;
 
 pub use command::{Command, Profiled};
 pub use dry_run::{DryRun, PathShown, PlannedDrain, PlannedSpectral, PlannedStage};

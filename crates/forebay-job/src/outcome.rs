@@ -34,6 +34,9 @@ pub struct Outcome {
     pub job_status: i32,
     /// Run time of the script in seconds, staging not included.
     pub job_s: f64,
+    /// Time to sync what the job wrote, in seconds, where it ran without a burst buffer: it is safe then, before its
+    /// stage-out.
+    pub sync_s: Option<f64>,
     /// Commands on close; none if there were to be none, or what became of them is not known.
     pub on_close: Option<CommandSummary>,
     /// What was drained while the job ran; none if nothing was to be.

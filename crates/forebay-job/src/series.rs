@@ -17,6 +17,7 @@ use crate::node::{Node, Scope};
 use crate::outcome::Outcome;
 use crate::recording::{self, begin_of_run};
 use crate::snapshot::Snapshot;
+use crate::variables::check_variables;
 use forebay_scheduler::JobScript;
 
 pub use protocol::{Ran, Ready, Run, RunSource, RunTarget};
@@ -85,6 +86,9 @@ impl ActiveJob<'_> {
             RunTarget::Script(path) => Some(JobScript::read(path)?),
             RunTarget::Command(_) => None,
         };
+        if let Some(script) = &script {
+            check_variables(&script.path, &script.text, &context.request)?;
+        }
         let script = script.as_ref().unwrap_or(context.spec.script);
         let submitted_in = run.directory.as_deref().unwrap_or(&context.submitted_in);
         let named = run.directory.clone();

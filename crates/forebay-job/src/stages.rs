@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_directive::StageKind;
 use forebay_engine::JobAllocation;
+use forebay_host::{clock, files};
 use forebay_mover::{Error as MoverError, Number};
 use indicatif::HumanBytes;
 
@@ -79,6 +80,7 @@ impl ActiveJob<'_> {
         })?;
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
+        outcome.sync_s = self.sync_file_system();
         let before = self.events.stops().count();
         let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
         outcome.requested =
@@ -107,6 +109,7 @@ impl ActiveJob<'_> {
             stage_in,
             job_status: executed.status,
             job_s: executed.seconds,
+            sync_s: None,
             on_close: None,
             drain: None,
             stage_out: None,
@@ -206,6 +209,20 @@ impl ActiveJob<'_> {
         let listed = missing || is_near || !staged.failures.is_empty();
         let unsaved = listed.then(|| node.list_unsaved(recorded, None));
         (staged, unsaved.flatten())
+    }
+
+    /// Syncs an allocation that is on the file system; how long that took, in seconds. A write to the emulated file
+    /// system returns when its bytes are on the targets.
+    fn sync_file_system(&self) -> Option<f64> {
+        let spec = self.context.spec;
+        let is_here = spec.store_options.pfs_directory.is_some() && spec.emulation.is_none();
+        let allocated = self.job_allocation.filter(|_| is_here)?;
+        let started = clock::now();
+        if let Err(error) = files::sync_tree(allocated.allocation.root()) {
+            self.context.reporter.warning(&error.to_string());
+            return None;
+        }
+        Some(started.elapsed().as_secs_f64())
     }
 
     fn is_asked_to_stop(&self) -> bool {

@@ -306,7 +306,7 @@ def test_an_interrupted_export_leaves_no_half_log(tmp_path, number):
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: any(name.endswith(".part") for name in os.listdir(tmp_path)), process=process)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode != 0
     assert os.listdir(tmp_path) == ["step.json"]
 

@@ -39,6 +39,9 @@ pub struct Measured {
     pub bytes: Option<u64>,
     /// Bytes that were written to the emulated file system as the emulation saw it.
     pub emulated_bytes: Option<u64>,
+    /// Those of them that Forebay itself wrote: the stage-in and the stage-out of a run without burst buffer.
+    #[serde(skip)]
+    pub staged_bytes: u64,
     /// The record of its I/O, of the last run of each way.
     pub profile: Option<PathBuf>,
 }
@@ -80,14 +83,17 @@ pub struct Block {
 pub struct Account {
     pub job_id: String,
     job_s: f64,
-    stage_out: Option<StageOut>,
+    sync_s: Option<f64>,
+    stage_in: Option<Staging>,
+    stage_out: Option<Staging>,
     emulated: Option<Emulated>,
     profile: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
-struct StageOut {
+struct Staging {
     bytes: u64,
+    copied_bytes: u64,
     seconds: f64,
 }
 
@@ -111,13 +117,19 @@ struct Said {
 impl Measured {
     /// From the account of `forebay run --json` and what the job said on its standard output. Lines
     /// that are no results are passed over; several results are added up.
-    pub fn of(account: &Account, output: &str) -> Self {
+    pub fn of(account: &Account, output: &str, way: Variant) -> Self {
         let said: Vec<Said> = output
             .lines()
             .filter(|line| line.starts_with('{'))
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
         let stage_out_s = account.stage_out.as_ref().map_or(0.0, |staged| staged.seconds);
+        let until_safe_s = match way {
+            // Where it wrote them, its data are on the file system.
+            Variant::FileSystem => account.sync_s.unwrap_or_default(),
+            Variant::BurstBuffer => stage_out_s,
+        };
+        let staged = account.stage_in.iter().chain(&account.stage_out);
         let written = said.iter().filter_map(|said| said.bytes).reduce(|a, b| a + b);
         let told = said
             .iter()
@@ -133,10 +145,11 @@ impl Measured {
             job_s: account.job_s,
             io_s,
             io_from,
-            safe_s: account.job_s + stage_out_s,
+            safe_s: account.job_s + until_safe_s,
             stage_out_s,
             bytes: written.or(account.stage_out.as_ref().map(|staged| staged.bytes)),
             emulated_bytes: account.emulated.as_ref().map(|e| e.counters.bytes_written),
+            staged_bytes: staged.map(|staged| staged.copied_bytes).sum(),
             profile: account.profile.clone(),
         }
     }
@@ -149,13 +162,15 @@ mod tests {
     #[test]
     fn an_account_and_the_applications_lines_make_figures() {
         let account = r#"{"job_id": "7", "job_s": 2.0, "emulated": null,
-            "stage_out": {"bytes": 5, "seconds": 0.5, "files": 1}}"#;
+            "sync_s": 0.25, "stage_in": null,
+            "stage_out": {"bytes": 5, "copied_bytes": 5, "seconds": 0.5, "files": 1}}"#;
         let account: Account = serde_json::from_str(account).expect("account");
         let output =
             "step 1\n{\"io_s\": 0.25, \"bytes\": 3}\n{\"io_s\": 0.5, \"bytes\": 4}\n17\n[9.0, 9]\n";
-        let figures = Measured::of(&account, output);
+        let figures = Measured::of(&account, output, Variant::BurstBuffer);
         assert_eq!((figures.safe_s, figures.io_s, figures.bytes), (2.5, Some(0.75), Some(7)));
-        let silent = Measured::of(&account, "no result\n");
+        let silent = Measured::of(&account, "no result\n", Variant::FileSystem);
+        assert_eq!(silent.safe_s, 2.25, "what it wrote is on the file system before its stage-out");
         assert_eq!((silent.io_s, silent.bytes), (None, Some(5)));
     }
 

@@ -50,16 +50,6 @@ pub fn times(paths: &[PathBuf]) -> forebay_host::Result<Times> {
     Ok(found)
 }
 
-/// Brings every file below these paths to the disk.
-pub fn sync(paths: &[PathBuf]) -> forebay_host::Result<()> {
-    for root in paths {
-        each_file(root, &mut |path, _| {
-            files::with_path(files::open_to_read(path)?.sync_all(), "sync", path)
-        })?;
-    }
-    Ok(())
-}
-
 type Visit<'a> = &'a mut dyn FnMut(&Path, &Status) -> forebay_host::Result<()>;
 
 fn each_file(path: &Path, visit: Visit) -> forebay_host::Result<()> {

@@ -148,7 +148,8 @@ fn below(one: &[f64], other: &[f64]) -> bool {
 /// The emulation does not see all ways of writing (docs/pfs-model.md). Where it missed what the job
 /// left on the file system, its figures are no comparison.
 fn unmodelled_bytes(file_system: &Row, output_bytes: u64) -> Option<String> {
-    let seen = file_system.runs.iter().filter_map(|run| run.emulated_bytes).min()?;
+    let runs = file_system.runs.iter();
+    let seen = runs.filter_map(|run| run.emulated_bytes?.checked_sub(run.staged_bytes)).min()?;
     (seen < output_bytes).then(|| {
         format!(
             "NOT COMPARABLE: the emulation saw only {seen} of the {output_bytes} bytes that the job wrote to the \
@@ -193,6 +194,7 @@ mod tests {
             stage_out_s,
             bytes: Some(1 << 20),
             emulated_bytes: None,
+            staged_bytes: 0,
             io_from: Some(IoTimeSource::Program),
             profile: None,
         };

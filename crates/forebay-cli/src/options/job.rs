@@ -21,7 +21,7 @@ pub struct JobArguments {
     pub arguments: Vec<OsString>,
     #[command(flatten)]
     pub space: SpaceArguments,
-    /// Take the #DW lines for comments, as a machine without a burst buffer does
+    /// Use no burst buffer: $DW_JOB_STRIPED and $DW_JOB_PRIVATE are directories on the file system
     #[arg(long)]
     pub no_burst_buffer: bool,
     /// Say why each thing is decided as it is
@@ -55,6 +55,9 @@ pub struct SpaceArguments {
     /// Do not start with less capacity than is asked for
     #[arg(long)]
     pub strict_capacity: bool,
+    /// Where these directories are [default: where the script stages out to]
+    #[arg(long, value_name = "DIR")]
+    pub pfs_dir: Option<PathBuf>,
     /// Do without user namespaces: memory is then a directory in /dev/shm, its size not enforced
     #[arg(long)]
     pub no_userns: bool,
@@ -80,6 +83,7 @@ impl SpaceArguments {
         StoreOptions {
             store: self.store.as_deref(),
             site_store,
+            pfs_directory: None,
             capacity_bytes: self.capacity,
             strict_capacity: self.strict_capacity,
             no_view: self.no_userns.then_some("--no-userns"),
@@ -92,6 +96,9 @@ impl SpaceArguments {
         let mut args = Vec::new();
         if let Some(store) = &self.store {
             args.extend(["--store".into(), store.into()]);
+        }
+        if let Some(directory) = &self.pfs_dir {
+            args.extend(["--pfs-dir".into(), directory.into()]);
         }
         if let Some(bytes) = self.capacity {
             args.extend(["--capacity".into(), bytes.to_string().into()]);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::Advice;
 
+use super::{Kind, names_in, open_to_read, status_of_name};
 use crate::{Result, on};
 
 /// Makes the names in a directory survive a power cut. A directory that we may write but not read
@@ -17,6 +18,24 @@ pub fn sync_directory(path: &Path) -> Result<()> {
             Ok(())
         }
         opened => on(on(opened, "open", path)?.sync_all(), "sync", path),
+    }
+}
+
+/// Syncs a file, or each file and directory below a directory. A path that does not exist needs none.
+pub fn sync_tree(path: &Path) -> Result<()> {
+    let kind = match status_of_name(path) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        status => status?.kind,
+    };
+    match kind {
+        Kind::Directory => {
+            for name in names_in(path)? {
+                sync_tree(&path.join(name))?;
+            }
+            sync_directory(path)
+        }
+        Kind::File => on(open_to_read(path)?.sync_all(), "sync", path),
+        Kind::Link | Kind::Other => Ok(()),
     }
 }
 

@@ -133,10 +133,10 @@ fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> 
     Ok(found)
 }
 
-/// How often, and after what time again, a process is looked at that is closed to us but has memory: it
-/// may be about to end, or to become another program.
-const LOOKS: u32 = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// A process of this user that is closed to it but has memory may be about to end, or to start another program after
+/// a change of user: it is read so often again, after a wait that doubles, half a second in all.
+const READS: u32 = 8;
+const FIRST_WAIT: Duration = Duration::from_millis(2);
 
 /// Looks at a file of a process; none if the process is gone or another user's. One of our own that is
 /// closed to us, as those outside of a container are, must not be taken for one that is not there.
@@ -151,12 +151,12 @@ fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> 
         let memory = std::fs::read_to_string(format!("/proc/{pid}/statm"));
         memory.is_ok_and(|memory| !memory.starts_with("0 "))
     };
-    for _ in 0..LOOKS {
+    for attempt in 0..READS {
         match read(&path) {
             Ok(found) => return Ok(Some(found)),
             Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Ok(None),
             Err(_) if !(ours() && has_memory()) => return Ok(None),
-            Err(_) => std::thread::sleep(BETWEEN_LOOKS),
+            Err(_) => std::thread::sleep(FIRST_WAIT * (1 << attempt)),
         }
     }
     on(read(&path).map(Some), "look at", &path)

@@ -22,9 +22,9 @@ from forebay.tune.study_setup import Wanted, study_directory
 STRATEGIES = ("tpe", "greedy", "random")
 SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")
 #: Options that each run has, as `forebay run` takes them: those with a value, and those without.
-_OF_RUNS = ("store", "capacity", "map", "pfs_model", "pfs_root")
+_OF_RUNS = ("store", "capacity", "map", "pfs_dir", "pfs_model", "pfs_root")
 _FLAGS_OF_RUNS = ("no_userns",)
-_PATHS = ("store", "pfs_model", "pfs_root")
+_PATHS = ("store", "pfs_dir", "pfs_model", "pfs_root")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -97,6 +97,7 @@ Examples:
 @click.option("--capacity", metavar="SIZE", help="As for forebay run.")
 @click.option("--no-userns", is_flag=True, help="As for forebay run.")
 @click.option("--map", multiple=True, metavar="PATH=DIR", help="As for forebay run.")
+@click.option("--pfs-dir", metavar="DIR", help="As for forebay run.")
 @click.option("--pfs-model", type=click.Path(exists=True, dir_okay=False), help="As for forebay run.")
 @click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:

@@ -317,9 +317,12 @@ def series_options(study: Study, place: Place, workplace: RunDirectory, job: Job
     options = list(study.head.options)
     if place == "file-system" and job.burst_buffer:
         options.append("--no-burst-buffer")
+    is_mapped = workplace.is_named_in(job.text)
+    if "--pfs-dir" not in options:
+        options += ["--pfs-dir", str(workplace.pfs_directory(is_mapped=is_mapped))]
     if "--pfs-model" in options:
         options += emulated_roots(options, job.path.parent, workplace.directory)
-    if workplace.is_named_in(job.text):
+    if is_mapped:
         options += workplace.map_options
     return options
 
@@ -328,6 +331,7 @@ def emulated_roots(options: list[str], job_directory: Path, runs: Path) -> list[
     """The directory of the runs is emulated where the job's own would be."""
     roots = [Path(value) for name, value in zip(options, options[1:], strict=False) if name == "--pfs-root"]
     if not roots:
-        return ["--pfs-root", str(job_directory), "--pfs-root", str(runs)]
+        pfs = dict(zip(options, options[1:], strict=False))["--pfs-dir"]
+        return ["--pfs-root", str(job_directory), "--pfs-root", str(runs), "--pfs-root", pfs]
     is_emulated = any(job_directory.is_relative_to(root.absolute()) for root in roots)
     return ["--pfs-root", str(runs)] if is_emulated else []

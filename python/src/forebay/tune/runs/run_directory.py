@@ -75,6 +75,11 @@ class RunDirectory:
         """
         return ["--map", f"{self.source}={self.directory}"]
 
+    def pfs_directory(self, *, is_mapped: bool) -> Path:
+        """Where the job's allocation is without a burst buffer: no run resets it, and no map hides it."""
+        is_hidden = is_mapped and self.study.is_relative_to(self.source)
+        return self.source.parent if is_hidden else self.study
+
     def is_named_in(self, text: str) -> bool:
         """Does the script speak of its directory by name, or of what is above it? Then it needs the map."""
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)

@@ -7,6 +7,9 @@ import shlex
 
 from forebay.tune.job_script.script import JobScript, Syntax
 
+#: Set in jobs of `forebay run --no-burst-buffer`, whose namespaces are on the file system.
+NO_BURST_BUFFER = "FOREBAY_NO_BURST_BUFFER"
+
 
 def export(syntax: Syntax, name: str, word: str) -> str:
     """Sets an environment variable."""
@@ -47,9 +50,13 @@ def on_burst_buffer(script: JobScript, then: list[str], otherwise: list[str]) ->
         return []
     is_csh = script.syntax == "csh"
     variable = script.variables[0] if script.variables else None  # else the node's own storage, as on Summit
-    test = f"$?{variable}" if is_csh else f'-n "${{{variable}:-}}"'
-    test = test if variable else '-d "/mnt/bb/$USER"'
-    no_test = f'-z "${{{variable}:-}}"' if variable and not is_csh else f"! {test}"
+    if is_csh:
+        has_space = f"$?{variable}" if variable else '-d "/mnt/bb/$USER"'
+        test, no_test = f"{has_space} && ! $?{NO_BURST_BUFFER}", f"! {has_space} || $?{NO_BURST_BUFFER}"
+    else:
+        has_space = f'-n "${{{variable}:-}}"' if variable else '-d "/mnt/bb/$USER"'
+        test = f'{has_space} ] && [ -z "${{{NO_BURST_BUFFER}:-}}"'
+        no_test = f'! {has_space} ] || [ -n "${{{NO_BURST_BUFFER}:-}}"'
     head, middle, tail = ("if ({}) then", "else", "endif") if is_csh else ("if [ {} ]; then", "else", "fi")
     if not then:
         return [head.format(no_test), *_indented(otherwise), tail]
