@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.capi import PATHS, compiled
+from support.capi import compiled
 from support.job import DW, KILL
 from support.slow_model import MODEL
 from support.strace import EVERY_POINT

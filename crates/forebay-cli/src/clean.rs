@@ -1,10 +1,12 @@
 //! `forebay clean`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use forebay_host::process::{SignalGuard, command};
 use forebay_host::system;
 use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
-use forebay_mover::Number;
+use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
@@ -31,6 +33,12 @@ pub struct CleanArguments {
     /// End processes of the job that are still alive
     #[arg(long)]
     pub kill: bool,
+    /// Replace also destinations that others have changed since the job began
+    #[arg(long)]
+    pub overwrite_newer: bool,
+    /// Copy all files of the job's allocation to DIR/striped and DIR/private, in place of its stage-out; replaces nothing
+    #[arg(long, value_name = "DIR", requires = "jobs", conflicts_with = "discard")]
+    pub to: Option<PathBuf>,
     #[command(flatten)]
     pub staging: JobStagingArguments,
     /// Print a JSON object for each job
@@ -52,17 +60,25 @@ struct Cleaned<'a> {
 }
 
 /// Cleans this job, as `forebay clean JOB`.
-pub fn one(job: &str, json: bool) -> i32 {
+pub fn one(job: &str, overwrite_newer: bool, json: bool) -> i32 {
     clean(&CleanArguments {
         jobs: vec![job.to_owned()],
         discard: false,
         kill: false,
+        overwrite_newer,
+        to: None,
         staging: JobStagingArguments::default(),
         json,
     })
 }
 
 pub fn clean(arguments: &CleanArguments) -> i32 {
+    // A view may have another working directory.
+    let to = arguments.to.as_deref().map(std::path::absolute).transpose();
+    let to = match to {
+        Ok(to) => to,
+        Err(error) => return print_error(&format!("--to: {error}"), None, 1),
+    };
     let chosen = match chosen(arguments) {
         Ok(chosen) => chosen,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
@@ -73,13 +89,17 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     for id in unknown {
         code = print_error(&format!("there is no job {id}"), Some("forebay status lists them"), 1);
     }
+    if arguments.to.is_some() && arguments.jobs.len() > 1 {
+        let hint = Some("name one job: the files of several would meet there");
+        return print_error("--to takes the files of one job", hint, 1);
+    }
     // Each job may lie in a view of its own, and a process enters one view only.
     if chosen.len() > 1 {
         let codes = chosen.iter().map(|job| in_its_own_process(job, arguments));
         return codes.fold(code, i32::max);
     }
     match chosen.into_iter().next() {
-        Some(recorded) => clean_one(recorded, arguments).max(code),
+        Some(recorded) => clean_one(recorded, to, arguments).max(code),
         None => code,
     }
 }
@@ -133,8 +153,12 @@ fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
 }
 
 fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 {
-    let flags =
-        [("--discard", arguments.discard), ("--kill", arguments.kill), ("--json", arguments.json)];
+    let flags = [
+        ("--discard", arguments.discard),
+        ("--kill", arguments.kill),
+        ("--overwrite-newer", arguments.overwrite_newer),
+        ("--json", arguments.json),
+    ];
     let flags = flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag);
     let ended = system::this_program().map(|program| {
         let mut same = command(program);
@@ -148,13 +172,15 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
     }
 }
 
-fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
+fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArguments) -> i32 {
     let id = recorded.record.id.clone();
     let data_lie_in = recorded.data();
     let how = CleanOptions {
         discard: arguments.discard,
         end_processes: arguments.kill,
         staging: arguments.staging.options_after(recorded.record.staging),
+        overwrite_newer: arguments.overwrite_newer,
+        to,
     };
     // Where no stage-out was begun, nobody has counted.
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
@@ -162,7 +188,7 @@ fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
     let missing = missing.filter(|missing| missing.files > 0);
     let caught = SignalGuard::listen().map_err(recovery::Error::from);
     let cleaned =
-        caught.and_then(|caught| recovery::clean(recorded, how, caught, &Progress::default()));
+        caught.and_then(|caught| recovery::clean(recorded, &how, caught, &Progress::default()));
     let (staged, error) = match &cleaned {
         Ok(staged) => (staged.as_ref(), None),
         Err(error) => (None, Some(error)),
@@ -185,9 +211,18 @@ fn clean_one(recorded: RecordFile, arguments: &CleanArguments) -> i32 {
             print_failures(staged);
             let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
             let message = format!("job {id}: not everything arrived; nothing was removed");
+            let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
+            let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {
+                format!(
+                    "copy them elsewhere with forebay clean {id} --to DIR, or replace newer files with \
+                     forebay clean {id} --overwrite-newer"
+                )
+            } else {
+                format!("correct the cause and run forebay clean {id} again")
+            };
             let hint = format!(
-                "the data are in {place}; mend the cause and run forebay clean {id} again, or give up what did not \
-                 arrive: forebay clean {id} --discard deletes it with the allocation"
+                "the data are in {place}; {how}; or give up what did not arrive: forebay clean {id} --discard \
+                 deletes it with the allocation"
             );
             print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
         }

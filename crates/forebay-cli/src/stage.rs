@@ -13,7 +13,7 @@ use comfy_table::{Table, presets};
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
-use forebay_mover::{CopyEvent, Error, Transfer, carry_out};
+use forebay_mover::{CopyEvent, Error, KeepChanged, Transfer, carry_out};
 use forebay_staging::{Staged, StagingProgress};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
@@ -42,7 +42,9 @@ pub fn stage(arguments: &StageArguments) -> i32 {
         StageVerb::Forget(one) => (forget(&one.id, one.json), one.json),
         StageVerb::Retry(retry) => (self::retry(retry), retry.json),
         StageVerb::List(list) => (self::list(list), list.json),
-        StageVerb::CarryOut { id } => (carry_out_in_background(id), false),
+        StageVerb::CarryOut { id, keep_changed, keep_newer } => {
+            (carry_out_in_background(id, *keep_changed, *keep_newer), false)
+        }
     };
     match done {
         Ok(code) => code,
@@ -61,6 +63,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
         source: named(source),
         target: named(arguments.target.as_ref()),
         how: arguments.how.clone(),
+        began_unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
     };
     // Before there is anything that a signal could leave behind.
     let events = SignalGuard::listen()?.watch(None);
@@ -78,9 +81,9 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
     }
     drop(running);
     if arguments.background {
-        return start_in_background(staging, arguments.json);
+        return start_in_background(staging, None, arguments.json);
     }
-    finish(staging, &progress, &is_stopped, arguments.json)
+    finish(staging, None, &progress, &is_stopped, arguments.json)
 }
 
 fn plan(
@@ -103,6 +106,7 @@ fn plan(
 /// Carries it out; one that is done is forgotten.
 fn finish(
     staging: StagingRecord,
+    keep_changed: Option<KeepChanged>,
     progress: &Progress,
     is_stopped: &(dyn Fn() -> bool + Sync),
     as_json: bool,
@@ -115,7 +119,7 @@ fn finish(
         CopyEvent::Reread(_) => {}
         CopyEvent::File => progress.arrived(direction),
     };
-    let options = staging.request.options(&id);
+    let options = staging.request.options(&id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
     let staged = Staged::new(&moved, staging.journal.notes()?, seconds);
@@ -168,11 +172,18 @@ fn print_failures(shown: &StagingStatus) {
 }
 
 /// Hands it to a process of its own.
-fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, CliError> {
+fn start_in_background(
+    staging: StagingRecord,
+    keep_changed: Option<KeepChanged>,
+    as_json: bool,
+) -> Result<i32, CliError> {
     use std::process::Stdio;
     let id = staging.id.clone();
     let mut same = process::command(system::this_program()?);
     same.args(["stage", "__carry-out", &id]);
+    if let Some(KeepChanged { newer_only, .. }) = keep_changed {
+        same.arg(if newer_only { "--keep-newer" } else { "--keep-changed" });
+    }
     same.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child =
         same.spawn().map_err(|error| CliError::new(format!("cannot start ourselves: {error}")))?;
@@ -191,12 +202,13 @@ fn start_in_background(staging: StagingRecord, as_json: bool) -> Result<i32, Cli
     Ok(print_stdout(&id, 0))
 }
 
-fn carry_out_in_background(id: &str) -> Result<i32, CliError> {
+fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, CliError> {
     process::leave_session();
     let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     let staging = open_by_id(id)?;
-    let options = staging.request.options(id);
+    let keep_changed = staging.request.keep_changed(newer).filter(|_| changed || newer);
+    let options = staging.request.options(id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
     store::prune_finished()?; // here nobody waits for it
     Ok(if moved.counts.is_complete() { 0 } else { STAGE_OUT_INCOMPLETE })
@@ -379,20 +391,23 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
                 "forebay stage retry {id} waits for its end, as forebay clean {id}"
             )));
         }
-        return Ok(crate::clean::one(id, retry.json));
+        return Ok(crate::clean::one(id, retry.overwrite_newer, retry.json));
     }
     let staging = open_by_id(id)?;
     let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
+    // A plan that is made again may have a later version of what this staging has copied.
+    let newer_only = staging.journal.plans_again()?;
+    let keep_changed = staging.request.keep_changed(newer_only).filter(|_| !retry.overwrite_newer);
     {
         let _lock = staging.journal.lock()?;
         staging.journal.retry(&|_| stops.count() == 0)?;
     }
     if retry.background {
-        return start_in_background(staging, retry.json);
+        return start_in_background(staging, keep_changed, retry.json);
     }
     let is_stopped = || stops.count() > 0;
-    finish(staging, &Progress::default(), &is_stopped, retry.json)
+    finish(staging, keep_changed, &Progress::default(), &is_stopped, retry.json)
 }
 
 fn list(list: &List) -> Result<i32, CliError> {

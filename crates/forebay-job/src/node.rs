@@ -116,6 +116,7 @@ impl<'a> LocalNode<'a> {
             reporter: self.reporter,
             into_new_allocation: direction == Direction::In && self.persistent.is_empty(),
             how: self.options,
+            keep_changed: None,
         }
     }
 

@@ -47,6 +47,9 @@ pub struct Record {
     pub script: String,
     /// When it began, in seconds since 1970.
     pub began_unix_s: u64,
+    /// The same in milliseconds; 0 in records of older versions.
+    #[serde(default)]
+    pub began_unix_ms: u64,
     /// The process that runs it.
     #[serde(flatten)]
     pub runner: ProcessRef,
@@ -113,6 +116,7 @@ impl Record {
             id: id.to_owned(),
             script: script.to_string_lossy().into_owned(),
             began_unix_s: clock::unix_s(),
+            began_unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
             runner: ProcessRef::ours()?,
             keeper: None,
             keep: false,

@@ -55,6 +55,11 @@ impl TargetLog {
 }
 
 impl RecordFile {
+    /// Whether a drain of the job copied a file.
+    pub fn has_drained(&self) -> bool {
+        files::status(&self.target_log_path()).is_ok()
+    }
+
     fn target_log_path(&self) -> PathBuf {
         self.path().with_extension("DRAINED-INTO")
     }

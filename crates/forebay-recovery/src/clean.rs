@@ -1,16 +1,20 @@
 //! Stages out what an earlier job has left, and removes all that it had.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::Direction;
+use forebay_directive::{AccessMode, Direction};
 use forebay_engine::Place;
 use forebay_host::messages::Messages;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
+use forebay_mover::{Journal, KeepChanged, Planned, State, Transfer, TransferKind};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, RecordFile, StagingOptions, load_pending};
-use forebay_staging::{Roots, StageOut, Staged, Staging, StagingProgress, remove_parts};
+use forebay_staging::{
+    Roots, StageOut, Staged, Staging, StagingProgress, is_inside_allocation, remove_parts,
+};
 use forebay_store::Allocation;
 
 use crate::Error;
@@ -22,7 +26,7 @@ const KILL_GRACE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How a leftover is removed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CleanOptions {
     /// Delete without staging out.
     pub discard: bool,
@@ -30,6 +34,10 @@ pub struct CleanOptions {
     pub end_processes: bool,
     /// How files are copied.
     pub staging: StagingOptions,
+    /// Replace also destinations that others changed since the job began.
+    pub overwrite_newer: bool,
+    /// Copy all that is in the allocation to this directory, in place of the stage-out.
+    pub to: Option<PathBuf>,
 }
 
 /// Stages out what is still to be staged out, and removes all that the job had. If something does
@@ -40,7 +48,7 @@ pub struct CleanOptions {
 /// If the job is running, or something cannot be removed.
 pub fn clean(
     mut job: RecordFile,
-    how: CleanOptions,
+    how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
 ) -> Result<Option<Staged>, Error> {
@@ -79,9 +87,9 @@ pub fn clean(
             record.drain_to.clear();
         })?;
     }
-    let drains = is_inside || (!how.discard && job.needs_stage_out());
+    let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::Lost || !drains, reporter);
-    let drained = drains.then(|| drain(&job, is_inside, how.staging, caught, reporter));
+    let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
     let is_incomplete = |staged: &Staged| !staged.failures.is_empty();
     if staged.as_ref().is_some_and(is_incomplete) {
@@ -105,7 +113,7 @@ pub fn clean(
     Ok(staged)
 }
 
-fn end_processes(record: &Record, found: &[i32], how: CleanOptions) -> Result<(), Error> {
+fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(), Error> {
     if !how.end_processes {
         return Err(Error::HasProcesses(found.to_vec()));
     }
@@ -131,14 +139,14 @@ fn end_processes(record: &Record, found: &[i32], how: CleanOptions) -> Result<()
 fn enter_view(
     job: &RecordFile,
     state: JobState,
-    how: CleanOptions,
+    how: &CleanOptions,
 ) -> Result<(JobState, bool), Error> {
     let record = &job.record;
     let Some(keeper) = record.keeper.filter(|_| !how.discard) else {
         return Ok((state, false));
     };
     let mut entered = Ok(false);
-    if job.needs_stage_out() && view_is_alive(record) {
+    if (job.needs_stage_out() || how.to.is_some()) && view_is_alive(record) {
         entered = namespace::enter(keeper).map(|()| true);
     }
     let is_memory = |place: &Place| place.mounted;
@@ -153,7 +161,7 @@ fn enter_view(
 fn drain(
     job: &RecordFile,
     is_inside: bool,
-    how: StagingOptions,
+    how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
 ) -> Result<Staged, Error> {
@@ -176,21 +184,75 @@ fn drain(
         allocation: allocation.as_ref(),
     };
     let stops = events.stops();
-    let journal = stage_out.plan(job, &|_| stops.count() == 0)?;
+    let go_on = &|_| stops.count() == 0;
+    // Before the plan is made again: then nobody can tell what has arrived in an earlier version.
+    let keep_changed_files = keep_changed(job, allocation.as_ref(), how)?;
+    let (journal, keep_changed) = match (&how.to, &allocation) {
+        (Some(to), Some(allocation)) if files::status(allocation.root()).is_ok() => {
+            if is_inside_allocation(allocation, to) {
+                return Err(Error::RescueInside(to.clone()));
+            }
+            (
+                plan_rescue(allocation, to, go_on)?,
+                Some(KeepChanged { after_unix_ms: 0, newer_only: false }),
+            )
+        }
+        (Some(_), _) => return Err(Error::NothingToRescue(record.id.clone())),
+        (None, _) => (stage_out.plan(job, go_on)?, keep_changed_files),
+    };
     let staging = Staging {
         direction: Direction::Out,
         tag: &record.id,
         stops: events.stops(),
         reporter,
         into_new_allocation: false,
-        how,
+        how: how.staging,
+        keep_changed,
     };
     let staged = staging.carry_out(&journal, 0);
-    if !staged.failures.is_empty() {
+    if !staged.failures.is_empty() && how.to.is_none() {
         let root = allocation.as_ref().map(Allocation::root);
         job.list_unsaved(&journal, root, None)?.1?;
     }
     Ok(staged)
+}
+
+/// What others delivered to the destinations since the job began stays. What the job's own drain and programs
+/// delivered is not newer than what is staged now.
+fn keep_changed(
+    job: &RecordFile,
+    allocation: Option<&Allocation>,
+    how: &CleanOptions,
+) -> Result<Option<KeepChanged>, Error> {
+    let record = &job.record;
+    let requested = allocation
+        .map(|own| load_pending(own.root()))
+        .transpose()?
+        .is_some_and(|all| !all.is_empty());
+    let after_unix_ms = match record.began_unix_ms {
+        0 => record.began_unix_s.saturating_add(1).saturating_mul(1000),
+        began_unix_ms => began_unix_ms,
+    };
+    let staged_out =
+        job.staged_out(0)?.is_some_and(|(account, _)| account.counts.of(State::Placed).files > 0);
+    let newer_only = requested || staged_out || job.has_drained();
+    Ok((!how.overwrite_newer).then_some(KeepChanged { after_unix_ms, newer_only }))
+}
+
+/// All that is in the namespaces goes below a directory, each under its name. The plan is made again each time.
+fn plan_rescue(allocation: &Allocation, to: &Path, on_planned: Planned) -> Result<Journal, Error> {
+    let journal = Journal::in_memory()?;
+    journal.begin_plan()?;
+    for mode in [AccessMode::Striped, AccessMode::Private] {
+        let source = allocation.namespace(mode.directory());
+        if files::status(&source).is_ok() {
+            let what = TransferKind::Directory;
+            let transfer = Transfer { what, source, target: to.join(mode.directory()) };
+            journal.plan_or_record_failure(&transfer, on_planned)?;
+        }
+    }
+    journal.end_plan()?;
+    Ok(journal)
 }
 
 /// Removes partial files elsewhere than in the job's allocation.

@@ -26,6 +26,12 @@ pub enum Error {
     /// Another machine's leftovers can be judged there only.
     #[error("the job ran on {0}, outside of this container or job if we are in one")]
     Elsewhere(String),
+    /// A copy of an allocation was asked for.
+    #[error("job {0} has no allocation whose files could be copied")]
+    NothingToRescue(String),
+    /// A copy in the allocation would be removed with it.
+    #[error("{} is in the job's allocation, which is removed afterwards", .0.display())]
+    RescueInside(PathBuf),
     /// Perhaps a file system is not mounted.
     #[error("the allocation {} is not there", .0.display())]
     Unreachable(PathBuf),
@@ -53,6 +59,8 @@ impl Error {
             Self::View(_) => {
                 "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"
             }
+            Self::NothingToRescue(_) => "leave --to out",
+            Self::RescueInside(_) => "name another directory with --to",
             Self::IsRunning(_) => "stop it with Ctrl-C or kill -TERM: it stages out before it ends",
             Self::Elsewhere(_) => {
                 "run forebay clean there; forebay clean --discard JOB here forgets it and touches nothing"

@@ -4,7 +4,7 @@ use forebay_directive::Direction;
 use forebay_host::clock;
 use forebay_host::messages::Messages;
 use forebay_host::process::StopRequests;
-use forebay_mover::{CopyEvent, Failure, Journal, Options, WriteMode, carry_out};
+use forebay_mover::{CopyEvent, Failure, Journal, KeepChanged, Options, WriteMode, carry_out};
 use forebay_record::StagingOptions;
 
 use crate::Staged;
@@ -33,6 +33,8 @@ pub struct Staging<'a> {
     pub into_new_allocation: bool,
     /// How it copies.
     pub how: StagingOptions,
+    /// What it does not replace.
+    pub keep_changed: Option<KeepChanged>,
 }
 
 impl Staging<'_> {
@@ -51,6 +53,7 @@ impl Staging<'_> {
             },
             verify: self.how.verify,
             bytes_per_s_max: self.how.bytes_per_s_max,
+            keep_changed: self.keep_changed,
             ..Options::of(self.tag)
         };
         let moved = journal.counts().and_then(|counts| {

@@ -56,7 +56,13 @@ pub enum StageVerb {
     List(List),
     /// Carry out a staging that is planned
     #[command(name = "__carry-out", hide = true)]
-    CarryOut { id: String },
+    CarryOut {
+        id: String,
+        #[arg(long)]
+        keep_changed: bool,
+        #[arg(long)]
+        keep_newer: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -144,6 +150,9 @@ pub struct Forget {
 pub struct Retry {
     /// The staging, or the job
     pub id: String,
+    /// Replace also destinations that others have changed since the staging stopped, or since the job began
+    #[arg(long)]
+    pub overwrite_newer: bool,
     /// Return at once; of a staging, not of a job
     #[arg(long)]
     pub background: bool,

@@ -49,6 +49,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
         source,
         target,
         how: How::default(), // its forebay run alone knows, and carries it out
+        began_unix_ms: job.record.began_unix_ms,
     };
     Ok(StagingRecord { id: id.clone(), journal, request, began: clock::now() })
 }

@@ -6,7 +6,9 @@ use std::time::Instant;
 use forebay_directive::Direction;
 use forebay_host::state::directories;
 use forebay_host::{clock, files};
-use forebay_mover::{Error, Failure, Journal, JournalLock, Options, Shortage, State, Transfer};
+use forebay_mover::{
+    Error, Failure, Journal, JournalLock, KeepChanged, Options, Shortage, State, Transfer,
+};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::How;
@@ -27,6 +29,9 @@ pub struct StagingRequest {
     pub source: String,
     pub target: String,
     pub how: How,
+    /// 0 in journals of older versions.
+    #[serde(default)]
+    pub began_unix_ms: u64,
 }
 
 impl StagingRequest {
@@ -34,7 +39,13 @@ impl StagingRequest {
         if self.is_out { Direction::Out } else { Direction::In }
     }
 
-    pub fn options(&self, id: &str) -> Options {
+    /// What another attempt does not replace: what others changed since the first one began.
+    pub fn keep_changed(&self, newer_only: bool) -> Option<KeepChanged> {
+        let after_unix_ms = Some(self.began_unix_ms).filter(|began| *began > 0);
+        after_unix_ms.map(|after_unix_ms| KeepChanged { after_unix_ms, newer_only })
+    }
+
+    pub fn options(&self, id: &str, keep_changed: Option<KeepChanged>) -> Options {
         let others = Options::of(id);
         let threads = self.how.threads.map(|threads| threads as usize);
         Options {
@@ -45,6 +56,7 @@ impl StagingRequest {
             verify: self.how.verify.into(),
             checksum: self.how.checksum,
             bytes_per_s_max: self.how.rate,
+            keep_changed,
             ..others
         }
     }

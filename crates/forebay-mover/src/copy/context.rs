@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use forebay_host::files;
+use forebay_host::{clock, files};
 use parking_lot::{Condvar, Mutex};
 
 use crate::bandwidth_limit::BandwidthLimit;
@@ -40,6 +40,8 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) options: &'a Options,
     pub(crate) on: On<'a>,
     stop: &'a Stop<'a>,
+    /// When it began, in milliseconds since 1970.
+    pub(crate) began_unix_ms: i64,
     pub(crate) bandwidth_limit: Option<BandwidthLimit>,
     pub(crate) owner: Owner,
     /// Directories that were not there: they are empty once they are made.
@@ -74,6 +76,7 @@ impl<'a> CopyContext<'a> {
             options,
             on,
             stop,
+            began_unix_ms: i64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
             bandwidth_limit: options.bytes_per_s_max.map(BandwidthLimit::new),
             owner: Owner::of_ours(),
             fresh: HashSet::new(),

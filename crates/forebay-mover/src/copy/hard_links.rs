@@ -81,6 +81,6 @@ impl CopyContext<'_> {
             self.warn_once(&format!("a hard link became a file of its own: {why}"), &item.source);
             return Ok(false);
         }
-        self.put_in_place(&temporary, &item.target).map(|()| true)
+        self.put_in_place(&temporary, item).map(|()| true)
     }
 }

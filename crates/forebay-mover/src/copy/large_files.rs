@@ -84,6 +84,7 @@ impl CopyContext<'_> {
             (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok(None);
         }
+        self.check_before_copy(item)?;
         let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut checksums: BTreeMap<_, _> =
             self.journal.pieces(item.id, &status)?.into_iter().collect();
@@ -202,7 +203,7 @@ impl CopyContext<'_> {
             if self.options.verify == Verify::End {
                 self.journal.apply_updates(&[Step::to(item, State::Verified)])?;
             }
-            self.put_in_place(&copying.temporary, &item.target)?;
+            self.put_in_place(&copying.temporary, item)?;
             Syncing::of(self.options.syncs(), 1).finish(std::iter::once(item.target.as_path()))?;
             self.journal.apply_updates(&[Step::to(item, State::Placed)])?;
             self.journal.forget_pieces(item.id)?;

@@ -80,7 +80,7 @@ impl CopyContext<'_> {
         for one in written {
             let has_arrived = one.item.filled.is_some() && arrived.contains(&one.item.directory);
             let renamed = match one.temporary.as_ref().filter(|_| !has_arrived) {
-                Some(temporary) => self.put_in_place(temporary, &one.item.target),
+                Some(temporary) => self.put_in_place(temporary, &one.item),
                 None => Ok(()),
             };
             match renamed {
@@ -204,6 +204,7 @@ impl CopyContext<'_> {
             (self.on)(CopyEvent::Skipped(status.size_bytes));
             return Ok((None, None, status.size_bytes));
         }
+        self.check_before_copy(item)?;
         let temporary = part_of(item, &self.options.tag);
         // What was copied to be read again, and was not yet, has no checksum here: it is copied again.
         let far_enough = match self.options.verify {

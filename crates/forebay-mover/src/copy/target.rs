@@ -10,23 +10,64 @@ use forebay_host::files::{Kind, Status};
 use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::Syncing;
 
+use crate::model::failure::ALREADY_EXISTS;
 use crate::model::item::Item;
+use crate::model::options::KeepChanged;
 use crate::model::partial_names::part_of;
 use crate::model::reason::Reason;
 use crate::model::state::State;
 use crate::model::version::{is_same, modified_ns};
 use crate::status::undelivered::is_same_file;
 
+/// A file system's clock may be so much behind ours.
+const CLOCK_TICK_MS: i64 = 5;
+
 /// Mode of a file that nobody else may look into while it is written.
 pub(crate) const OURS_ALONE: u32 = 0o600;
 
 impl CopyContext<'_> {
     /// Replaces the target in one step; removes what we wrote if that fails.
-    pub(crate) fn put_in_place(&self, temporary: &Path, target: &Path) -> Result<(), Reason> {
-        let renamed = files::rename(temporary, target);
-        renamed.map_err(|error| {
+    pub(crate) fn put_in_place(&self, temporary: &Path, item: &Item) -> Result<(), Reason> {
+        let target = &item.target;
+        let renamed = self.check_may_replace(item).and_then(|()| {
+            files::rename(temporary, target)
+                .map_err(|error| target_status(target).err().unwrap_or_else(|| error.into()))
+        });
+        if renamed.is_err() {
             self.remove_best_effort(temporary);
-            target_status(target).err().unwrap_or_else(|| error.into())
+        }
+        renamed
+    }
+
+    /// Checks that the target may be replaced, before anything is copied for it.
+    pub(crate) fn check_before_copy(&self, item: &Item) -> Result<(), Reason> {
+        self.check_may_replace(item).inspect_err(|_| self.drop_part(item))
+    }
+
+    /// Checks that the target is not one of those that [`KeepChanged`] keeps.
+    fn check_may_replace(&self, item: &Item) -> Result<(), Reason> {
+        let Some(KeepChanged { after_unix_ms, newer_only }) = self.options.keep_changed else {
+            return Ok(());
+        };
+        let Some(standing) = target_status(&item.target)? else {
+            return Ok(());
+        };
+        let (seconds, nanoseconds) = standing.changed;
+        let changed_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
+        let is_later = u64::try_from(changed_ms).is_ok_and(|changed_ms| changed_ms > after_unix_ms);
+        // We may have replaced another name of the same file just now, which changes its inode.
+        let is_ours_perhaps = changed_ms + CLOCK_TICK_MS >= self.began_unix_ms;
+        if !is_later
+            || ((newer_only || is_ours_perhaps) && modified_ns(&standing) <= item.modified_ns)
+        {
+            return Ok(());
+        }
+        Err(Reason {
+            errno: Some(ALREADY_EXISTS),
+            ..Reason::new(
+                &format!("{} is newer than what is staged, and is kept", item.target.display()),
+                "replace it with --overwrite-newer, or stage elsewhere with forebay clean JOB --to DIR",
+            )
         })
     }
 

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// The errno of a failure whose destination was changed by others, and is kept.
+pub const ALREADY_EXISTS: i32 = libc::EEXIST;
+
 /// One thing that could not be moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

@@ -35,6 +35,15 @@ pub enum Verify {
     End,
 }
 
+/// Files at the destination that are kept, although they differ from their source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepChanged {
+    /// Those whose inode was changed later than this, in milliseconds since 1970.
+    pub after_unix_ms: u64,
+    /// Of them only those that were modified later than their source: older ones may be earlier copies of it.
+    pub newer_only: bool,
+}
+
 /// How to copy.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -56,6 +65,8 @@ pub struct Options {
     pub checksum: bool,
     /// A source that is not as long and as old as it was planned is not copied: only that version is wanted.
     pub as_planned: bool,
+    /// What is not replaced; none: a file is replaced whenever it differs from its source.
+    pub keep_changed: Option<KeepChanged>,
     /// All threads together write no more than this; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
     /// Part of the temporary names, so that two stagings never meet.
@@ -75,6 +86,7 @@ impl Options {
             verify: Verify::Copy,
             checksum: false,
             as_planned: false,
+            keep_changed: None,
             bytes_per_s_max: None,
             tag: tag.to_owned(),
         }

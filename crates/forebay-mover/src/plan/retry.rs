@@ -14,10 +14,15 @@ impl Journal {
         self.look_again(on_planned)
     }
 
+    /// Whether [`Journal::retry`] plans everything again.
+    pub fn plans_again(&self) -> Result<bool, Error> {
+        Ok(!self.is_planned()? || self.has_refusals()?)
+    }
+
     /// Looks again through what could not be looked through; or through everything if that was
     /// interrupted, or found what cannot be staged, which the user may have corrected.
     pub(crate) fn look_again(&self, on_planned: Planned) -> Result<(), Error> {
-        if !self.is_planned()? || self.has_refusals()? {
+        if self.plans_again()? {
             let transfers = self.transfers("")?;
             self.begin_plan()?;
             for transfer in &transfers {
