@@ -1,4 +1,4 @@
-//! The command line: its verbs, and the manual pages made from their descriptions.
+//! The command line: its verbs, and manual pages generated from their descriptions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ pub enum Verb {
     },
 }
 
-/// Writes the manual pages, made from the same descriptions as `--help`.
+/// Writes the manual pages, generated from the same descriptions as `--help`.
 pub fn write_manual(directory: &Path) -> i32 {
     let command = Arguments::command().disable_help_subcommand(true);
     match clap_mangen::generate_to(command, directory) {

@@ -46,14 +46,14 @@ pub struct CleanArguments {
     pub json: bool,
 }
 
-/// One job as `--json` shows it.
+/// One job in the output of `--json`.
 #[derive(Serialize)]
 struct Cleaned<'a> {
     job_id: &'a str,
-    /// Was everything taken away?
+    /// True if the job and its leftovers were removed.
     removed: bool,
     stage_out: Option<&'a Staged>,
-    /// Of a stage-out that was begun: what had not arrived, and was removed all the same.
+    /// Pending and failed files of a stage-out that were removed nevertheless.
     discarded_files: Option<u64>,
     discarded_bytes: Option<u64>,
     error: Option<String>,
@@ -104,7 +104,7 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     }
 }
 
-/// The jobs named; without a name, all that left something which nobody wants to keep.
+/// The named jobs; without names, all jobs with leftovers that may be removed.
 fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
     let records = records()?;
     warn_of_unreadable(&records);
@@ -130,7 +130,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
     Ok(chosen)
 }
 
-/// Has it left something that is to be cleaned without being named?
+/// True if the job is cleaned without being named.
 fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
@@ -182,7 +182,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
         overwrite_newer: arguments.overwrite_newer,
         to,
     };
-    // Where no stage-out was begun, nobody has counted.
+    // Without a stage-out there are no counts.
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
     let missing = begun.flatten().map(|(account, _)| account.counts.missing());
     let missing = missing.filter(|missing| missing.files > 0);

@@ -1,4 +1,4 @@
-//! `forebay compare`: the same script on the file system and on the burst buffer, in turn.
+//! `forebay compare`: runs a script on the file system and on the burst buffer, alternately.
 
 mod figures;
 mod outputs;
@@ -48,13 +48,13 @@ pub struct CompareArguments {
     pub emulation: EmulationArguments,
 }
 
-/// A signal ended the run in progress.
+/// The error for a signal that ended the current run.
 fn stopped(signal: i32, output: &str) -> CliError {
     let message = format!("stopped by a signal; the run in hand said at last:\n{output}");
     CliError::new(message).with_exit_code(128 + signal)
 }
 
-/// What all runs share.
+/// The data that all runs share.
 struct Bench<'a> {
     arguments: &'a CompareArguments,
     script: JobScript,
@@ -78,7 +78,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
     }
 }
 
-/// Says how to see the last runs of both ways side by side, where they were recorded.
+/// Prints the command that compares the last recorded runs of both variants.
 fn print_records(blocks: &[Block]) {
     for block in blocks {
         let last = block.rows.iter().filter_map(|row| row.runs.last());
@@ -113,7 +113,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
         bar: ProgressBar::new(runs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };
-    bench.destinations(None)?; // what is wrong in the script is said before anything runs
+    bench.destinations(None)?; // reports errors of the script before any run
     bench.check_persistent()?;
     files::make_directory(&bench.scratch, 0o700).map_err(|error| {
         CliError::new(error.to_string()).with_hint("set TMPDIR to a directory you may write in")
@@ -133,7 +133,7 @@ impl Bench<'_> {
         Ok(request.map_err(forebay_job::Error::from)?)
     }
 
-    /// Each run finds in a persistent allocation what the run before has left there.
+    /// Refuses scripts that create or destroy persistent allocations, and warns of shared ones.
     fn check_persistent(&self) -> Result<(), CliError> {
         let request = self.request(None)?;
         let script = self.script.path.display();
@@ -160,7 +160,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Where the script stages out to, in a job of this id.
+    /// The destinations of the script's stage-outs, in a job of this id.
     fn destinations(&self, job_id: Option<&str>) -> Result<Vec<PathBuf>, CliError> {
         let request = self.request(job_id)?;
         if request.job.is_none() {
@@ -172,14 +172,14 @@ impl Bench<'_> {
                 "add for example: #DW jobdw type=scratch access_mode=striped capacity=1GiB",
             ));
         }
-        // A list may be the job's own work and not be there yet.
+        // The job itself may create a list, so a list may be missing.
         let stages = request.stage_out.iter();
         let stages = stages.flat_map(|stage| expanded_out(stage).unwrap_or_default());
         Ok(stages.map(|stage| destination(&stage)).collect())
     }
 }
 
-/// The file or directory that a stage-out makes.
+/// The file or directory that a stage-out creates.
 fn destination(stage: &Stage) -> PathBuf {
     let path = PathBuf::from(&stage.pfs_path);
     let is_directory = files::status(&path).is_ok_and(|status| status.kind == Kind::Directory);
@@ -199,13 +199,13 @@ fn block(bench: &Bench, model: Option<&Path>) -> Result<Block, CliError> {
     let mut rows =
         [Variant::FileSystem, Variant::BurstBuffer].map(|way| Row { way, runs: Vec::new() });
     let mut fingerprints = Vec::new();
-    // In turn, so that a slow minute of the machine meets both alike.
+    // The variants alternate, so that a slow phase of the machine affects both.
     for left in (0..bench.arguments.repeat).rev() {
         for row in &mut rows {
             bench.bar.set_message(format!("{label}, {}", row.way.name()));
             bench.bar.tick();
             let (mut measured, wrote) = one_run(bench, model, row.way)?;
-            // The records of the last runs are enough to look at, and leave room for other jobs'.
+            // Only the profiles of the last runs are kept, which leaves space for other jobs' profiles.
             if let Some(directory) = measured.profile.take_if(|_| left > 0) {
                 files::remove_tree(&directory)?;
             }
@@ -234,7 +234,7 @@ fn label(model: Option<&Path>) -> Result<String, CliError> {
     Ok(format!("emulated: {}", model.name))
 }
 
-/// Runs the script once in a process of its own; takes its account and looks at what it left.
+/// Runs the script once in its own process. Returns the measurements and the fingerprints of the outputs.
 fn one_run(
     bench: &Bench,
     model: Option<&Path>,
@@ -277,13 +277,13 @@ fn one_run(
     let destinations = bench.destinations(Some(&account.job_id))?;
     let mut measured = Measured::of(&account, &files::read_lossy(&said)?, way);
     if way == Variant::FileSystem && model.is_none() {
-        // A job that did not sync its results left them in the page cache: not safe yet. In the
+        // An unsynced job leaves its results in the page cache, so they are synced here. In the
         // emulation a write returns when its bytes are on the targets.
         let started = clock::now();
         destinations.iter().try_for_each(|path| files::sync_tree(path))?;
         measured.safe_s += started.elapsed().as_secs_f64();
     }
-    // What this run did not write tells nothing of it.
+    // Ignores files that this run did not write.
     let fingerprints = outputs::fingerprints(&destinations, &before)?;
     Ok((measured, fingerprints))
 }

@@ -1,4 +1,4 @@
-//! `forebay drain`, in a job: how far the drain is.
+//! `forebay drain`, in a job: reports the progress of the drain.
 
 use clap::{Args, Subcommand};
 use forebay_onclose::{ControlRequest, DrainStatus, query_drain};
@@ -47,7 +47,7 @@ pub fn drain(arguments: &DrainArguments) -> i32 {
     }
 }
 
-/// Why not all that was enqueued is done, where nothing is wrong.
+/// Formats the counts of uncopied files that are not failures.
 fn leaving_out(status: &DrainStatus) -> String {
     let counts = [
         (status.waiting, "waiting"),

@@ -1,7 +1,7 @@
-//! The emulated parallel file system around a command.
+//! Runs a command under the emulated parallel file system.
 //!
-//! The command restarts itself under the preload library, so that all it does on the emulated
-//! directories, its own staging included, is delayed as the job's I/O is.
+//! The command restarts itself under the preload library. Its own accesses to emulated directories,
+//! including staging, are then delayed like the job's.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,21 +19,21 @@ use serde::Serialize;
 
 use crate::options::emulation::EmulationArguments;
 
-/// A state's name continues with the process id, its PID namespace, the state directory and the time in
-/// milliseconds: process ids mean nothing to a container that shares /dev/shm, and the records of one
-/// state directory mean nothing to the jobs of another.
+/// A state's name continues with the process id, its PID namespace, the state directory and the
+/// time in milliseconds. Containers that share /dev/shm have other process ids, and jobs of other
+/// state directories have other records.
 const STATE_NAME: &str = "forebay-pfs-";
 
-/// What the emulation did, for `--json`.
+/// The result of the emulation, for `--json`.
 #[derive(Debug, Serialize)]
 pub struct Emulated {
     /// Name of the model.
     pub model: String,
-    /// What was delayed, and how long.
+    /// The delayed operations and their delays.
     pub counters: Counters,
 }
 
-/// The emulation this process runs under. The state is removed when it is dropped.
+/// The emulation of this process. Dropping it removes the state.
 pub struct Emulation {
     model: Model,
     state: State,
@@ -45,7 +45,7 @@ impl Emulation {
         &self.model
     }
 
-    /// The state that must not outlive the process.
+    /// The path of the state, which is removed with this process.
     pub fn state_path(&self) -> &Path {
         &self.path
     }
@@ -79,7 +79,7 @@ impl Emulation {
 }
 
 impl Emulated {
-    /// As `--json` shows it.
+    /// The JSON value for `--json`.
     pub fn as_value(&self) -> serde_json::Value {
         serde_json::json!(self)
     }
@@ -93,8 +93,8 @@ impl Drop for Emulation {
     }
 }
 
-/// Enters the emulation that is asked for; what `maps` show of it under other paths is emulated there
-/// too. Returns in the second life of the process only.
+/// Enters the requested emulation, which includes the mapped paths of emulated directories.
+/// Restarts the process; only the restarted process gets an emulation.
 pub fn activate(
     arguments: &EmulationArguments,
     maps: &[PathMap],
@@ -111,7 +111,7 @@ pub fn activate(
     if let Some(path) = given.filter(is_ours) {
         let state = State::attach(&path).map_err(|error| CliError::new(error.to_string()))?;
         let emulation = Emulation { model, state, path };
-        // Unless the library is in this process by now, it will not be in the job's either.
+        // If the library is not loaded in this process, the job does not load it either.
         if emulation.state.counters().attached == 0 {
             let hint = "its path must hold neither blanks nor colons; see what ld.so said above";
             let message = "the preload library was not loaded, so nothing would be emulated";
@@ -130,7 +130,7 @@ pub fn activate(
     Err(failure.into())
 }
 
-/// The parallel file system that a machine file describes.
+/// Reads the model of a parallel file system from a machine file.
 pub fn model(file: &Path) -> Result<Model, CliError> {
     let text = files::read_to_string(file).map_err(|error| {
         let hint = "machine files lie in the folder machines/ of Forebay";
@@ -142,11 +142,11 @@ pub fn model(file: &Path) -> Result<Model, CliError> {
     })
 }
 
-/// Removes states of this user and this state directory whose process was killed before it recorded its
-/// job, or after it had removed the record. A state that a record names is removed with its job.
+/// Removes states of this user and state directory whose process was killed before it recorded its
+/// job or after it removed the record. `forebay clean` removes the others with their jobs.
 ///
 /// # Errors
-/// If one cannot be removed.
+/// If a state cannot be removed.
 pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
     let directory = Path::new(SHARED_MEMORY);
     let scope = scope()?;
@@ -170,7 +170,7 @@ pub fn remove_abandoned(records: &Records) -> forebay_host::Result<()> {
     Ok(())
 }
 
-/// The PID namespace that our process id counts in, and a hash of our state directory's path.
+/// The PID namespace of this process, and a hash of the state directory's path.
 fn scope() -> forebay_host::Result<String> {
     let namespace = system::pid_namespace()?;
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
@@ -180,7 +180,7 @@ fn scope() -> forebay_host::Result<String> {
 }
 
 fn reexec(library: &Path, state: &Path) -> Result<forebay_host::Error, forebay_host::Error> {
-    // Behind other libraries, so that a profiler sees the emulated time.
+    // After other libraries, so that a profiler sees the emulated time.
     let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     if !preload.is_empty() {
         preload.push(":");
@@ -199,7 +199,7 @@ fn roots(given: &[PathBuf]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     given.iter().map(|root| files::real_path(root)).collect()
 }
 
-/// Where the job will see the roots, or parts of them, through maps.
+/// The paths under which maps show the roots or parts of them.
 fn mapped_roots(roots: &[PathBuf], maps: &[PathMap]) -> Result<Vec<PathBuf>, forebay_host::Error> {
     let mut shown = Vec::new();
     for map in maps {

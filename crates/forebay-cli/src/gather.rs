@@ -1,4 +1,4 @@
-//! `forebay gather`: what the nodes of jobs still hold is staged out, on each node by `forebay clean` there.
+//! `forebay gather`: stages out the leftovers of jobs, with `forebay clean` on each node.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::status::warn_of_unreadable;
 
-/// Nodes that are at work at once.
+/// Number of nodes that work at the same time.
 const AT_ONCE: usize = 32;
 
 #[derive(Debug, Args)]
@@ -37,17 +37,17 @@ pub struct GatherArguments {
     pub json: bool,
 }
 
-/// What one node did.
+/// The result of one node.
 #[derive(Debug, Default, Serialize)]
 struct Gathered {
     node: String,
-    /// What `forebay clean --json` says there of each job.
+    /// The objects that `forebay clean --json` prints there, one per job.
     jobs: Vec<Value>,
     files: u64,
     bytes: u64,
-    /// Files that did not arrive.
+    /// Files that failed.
     failures: usize,
-    /// Jobs that may hold what their programs asked for: only the node itself can tell.
+    /// Jobs whose programs may have requested a stage-out; only the node can read the requests.
     unknown: Vec<String>,
     error: Option<String>,
 }
@@ -141,7 +141,7 @@ fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
     gathered
 }
 
-/// Says what is wrong with a node; returns the exit code for it.
+/// Prints the problems of a node. Returns the exit code for it.
 fn complain(gathered: &Gathered) -> i32 {
     let (node, failures) = (&gathered.node, gathered.failures);
     if let Some(why) = &gathered.error {

@@ -1,4 +1,4 @@
-//! What `forebay run` and a series do before a job can be ordered.
+//! Prepares the job specification for `forebay run` and a series.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::options::job::JobArguments;
 use crate::pfs_directory;
 use forebay_store::site_store;
 
-/// Hints for MPI-IO; only Cray's MPI obeys it without our library.
+/// Hints for MPI-IO. Without Forebay's library only Cray's MPI reads this variable.
 const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
 
-/// A job script, and all that the command line and the environment say about it.
+/// A job script with its options from the command line and the environment.
 pub struct JobSetup<'a> {
     arguments: &'a JobArguments,
     site_store: Option<PathBuf>,
@@ -31,8 +31,8 @@ pub struct JobSetup<'a> {
 }
 
 impl<'a> JobSetup<'a> {
-    /// Enters the emulation, which may restart this process; from then on signals are caught, and
-    /// the script is read.
+    /// Enters the emulation, which may restart this process. Afterwards it catches signals and
+    /// reads the script.
     pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
         let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);
         let site_store = site_store();
@@ -63,8 +63,8 @@ impl<'a> JobSetup<'a> {
         Ok((setup, caught))
     }
 
-    /// Whether the job sets hints for MPI-IO, and does not itself load the library that hands them on. Of an
-    /// MPI that obeys them by itself, Cray's, this knows nothing.
+    /// True if the job sets hints for MPI-IO and does not load Forebay's library itself. Does not
+    /// detect Cray's MPI, which reads the hints directly.
     pub fn gives_hints_to_nobody(&self) -> bool {
         let has = |variable: &str, word: &str| {
             std::env::var(variable).is_ok_and(|value| value.contains(word))
@@ -74,11 +74,11 @@ impl<'a> JobSetup<'a> {
         sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
     }
 
-    /// The specification of a job that is not kept.
+    /// The specification of a job whose allocation is not kept.
     pub fn spec<'b>(&'b self, output: Output<'b>, recording: Option<Recording<'b>>) -> JobSpec<'b> {
         let arguments = self.arguments;
         let space = &arguments.space;
-        // In a scheduler's job the scheduler itself keeps the header's limit, and may have changed it.
+        // In a scheduler's job the scheduler enforces the header's limit, and may have changed it.
         let of_header = self.script.header.time_limit;
         let of_header = of_header.filter(|_| !in_a_schedulers_job());
         let own_limit = arguments.time.or(of_header);
@@ -103,7 +103,7 @@ impl<'a> JobSetup<'a> {
         }
     }
 
-    /// What the script's environment and header say of Spectral.
+    /// Spectral's settings in the environment and the script's header.
     pub fn spectral(&self, wanted: bool) -> Spectral {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let directories = named("PERSIST_DIR").zip(named("PFS_DIR"));

@@ -1,4 +1,4 @@
-//! The command `forebay`. Under the name of a launcher it acts as that launcher.
+//! The command `forebay`. If its name is a launcher's, it acts as that launcher.
 
 mod arguments;
 mod clean;
@@ -38,11 +38,11 @@ fn main() -> ExitCode {
         Some(stand_in) => stand_in(rest),
         None => verb(words),
     };
-    // Beyond 255 the shell sees the lowest byte only; a failure must not become a success.
+    // The shell sees only the lowest byte; a failure above 255 must not become a success.
     ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
 }
 
-/// Turns `forebay help VERB` into `forebay VERB --help`, which verbs written in Python answer themselves.
+/// Turns `forebay help VERB` into `forebay VERB --help`; Python verbs handle `--help` themselves.
 fn rewrite_help(mut words: Vec<OsString>) -> Vec<OsString> {
     let at = match &words[..] {
         [_, help, verb, ..] if help == "help" && verb != "help" => 1,

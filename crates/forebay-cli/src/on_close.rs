@@ -45,7 +45,7 @@ pub struct WatchArguments {
 }
 
 impl WatchArguments {
-    /// Does whoever started us speak to us over our standard streams?
+    /// True if the parent process communicates with this one over standard input and output.
     pub fn is_started(&self) -> bool {
         self.beside_job || self.calls
     }
@@ -64,9 +64,9 @@ pub struct RunHandlingArguments {
     pub on_close_log: Option<PathBuf>,
 }
 
-/// Exit code when a command failed or nothing could be watched.
+/// Exit code if a command failed or a directory cannot be watched.
 const FAILED: i32 = 1;
-/// Failures named one by one; `--json` has all.
+/// Number of printed failures; `--json` has all.
 const SHOWN: usize = 10;
 pub const COMMANDS: &str = "commands";
 
@@ -87,11 +87,11 @@ pub fn watch(arguments: &WatchArguments) -> i32 {
     }
 }
 
-/// What became of the commands, and the signal that ended us.
+/// Returns the results of the commands, and the signal that ended this process.
 fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), Error> {
     let caught = SignalGuard::listen()?;
     let directories = arguments.directories.iter();
-    // The command may work elsewhere.
+    // The command may start in another directory.
     let roots = directories.map(|directory| real_path(directory)).collect::<Result<Vec<_>, _>>()?;
     let log = arguments.log.as_deref().map(std::path::absolute).transpose();
     let how = CommandOptions {
@@ -124,7 +124,7 @@ fn print_call(line: &str) {
     print_stdout(line, 0);
 }
 
-/// What whoever started us says; if he says nothing any more, he is gone, or wants an end at once.
+/// Reads the lines of the parent process. At end of file, the parent is gone or requests an immediate stop.
 fn read_control_lines(finish: &AtomicBool, bell: &EventSender, calls: Option<&Callbacks>) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match (line.as_str(), calls) {
@@ -148,7 +148,7 @@ fn read_control_lines(finish: &AtomicBool, bell: &EventSender, calls: Option<&Ca
     bell.disconnect();
 }
 
-/// The command line of the process that runs a job's commands; empty if there are none.
+/// The command line of the watcher process for a job's commands; empty if there are none.
 pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsString> {
     let mut words: Vec<OsString> = on_close
         .iter()
@@ -161,14 +161,14 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
     words.extend(["--at-most".into(), handling.on_close_at_most.to_string().into()]);
     words.extend(["--retries".into(), handling.on_close_retries.to_string().into()]);
     if let Some(log) = &handling.on_close_log {
-        // The job may work elsewhere.
+        // The job may start in another directory.
         let log = std::path::absolute(log).unwrap_or_else(|_| log.clone());
         words.extend(["--log".into(), log.into()]);
     }
     words
 }
 
-/// Tells what became of the commands, or whatever they are.
+/// Prints the results of the commands, or of what `what` names.
 pub fn print_summary(handled: &CommandSummary, what: &str) {
     let CommandSummary { done, failed, .. } = handled;
     print_status(&format!("on close: {done} {what} succeeded, {failed} failed"));

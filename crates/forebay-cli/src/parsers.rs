@@ -1,4 +1,4 @@
-//! Parsers of option values. Each returns what clap prints about a value that it refuses.
+//! Parsers of option values. Each returns the message that clap prints for a refused value.
 
 use std::path::{Component, PathBuf};
 use std::time::Duration;
@@ -7,37 +7,37 @@ use forebay_directive::parse_size;
 use forebay_engine::PathMap;
 use forebay_scheduler::parse_time;
 
-/// Bytes: `4GiB`, `500MB`.
+/// Parses a size in bytes: `4GiB`, `500MB`.
 pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 
-/// Bytes per second: `500MB`, `500MB/s`.
+/// Parses bytes per second: `500MB`, `500MB/s`.
 pub fn rate(text: &str) -> Result<u64, String> {
     size(text.strip_suffix("/s").unwrap_or(text))
 }
 
-/// `30` (minutes), `1:30:00`, `1-12`.
+/// Parses a time: `30` (minutes), `1:30:00`, `1-12`.
 pub fn time(text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
 }
 
-/// Permission bits in octal digits.
+/// Parses permission bits in octal digits.
 pub fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok();
-    // Its owner must be able to use it.
+    // The owner must have all permissions.
     let mode = mode.filter(|mode| mode & !0o777 == 0 && mode & 0o700 == 0o700);
     mode.ok_or_else(|| "write three octal digits that begin with 7, for example 0770".to_owned())
 }
 
-/// Seconds.
+/// Parses a duration into seconds.
 pub fn expiry(text: &str) -> Result<u64, String> {
     let time = humantime::parse_duration(text).map(|time| time.as_secs());
     let time = time.ok().filter(|seconds| *seconds > 0);
     time.ok_or_else(|| "write for example 30d, 12h or 2weeks".to_owned())
 }
 
-/// `PATH=DIR`.
+/// Parses `PATH=DIR`.
 pub fn map(text: &str) -> Result<PathMap, String> {
     let (at, from) = text.split_once('=').ok_or("write PATH=DIR")?;
     let at = PathBuf::from(at);

@@ -92,7 +92,7 @@ pub struct CreateArguments {
     pub json: bool,
 }
 
-/// One allocation as `--json` shows it.
+/// One allocation in the output of `--json`.
 #[derive(Debug, Serialize)]
 pub struct PersistentStatus {
     persistent: String,
@@ -101,28 +101,28 @@ pub struct PersistentStatus {
     state: &'static str,
     owner: String,
     store: String,
-    /// The root of its namespace; what is there of it, if it is not whole.
+    /// The root of its namespace, or the path of its leftovers.
     path: String,
-    /// It is lost when the machine restarts.
+    /// True if the data are lost when the machine restarts.
     in_memory: bool,
     group: Option<String>,
     /// Permission bits of the namespace, as `0700`.
     mode: Option<String>,
     capacity_bytes: Option<u64>,
-    /// None where we may not look.
+    /// None if the user may not read it.
     used_bytes: Option<u64>,
     created_unix_s: Option<u64>,
     expires_unix_s: Option<u64>,
     host: Option<String>,
-    /// The job that made it.
+    /// The job that created it.
     job_id: Option<String>,
     script: Option<String>,
     jobs: Vec<ShownUse>,
-    /// What is wrong with it.
+    /// Why it cannot be used.
     problem: Option<String>,
 }
 
-/// One job that uses it.
+/// One job that uses the allocation.
 #[derive(Debug, Serialize)]
 struct ShownUse {
     #[serde(flatten)]
@@ -212,7 +212,7 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> S
     StoreSearch { named: found.store.as_deref(), site }
 }
 
-/// All that can be found; in the named store alone, if one is named.
+/// Lists all allocations, or those of the named store.
 pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, Error> {
     let site = site_store();
     let places = StoreSearch { named, site: site.as_deref() };
@@ -346,7 +346,7 @@ impl ShownUse {
     }
 }
 
-/// A row for each.
+/// Formats a table with one row for each allocation.
 pub fn table(shown: &[PersistentStatus]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);

@@ -6,12 +6,12 @@ use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-/// The one JSON object of `forebay run --dry-run --json`.
+/// The JSON object of `forebay run --dry-run --json`.
 #[derive(Serialize)]
 struct Plan<'a> {
     #[serde(flatten)]
     preview: &'a DryRun,
-    /// Commands on close, as they were given.
+    /// Commands on close, as the user gave them.
     on_close: &'a [String],
     on_close_at_most: u32,
 }

@@ -1,4 +1,4 @@
-//! `forebay profile`, and what the end of a job says about its record.
+//! `forebay profile`, and the message about the I/O profile at the end of a job.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
     }
 }
 
-/// Says how to look at what was recorded, or why it failed; nothing if nothing was recorded.
+/// Prints the command that shows a profile or explains a failure. Prints nothing if no program was recorded.
 pub fn print_record(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
     let summarize = summarize(directory);
     if summarize.programs == 0 {

@@ -1,4 +1,4 @@
-//! Verbs that are written in Python: `forebay VERB` becomes `forebay-py VERB` (decision 9).
+//! Verbs written in Python: `forebay VERB` becomes `forebay-py VERB` (decision 9).
 
 use std::ffi::OsString;
 
@@ -6,10 +6,10 @@ use forebay_host::process::{command, replace_by};
 use forebay_host::system;
 use forebay_terminal::{PYTHON_PROGRAM, library_directory, print_error, python_program};
 
-/// Exit code where it cannot be started, as a shell gives it.
+/// Exit code if the program cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
 
-/// Replaces this process by the verb. Returns an exit code if that fails.
+/// Replaces this process by the Python program. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = python_program() else {
         let message = format!(

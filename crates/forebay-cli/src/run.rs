@@ -64,7 +64,7 @@ pub struct RunArguments {
     pub json: bool,
 }
 
-/// The one JSON object of `forebay run --json`.
+/// The JSON object of `forebay run --json`.
 #[derive(Serialize)]
 struct Account<'a> {
     #[serde(flatten)]
@@ -72,7 +72,7 @@ struct Account<'a> {
     emulated: Option<Emulated>,
 }
 
-/// What became of the command.
+/// The result of the command.
 enum Done {
     Ran(Box<(Outcome, Option<Emulation>)>),
     Foreseen(Box<DryRun>),
@@ -134,7 +134,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
     Ok(Done::Ran(Box::new((outcome, setup.emulation))))
 }
 
-/// What is to be drained: the options, else the variable.
+/// The requested drains: from the options, else from the environment variable.
 fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainSpec>, CliError> {
     let named = std::env::var(DRAIN_VARIABLE).ok();
     let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
@@ -189,7 +189,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     outcome.exit_code
 }
 
-/// Prints the files that are on this machine only.
+/// Prints files that exist only on this machine.
 fn print_unsaved(not_safe: &UnsavedFiles) {
     for path in &not_safe.first {
         print_error_line(&format!("not safe: {}", path.display()));

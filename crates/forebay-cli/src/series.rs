@@ -1,4 +1,4 @@
-//! `forebay __series`: many runs in one allocation, told on standard input (docs/tune.md).
+//! `forebay __series`: many runs in one allocation, requested on standard input (docs/tune.md).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -45,7 +45,7 @@ struct Begun<'a> {
     emulated: Option<&'a str>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Serialize)]
 struct Answer<'a> {
     run: u64,
@@ -78,7 +78,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
     let (setup, caught) = JobSetup::of(arguments)?;
     let model = setup.emulation.as_ref();
     let model = model.map(|emulation| emulation.model().name.as_str());
-    // The model alone: what it counts is of all runs together.
+    // Only the model's name: the counters cover all runs together.
     let emulated = model.map(|model| move || serde_json::Value::from(model));
     let recording = Recording {
         libraries: observers(),
@@ -91,7 +91,7 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
     forebay_job::series(&spec, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
-/// Requests as lines of standard input, answers as lines of standard output.
+/// Reads requests from standard input and writes answers to standard output.
 struct Lines<'a> {
     emulated: Option<&'a str>,
     heard: Option<(mpsc::Receiver<String>, EventSender)>,

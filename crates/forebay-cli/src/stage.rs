@@ -1,4 +1,4 @@
-//! `forebay stage`: files in and out, by whoever has them.
+//! `forebay stage`: stages files in and out, in a job or by hand.
 
 mod arguments;
 mod job_staging;
@@ -27,9 +27,9 @@ use job_staging::{End, POLL_INTERVAL};
 use selection::{Selection, journal_vanished, not_found, open_by_id, select};
 use store::{StagingRecord, StagingRequest, StagingStatus, with_id};
 
-/// Failures named one by one; `--json` and `list --failed` have all.
+/// Number of printed failures; `--json` and `list --failed` have all.
 const FAILURES_SHOWN: usize = 10;
-/// Time for a background process to lock the journal of its staging, or to release it.
+/// Timeout for a background process to lock the journal of its staging, or to release it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn stage(arguments: &StageArguments) -> i32 {
@@ -65,7 +65,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
         how: arguments.how.clone(),
         began_unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
     };
-    // Before there is anything that a signal could leave behind.
+    // Signals are caught before anything exists that a signal could leave behind.
     let events = SignalGuard::listen()?.watch(None);
     let stops = events.stops();
     let (staging, running) = StagingRecord::begin(request, &transfers)?;
@@ -103,7 +103,7 @@ fn plan(
     journal.end_plan()
 }
 
-/// Carries it out; one that is done is forgotten.
+/// Carries out the staging. Removes its record if it is completed.
 fn finish(
     staging: StagingRecord,
     keep_changed: Option<KeepChanged>,
@@ -188,7 +188,7 @@ fn start_in_background(
     let mut child =
         same.spawn().map_err(|error| CliError::new(format!("cannot start ourselves: {error}")))?;
     let began = clock::now();
-    // It may be done before we look.
+    // The process may have ended before it is seen running.
     while !staging.journal.is_running()? && began.elapsed() < HANDOVER_TIMEOUT {
         let ended = child.try_wait().map_err(|error| CliError::new(error.to_string()))?;
         if ended.is_some() {
@@ -210,7 +210,7 @@ fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, 
     let keep_changed = staging.request.keep_changed(newer).filter(|_| changed || newer);
     let options = staging.request.options(id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
-    store::prune_finished()?; // here nobody waits for it
+    store::prune_finished()?; // deferred to here, where the user does not wait for it
     Ok(if moved.counts.is_complete() { 0 } else { STAGE_OUT_INCOMPLETE })
 }
 
@@ -304,7 +304,7 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, CliError> {
         if job_staging::with_id(id)?.is_none() {
             return Err(not_found(id));
         }
-        // What was opened is a copy: nobody would hear of it.
+        // For a job in a view the opened journal is a copy, and its owner would not see a cancellation.
         return Err(CliError::new(format!(
             "staging {id} keeps its journal in its job's view, where it cannot be told to stop"
         ))
@@ -328,17 +328,17 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, CliError> {
     Ok(0)
 }
 
-/// Waits until nobody carries it out, and takes away what one that was killed has left half done.
+/// Waits until no process carries out the staging, and removes partial files of a killed one.
 fn wait_until_stopped(staging: &StagingRecord) -> Result<(), CliError> {
     let StagingRecord { id, journal, .. } = staging;
     let began = clock::now();
     loop {
         if !journal.is_running()? {
             if journal_vanished(journal.path()) {
-                return Ok(()); // it was done before it heard of it
+                return Ok(()); // completed before it saw the cancellation
             }
             match journal.discard_partial(id) {
-                Err(Error::Locked(_)) => {} // somebody began just now, and will hear of it
+                Err(Error::Locked(_)) => {} // a process just started and will see the cancellation
                 taken => return Ok(taken?),
             }
         }
@@ -383,7 +383,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
     let id = &retry.id;
     if with_id(id)?.is_none() && job_staging::with_id(id)?.is_some() {
         if retry.background {
-            // Its data may lie in the job's view, which whoever goes on has to take away afterwards.
+            // Its data may be in the job's view, whose allocation has to be removed afterwards.
             return Err(CliError::new(format!(
                 "{id} is a job: what is left of it is not staged in the background"
             ))

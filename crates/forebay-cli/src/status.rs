@@ -20,7 +20,7 @@ pub struct StatusArguments {
     pub json: bool,
 }
 
-/// One line of `--json`: a job or a persistent allocation.
+/// One entry of `--json`: a job or a persistent allocation.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
@@ -29,7 +29,7 @@ enum Line<'a> {
 }
 
 pub fn status(arguments: &StatusArguments) -> i32 {
-    // The jobs are listed all the same.
+    // A failure here does not prevent the list of jobs.
     let persistent = persistent::listed(None).unwrap_or_else(|error| {
         print_warning(&format!("persistent allocations cannot be listed: {error}"));
         Vec::new()
@@ -123,17 +123,17 @@ fn state(job: &JobReport) -> String {
     text
 }
 
-/// Names records that cannot be read.
+/// Warns of unreadable records.
 pub fn warn_of_unreadable(records: &Records) {
     for (path, reason) in &records.unreadable {
         print_warning(&format!("cannot read {}: {reason}", path.display()));
     }
 }
 
-/// Names what earlier jobs have left, before another one begins.
+/// Warns of leftovers of earlier jobs before a job starts.
 pub fn warn_of_leftovers() {
     let Ok(records) = records() else {
-        return; // `forebay status` says what is the matter; this run is not the worse for it
+        return; // `forebay status` reports the error; this run can proceed
     };
     for recorded in records.found {
         let record = &recorded.record;

@@ -1,4 +1,4 @@
-//! `forebay profile`: any command, recorded as a job is, with no allocation and no script.
+//! `forebay profile`: runs a command and records its I/O, without an allocation or a script.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::recording;
 use crate::variables::check_expanded;
 use crate::{Error, Reporter};
 
-/// A command, and how it is run.
+/// A command and its options.
 pub struct Command<'a> {
     /// The program and its arguments.
     pub words: &'a [OsString],
-    /// It is ended after this time.
+    /// Forebay ends the command after this time.
     pub time_limit: Option<Duration>,
-    /// Its standard output goes to our standard error.
+    /// Send its standard output to Forebay's standard error.
     pub output_to_error: bool,
     /// How its I/O is recorded.
     pub recording: Recording<'a>,
 }
 
-/// The account of a command.
+/// The result of a command.
 #[derive(Debug, Clone, Serialize)]
 pub struct Profiled {
     /// Exit status as a shell shows it.
@@ -36,15 +36,15 @@ pub struct Profiled {
     pub job_s: f64,
     /// Exit code of `forebay profile`.
     pub exit_code: i32,
-    /// The record of its I/O; none if it could not be made.
+    /// The directory of its I/O profile; none if it could not be created.
     pub profile: Option<PathBuf>,
 }
 
 impl Command<'_> {
-    /// Runs it to its end. Signals to us are handed on; it is for the command to obey them.
+    /// Runs the command and forwards signals to it.
     ///
     /// # Errors
-    /// If it cannot be started, or signals cannot be handed on.
+    /// If the command cannot be started, or signals cannot be forwarded.
     pub fn run(&self, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Profiled, Error> {
         if let Some((script, text)) = script_of(self.words) {
             let given = std::env::vars().map(|(name, _)| name).collect();
@@ -85,7 +85,7 @@ impl Command<'_> {
             reporter.warning("the command was ended: its time limit was reached");
             events.kill_orphans(LEFTOVER_GRACE)?;
         }
-        // A command that obeys a signal in its own way has a status of its own.
+        // A command that handles a signal chooses its own status.
         let job_status = status(ended, asked.filter(|asked| *asked == EndReason::TimeLimit));
         Ok(Profiled {
             job_status,

@@ -1,5 +1,5 @@
-//! What is known of a job: its specification, its own directory, what its script asks for, and its allocation.
-//! Data alone; the steps of the job are in the modules that use it.
+//! The data of a job: its specification, directory, directives and allocation. The steps are in
+//! other modules.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
 use crate::Error;
 use crate::job_spec::{JobSpec, Reporter};
 
-/// Most reasons that are printed where a stage-in cannot begin.
+/// The highest number of printed reasons if a stage-in cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
 
-/// A job whose script was read and understood.
+/// A job with a parsed script.
 pub(crate) struct JobContext<'a> {
     pub(crate) spec: &'a JobSpec<'a>,
     pub(crate) directory: &'a JobDirectory,
@@ -25,7 +25,7 @@ pub(crate) struct JobContext<'a> {
     pub(crate) request: Request,
     pub(crate) submitted_in: PathBuf,
     pub(crate) works_in: PathBuf,
-    /// The scheduler's where there is one, else our own.
+    /// The scheduler's job id, else Forebay's.
     pub(crate) job_id: String,
     pub(crate) under_scheduler: bool,
 }
@@ -62,13 +62,13 @@ impl<'a> JobContext<'a> {
         })
     }
 
-    /// The job as the owner of persistent allocations.
+    /// The owner of the job's persistent allocations.
     pub(crate) fn owner(&self) -> Owner<'_> {
         let job = (self.job_id.as_str(), self.under_scheduler);
         self.spec.owner(&self.request, job, self.reporter)
     }
 
-    /// Makes the allocation and the view, and enters it.
+    /// Creates the allocation and the view, and enters the view.
     pub(crate) fn provision(&self, recorded: &mut RecordFile) -> Result<Provisioned, Error> {
         let store_options = self.spec.store_options(self.under_scheduler);
         let persistent = recorded.record.persistent.iter();
@@ -87,7 +87,7 @@ impl<'a> JobContext<'a> {
     }
 }
 
-/// Can a job work there?
+/// Checks that a working directory exists.
 pub(crate) fn check_directory(directory: &Path) -> Result<(), Error> {
     let is_directory = files::status(directory).is_ok_and(|s| s.kind == Kind::Directory);
     if is_directory {

@@ -1,4 +1,4 @@
-//! What a run would do, without doing it.
+//! Describes what a run would do, and changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -23,88 +23,88 @@ use forebay_staging::{Roots, plan_in};
 /// The plan of a run.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
-    /// Where the allocation would lie, and how large it would be; none for a job without one.
+    /// Store and size of the allocation; none for a job without one.
     pub store: Option<StoreUsed>,
-    /// Variables the job would get, each with a directory of its own.
+    /// Variables that the job would get, each with a path of its own.
     pub variables: Vec<String>,
-    /// Persistent allocations that would be made, used or destroyed.
+    /// Persistent allocations that the run would create, use or destroy.
     pub persistent: Vec<PersistentPlan>,
     /// Directories that the job would see under other paths.
     pub shown: Vec<PathShown>,
-    /// Stage-in, in order.
+    /// Stage-in lines, in order.
     pub stage_in: Vec<PlannedStage>,
-    /// Stage-out, in order; how much there will be is not known.
+    /// Stage-out lines, in order; the amount of data is unknown.
     pub stage_out: Vec<PlannedStage>,
-    /// What would go on while the job runs, as soon as it is closed.
+    /// Drains of closed files while the job runs.
     pub drain: Vec<PlannedDrain>,
-    /// The same in Spectral's way.
+    /// The Spectral-compatible drain.
     pub spectral: Option<PlannedSpectral>,
-    /// Tasks of the job.
+    /// Number of tasks.
     pub tasks: u32,
-    /// After so many seconds it would be ended.
+    /// The time limit in seconds.
     pub time_limit_s: Option<u64>,
-    /// The script's interpreter with its arguments.
+    /// The script's interpreter and its arguments.
     pub interpreter: Vec<String>,
 }
 
-/// A directory under a second path.
+/// A directory under another path.
 #[derive(Debug, Serialize)]
 pub struct PathShown {
-    /// As the job sees it.
+    /// The path in the job.
     pub path: String,
-    /// Where it is; none if it is the job's own storage on its node.
+    /// The mapped directory; none for the job's own storage on its node.
     pub directory: Option<String>,
 }
 
-/// One directive of staging.
+/// One staging directive.
 #[derive(Debug, Serialize)]
 pub struct PlannedStage {
     /// Line in the script.
     pub line: usize,
-    /// It is not the script's, but that of `--bb` or `--bbf`.
+    /// True if it comes from `--bb` or `--bbf`, not from the script.
     pub of_option: bool,
-    /// `file`, `directory`, `list`, or `path`, which is one of the first two.
+    /// `file`, `directory`, `list`, or `path` (a file or directory).
     pub kind: &'static str,
-    /// From where.
+    /// The source.
     pub source: String,
-    /// To where.
+    /// The destination.
     pub destination: String,
-    /// How many files there are now.
+    /// The present number of files.
     pub files: Option<u64>,
     /// Their bytes.
     pub bytes: Option<u64>,
 }
 
-/// One `--drain`.
+/// One `--drain` option.
 #[derive(Debug, Serialize)]
 pub struct PlannedDrain {
-    /// Which files.
+    /// Patterns of the files.
     pub patterns: Vec<String>,
-    /// At most so fast.
+    /// The highest copy rate.
     pub rate_bytes_per_s: Option<u64>,
-    /// Only the one closed last.
+    /// Copy only the file closed last.
     pub newest: bool,
-    /// To where; none: where the `stage_out` lines say.
+    /// The destination; none: that of the `stage_out` lines.
     pub to: Option<PathBuf>,
 }
 
-/// Every file below one directory goes to the same place below another.
+/// Files of one directory go to the same paths in another.
 #[derive(Debug, Serialize)]
 pub struct PlannedSpectral {
-    /// `PERSIST_DIR`; none if the script is to say it.
+    /// `PERSIST_DIR`; none if the script sets it.
     pub persist_dir: Option<PathBuf>,
-    /// `PFS_DIR`, which is known if the other is.
+    /// `PFS_DIR`; known if `PERSIST_DIR` is.
     pub pfs_dir: Option<PathBuf>,
 }
 
 impl JobSpec<'_> {
-    /// Checks all that a run checks before it makes anything, and says what the run would do.
+    /// Makes all checks of a run before it creates anything, and describes the run.
     ///
     /// # Errors
-    /// Those of [`crate::run`] before the job starts.
+    /// Errors of [`crate::run`] before the job starts.
     pub fn preview(&self, reporter: &dyn Reporter) -> Result<DryRun, Error> {
         let submitted_in = system::current_directory()?;
-        let id = clock::unix_milliseconds().to_string(); // as good as the one that it would get
+        let id = clock::unix_milliseconds().to_string(); // a run gets another id of the same form
         let request = self.request(&submitted_in, &id, reporter)?;
         let store_options = self.store_options(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
@@ -162,7 +162,7 @@ impl JobSpec<'_> {
 }
 
 impl JobSpec<'_> {
-    /// How much a stage-in would copy, and what of it would fail.
+    /// Plans a stage-in. Returns its size and the failures.
     fn plan_of(
         &self,
         stages: &[Stage],
@@ -177,7 +177,7 @@ impl JobSpec<'_> {
         Ok((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
     }
 
-    /// The directory in which the script would run must be there, or be made for it.
+    /// Checks that the script's working directory exists or is a mount point of a map.
     fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
         let maps = self.store_options.maps;
         let works_in = self.script.working_directory(submitted_in);
@@ -200,10 +200,10 @@ impl JobSpec<'_> {
         maps.chain(local).collect()
     }
 
-    /// Directories that nobody has asked for count if they can be told to lie in the burst buffer.
+    /// Spectral's directories. Without an explicit option they count only if they are in the burst buffer.
     ///
     /// # Errors
-    /// If they are asked for and do not: where the job's own will be, nobody knows before.
+    /// If they are requested but not node-local: other burst-buffer paths are unknown before the run.
     fn planned_spectral(&self) -> Result<Option<PlannedSpectral>, Error> {
         let local = self.node_local_path();
         let is_local = |persist: &Path| local.is_some_and(|local| persist.starts_with(local));

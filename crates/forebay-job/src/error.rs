@@ -1,4 +1,4 @@
-//! What can go wrong before the job runs, with its remedy.
+//! Errors before the job runs, with the remedy.
 
 use std::path::PathBuf;
 
@@ -7,51 +7,50 @@ use forebay_mover::Failure;
 
 use forebay_persistent::Error as PersistentError;
 
-/// Exit code when the job was not started: script, allocation or stage-in failed.
+/// Exit code if the job was not started: script, allocation or stage-in failed.
 pub const FAILED_BEFORE_THE_JOB: i32 = 125;
-/// Exit code when the job was ended at its time limit, as of timeout(1).
+/// Exit code if the job reached its time limit, as of timeout(1).
 pub const TIME_LIMIT_REACHED: i32 = 124;
-/// Exit code when the job succeeded but its data did not all arrive.
+/// Exit code if the job succeeded but its stage-out failed or is incomplete.
 pub const STAGE_OUT_INCOMPLETE: i32 = 123;
 
-/// Exit code when the job was ended because its time was up or the scheduler wanted so, and its data did
-/// not all arrive.
+/// Exit code if the stage-out is incomplete because time ran out or the scheduler ended the job.
 pub const TIME_RAN_OUT: i32 = 122;
 
-/// Exit codes of `forebay profile` where the command was not found or could not be started, as of env(1).
+/// Exit codes of `forebay profile` if the command was not found or could not be started, as of env(1).
 const COMMAND_NOT_FOUND: i32 = 127;
 const COMMAND_NOT_STARTED: i32 = 126;
 const COMMAND_HINT: &str =
     "name a program that is executable and in PATH: forebay profile -- mpiexec -n 4 ./a.out";
 
-/// Why a job was not started, or could not be brought to its end.
+/// Why a job was not started, or could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A system call failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// Staging cannot go on.
+    /// Staging cannot continue.
     #[error(transparent)]
     Staging(#[from] forebay_mover::Error),
-    /// The store refused.
+    /// The store reported an error.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
-    /// The script cannot be run as a job.
+    /// The script is not a valid job.
     #[error(transparent)]
     Script(#[from] forebay_scheduler::Error),
-    /// The script's header names no directory.
+    /// The working directory in the script's header does not exist.
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
-    /// A stage-out would go into what is removed after it.
+    /// The destination of a stage-out is in the allocation, which is removed afterwards.
     #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), place.on_line())]
     StageOutInside {
         /// The script.
         script: PathBuf,
-        /// The directive.
+        /// The position of the directive.
         place: Position,
-        /// Its word.
+        /// The word of the directive.
         command: &'static str,
-        /// As the directive says.
+        /// The destination in the directive.
         destination: String,
     },
     /// The script expands a variable that it would not find.
@@ -81,13 +80,13 @@ pub enum Error {
     /// A stage-in cannot be planned.
     #[error(transparent)]
     StageInPlan(#[from] forebay_staging::Error),
-    /// The job cannot have its allocation or its view.
+    /// The allocation or the view cannot be created.
     #[error(transparent)]
     Engine(#[from] forebay_engine::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
-    /// The job's programs cannot be answered.
+    /// The request server cannot run.
     #[error(transparent)]
     RequestServer(#[from] forebay_request_server::Error),
     /// A job cannot be cleaned.
@@ -96,36 +95,36 @@ pub enum Error {
     /// Some files could not be staged in.
     #[error("stage-in failed for {} of the files, so the job was not started:\n{}", .0.len(), list(.0))]
     StageIn(Vec<Failure>),
-    /// The machine refused while the job ran or when its processes were to be ended.
+    /// A system call failed while the job ran or its processes were ended.
     #[error("lost sight of the job: {error}")]
     ProcessesUnknown {
-        /// What was refused.
+        /// The failed system call.
         error: forebay_host::Error,
-        /// The allocation, which was kept.
+        /// The kept allocation.
         kept: Option<PathBuf>,
     },
-    /// A persistent allocation cannot be made, used or destroyed.
+    /// A persistent allocation cannot be created, used or destroyed.
     #[error(transparent)]
     Persistent(#[from] PersistentError),
-    /// The record of the I/O cannot be used.
+    /// The I/O profile cannot be used.
     #[error(transparent)]
     Profile(#[from] forebay_profile::Error),
-    /// `forebay profile` without a command.
+    /// `forebay profile` was called without a command.
     #[error("there is no command to run")]
     NoCommand,
-    /// The command of `forebay profile`.
+    /// The command of `forebay profile` cannot be started.
     #[error(transparent)]
     CommandNotStarted(forebay_host::Error),
-    /// A drain or the commands on close cannot be run.
+    /// A drain or the commands on close cannot run.
     #[error(transparent)]
     OnClose(#[from] forebay_onclose::Error),
-    /// A signal came before the job was started.
+    /// A signal arrived before the job started.
     #[error("stopped by a signal before the job was started")]
     Stopped,
 }
 
 impl Error {
-    /// Exit code of `forebay run` for it.
+    /// Exit code of `forebay run` for this error.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self {
@@ -136,7 +135,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -172,7 +171,7 @@ impl Error {
     }
 }
 
-/// At most ten failures, a line each.
+/// Formats at most ten failures, one per line.
 pub(crate) fn list(failures: &[Failure]) -> String {
     const SHOWN: usize = 10;
     let mut lines: Vec<_> = failures

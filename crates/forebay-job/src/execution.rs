@@ -1,4 +1,4 @@
-//! Processes in an allocation: a job's script, or the commands of a series.
+//! Runs processes in an allocation: a job's script, or the commands of a series.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,13 +29,13 @@ use forebay_scheduler::JobScript;
 const NO_BURST_BUFFER_VARIABLE: &str = "FOREBAY_NO_BURST_BUFFER";
 /// Time a job has between SIGTERM and SIGKILL.
 pub(crate) const JOB_GRACE: Duration = Duration::from_secs(10);
-/// The same where a scheduler wants the job to end: Slurm's `KillWait` is 30 s where nobody has set it, and
-/// stage-out needs the most of it.
+/// The same if a scheduler ends the job. Slurm's `KillWait` is 30 s by default, and stage-out needs
+/// most of it.
 const SCHEDULER_GRACE: Duration = Duration::from_secs(2);
-/// The same for processes that the job left behind.
+/// The same for leftover processes of a job.
 pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
-/// What is started.
+/// The program to start.
 #[derive(Clone, Copy)]
 pub(crate) enum Program<'a> {
     /// A script, with the arguments of the specification.
@@ -44,14 +44,14 @@ pub(crate) enum Program<'a> {
     Command(&'a [String]),
 }
 
-/// What is run in the allocation, and how.
+/// A program with its options.
 pub(crate) struct Execution<'a> {
-    /// The change of the job's record that the script's own process commits as it starts.
+    /// The change of the job's record that the script's process commits when it starts.
     pub(crate) start_record: Option<&'a PendingUpdate>,
     pub(crate) program: Program<'a>,
     pub(crate) submitted_in: &'a Path,
     pub(crate) works_in: &'a Path,
-    /// On top of a job's own.
+    /// Variables in addition to the job's.
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) output: Output<'a>,
     pub(crate) time_limit: Option<Duration>,
@@ -59,19 +59,19 @@ pub(crate) struct Execution<'a> {
     pub(crate) recording: Option<(&'a Profile, &'a Recording<'a>)>,
 }
 
-/// What became of it.
+/// The result of an execution.
 pub(crate) struct ExecutionResult {
-    /// As a shell shows it.
+    /// Exit status as a shell shows it.
     pub(crate) status: i32,
     pub(crate) seconds: f64,
     pub(crate) over_time_limit: bool,
-    /// The signal that ended it.
+    /// The signal that ended the first process.
     pub(crate) signal: Option<i32>,
     pub(crate) leftovers: Orphans,
 }
 
 impl<'a> Execution<'a> {
-    /// The script whose header counts.
+    /// The script whose header applies.
     pub(crate) fn script(&self, context: &'a JobContext) -> &'a JobScript {
         match self.program {
             Program::Script(script) => script,
@@ -79,7 +79,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The launcher that is named, so that its MPI counts and not that of PATH.
+    /// The launcher that the command names; its MPI is used instead of the one in PATH.
     fn launcher(&self) -> Option<&OsStr> {
         match self.program {
             Program::Script(_) => None,
@@ -92,10 +92,10 @@ impl<'a> Execution<'a> {
 }
 
 impl ActiveJob<'_> {
-    /// Runs it to its end, and ends what it left behind.
+    /// Runs the program to its end, and ends its leftover processes.
     ///
     /// # Errors
-    /// If it cannot be started, or its processes cannot be seen any more.
+    /// If the program cannot be started, or its processes can no longer be listed.
     pub(crate) fn execute(&self, execution: &Execution) -> Result<ExecutionResult, Error> {
         let context = self.context;
         let job = self.start(execution)?;
@@ -124,7 +124,7 @@ impl ActiveJob<'_> {
         })
     }
 
-    /// Waits for its end while the guard looks. `grace` is what it has then at the limit or at the guard's word.
+    /// Waits for `job` while the guard watches. `grace` applies at the limit or if the guard ends it.
     fn wait(
         &self,
         job: Job,
@@ -132,10 +132,10 @@ impl ActiveJob<'_> {
         limit: Option<Duration>,
         grace: Duration,
     ) -> forebay_host::Result<(Ended, Option<EndReason>)> {
-        // A limit beyond what the clock can count is none.
+        // The clock cannot represent a longer limit, so none applies.
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
-            // The scheduler has sent the same to the job's processes, and kills us soon.
+            // The scheduler has signalled the job's processes too, and sends SIGKILL soon.
             EndReason::Signal(_) if guard.is_some_and(Guard::is_active) => SCHEDULER_GRACE,
             EndReason::Signal(_) => JOB_GRACE,
             EndReason::TimeLimit => grace,
@@ -190,7 +190,7 @@ impl ActiveJob<'_> {
         })
     }
 
-    /// Directory and environment of whatever is part of the job.
+    /// Sets the directory and environment of a process of the job.
     fn prepare_environment(
         &self,
         process: &mut Command,
@@ -212,10 +212,10 @@ impl ActiveJob<'_> {
         }
         process.env(RUN_VARIABLE, context.directory.with_outer_runs());
         if std::env::var_os("USER").is_none() {
-            // As schedulers do; containers do not. Scripts say /mnt/bb/$USER, which we show by this name.
+            // Schedulers set it, containers do not. Scripts use /mnt/bb/$USER, and Forebay maps this name.
             process.env("USER", users::user_name());
         }
-        // A job within a job must not take the outer one's allocation for its own.
+        // A nested job must not use the outer job's allocation.
         for (name, _) in std::env::vars_os() {
             let is_of_allocation =
                 |name: &str| name.starts_with("DW_JOB_") || name.starts_with("DW_PERSISTENT_");
@@ -234,11 +234,11 @@ impl ActiveJob<'_> {
         Ok(())
     }
 
-    /// Runs the process, and the commands on close if the job has any. They may finish unless Forebay was
-    /// asked to stop. Returns no account of them where there are none or their outcome is not known.
+    /// Runs the program and the job's commands on close. The commands may finish unless Forebay was
+    /// asked to stop. The summary is none without commands, or if their outcome is unknown.
     ///
     /// # Errors
-    /// Those of [`ActiveJob::execute`], or nothing can be watched: then it was not begun.
+    /// Errors of [`ActiveJob::execute`]. If files cannot be watched, the program is not started.
     pub(crate) fn execute_with_events(
         &self,
         execution: &Execution,
@@ -264,7 +264,7 @@ impl ActiveJob<'_> {
             let warning = format!("{error}; what became of the commands is not known");
             self.context.reporter.warning(&warning);
         });
-        // Where the process that watches was killed, its commands may write still.
+        // If the watcher process was killed, its commands may still write.
         let leftovers = self.kill_orphans()?;
         let (before, after) = (&mut executed.leftovers, leftovers);
         before.found += after.found.saturating_sub(before.remaining.len());
@@ -272,8 +272,8 @@ impl ActiveJob<'_> {
         Ok((executed, handled.ok()))
     }
 
-    /// The commands go on as long as the guard and the job's time limit let them. Where the guard's word or a
-    /// scheduler's has ended the job, the time is stage-out's.
+    /// Waits for the commands within the limits of the guard and the job. If the guard or a
+    /// scheduler ended the job, the remaining time is for stage-out.
     fn wait_for_commands(
         &self,
         watcher_process: Job,
@@ -329,7 +329,7 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// Those that name the namespaces, with the slash that DataWarp gives.
+    /// Variables with the namespace paths, which end in a slash as in DataWarp.
     pub(crate) fn variables(&self) -> BTreeMap<String, std::ffi::OsString> {
         let Some((job, allocated)) = self.context.request.job.as_ref().zip(self.job_allocation)
         else {
@@ -343,7 +343,7 @@ impl ActiveJob<'_> {
     }
 }
 
-/// The status of the job as a shell shows it; that of timeout(1) if its time was up.
+/// The exit status as a shell shows it, or that of timeout(1) if the time limit was reached.
 pub(crate) fn status(ended: Ended, asked: Option<EndReason>) -> i32 {
     match (ended, asked) {
         (_, Some(EndReason::TimeLimit)) => TIME_LIMIT_REACHED,

@@ -1,4 +1,4 @@
-//! What a job runs, how, and who receives its messages.
+//! The specification of a job: script, options, and the receiver of its messages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,68 +21,68 @@ use forebay_record::StagingOptions;
 use forebay_scheduler::JobScript;
 use forebay_staging::StagingProgress;
 
-/// Where such a script finds it, with the user's name behind.
+/// The path of node-local storage in such scripts, followed by the user's name.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
 
-/// What is to be run, and how.
+/// The script of a job and its options.
 pub struct JobSpec<'a> {
     /// The script.
     pub script: &'a JobScript,
-    /// Words behind it, for the script.
+    /// Arguments of the script.
     pub arguments: &'a [OsString],
-    /// Where allocations lie.
+    /// The options of stores and allocations.
     pub store_options: StoreOptions<'a>,
     /// Keep the allocation at the end, whatever it holds.
     pub keep: bool,
-    /// The job is ended after this time.
+    /// Forebay ends the job after this time.
     pub time_limit: Option<Duration>,
-    /// Look after the end that a scheduler sets, and how; none if not.
+    /// How to watch the scheduler's deadline; none: not watched.
     pub deadline: Option<DeadlineOptions>,
-    /// Where the script's standard output goes.
+    /// The destination of the script's standard output.
     pub output: Output<'a>,
-    /// Launchers that Forebay replaces by its own where there is no scheduler.
+    /// Launchers that Forebay replaces by its own if there is no scheduler.
     pub shims: &'a [&'a str],
-    /// How the job's own staging copies.
+    /// Options of the job's own staging.
     pub staging: StagingOptions,
-    /// Shared state of the emulated file system, which must not outlive us.
+    /// State file of the emulated file system, which is removed with this process.
     pub emulation: Option<&'a Path>,
-    /// What is drained while the job runs.
+    /// Drains while the job runs.
     pub drain: &'a [DrainSpec],
-    /// The same in Spectral's way.
+    /// Options of the Spectral-compatible drain.
     pub spectral: Spectral,
-    /// Command line of the process that watches for closed files; empty without `--on-close`.
+    /// Command line of the watcher process for closed files; empty without `--on-close`.
     pub on_close: &'a [OsString],
-    /// How its I/O is recorded; none if it is not to be.
+    /// How to record its I/O; none: not recorded.
     pub recording: Option<Recording<'a>>,
 }
 
-/// Where the script's standard output goes.
+/// The destination of the script's standard output.
 #[derive(Debug, Clone, Copy)]
 pub enum Output<'a> {
-    /// To ours.
+    /// Forebay's standard output.
     Inherit,
-    /// To our standard error.
+    /// Forebay's standard error.
     Error,
-    /// To a file, made or emptied.
+    /// A file, created or truncated.
     File(&'a Path),
-    /// To such a file, and its standard error too.
+    /// A file, created or truncated, that also receives standard error.
     Both(&'a Path),
 }
 
 /// Reports the events of a job as they happen.
 pub trait Reporter: AllocationProgress + StagingProgress {
-    /// A record of its I/O was begun there.
+    /// An I/O profile was created in this directory.
     fn recorded(&self, directory: &Path);
-    /// The script is started.
+    /// The script starts.
     fn running(&self, id: &str);
-    /// The script has ended: its status as a shell shows it, and seconds.
+    /// The script has ended, with its status as a shell shows it and its run time in seconds.
     fn ended(&self, id: &str, status: i32, seconds: f64);
-    /// Processes that the script had left behind were ended, as far as they could be.
+    /// Leftover processes of the script were ended, as far as possible.
     fn leftovers(&self, leftovers: &Orphans);
 }
 
 impl JobSpec<'_> {
-    /// What the script asks for, as far as it is to be obeyed.
+    /// The request of the script; empty if directives are ignored.
     pub(crate) fn request(
         &self,
         submitted_in: &Path,
@@ -165,7 +165,7 @@ impl JobSpec<'_> {
         }
     }
 
-    /// Where the job expects the node's own storage, if it asks for it.
+    /// The path of node-local storage, if the job requests it.
     pub(crate) fn node_local_path(&self) -> Option<PathBuf> {
         let path = || Path::new(NODE_LOCAL_PATH).join(users::user_name());
         self.wants_node_local().then(path)
@@ -176,7 +176,7 @@ impl JobSpec<'_> {
     }
 }
 
-/// The allocation of a script that asks for local storage without a directive.
+/// The allocation of a script that requests node-local storage without a directive.
 fn node_local() -> JobDw {
     JobDw {
         access: Vec::new(),

@@ -1,4 +1,4 @@
-//! The steps of a job, in order, and what is undone when one of them fails.
+//! Runs the steps of a job in order, and undoes them after a failure.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -19,11 +19,10 @@ use forebay_persistent::JobPersistents;
 use forebay_profile::prune;
 use forebay_record::{JobDirectory, Phase, Record, RecordFile};
 
-/// Brings a job from its script to its end.
+/// Runs a job from its script to its end.
 ///
 /// # Errors
-/// If the job was not started; nothing is left behind then. What goes wrong later is in the
-/// [`Outcome`].
+/// If the job was not started; no leftovers remain. The [`Outcome`] contains later failures.
 pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Outcome, Error> {
     let mut resources = match JobResources::create_recorded(spec, spec.recording.is_some()) {
         Ok(resources) => resources,
@@ -60,11 +59,11 @@ pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Resu
     done
 }
 
-/// Makes the allocation of a job and stages in, then runs what the requester says, until he is gone
-/// or a signal comes. Nothing is staged out and nothing stays. Returns the exit code.
+/// Creates the allocation, stages in and carries out runs until the requester ends or a signal
+/// arrives. Stages out nothing and keeps nothing. Returns the exit code.
 ///
 /// # Errors
-/// If it could not begin.
+/// If the series could not begin.
 pub fn series(
     spec: &JobSpec,
     caught: SignalGuard,
@@ -79,7 +78,7 @@ pub fn series(
     done
 }
 
-/// All that a job has on the machine, and the record of it.
+/// The resources of a job on the machine, and its record.
 struct JobResources {
     directory: JobDirectory,
     recorded: RecordFile,
@@ -88,10 +87,10 @@ struct JobResources {
 }
 
 impl JobResources {
-    /// The job's own directory, and its record.
+    /// Creates the job's directory and its record.
     fn create_recorded(spec: &JobSpec, is_profiled: bool) -> Result<Self, Error> {
-        // The nodes of a job begin in the same millisecond, and each has a directory for temporary files of
-        // its own: where they share the state directory, an id that another one has too is given back.
+        // Nodes of a job start in the same millisecond, each with its own directory for temporary files. If
+        // they share the state directory, a node retries when another one has the same id.
         let mut tries = 0;
         loop {
             let resources = Self::create(spec, is_profiled)?;
@@ -134,8 +133,7 @@ impl JobResources {
         }
     }
 
-    /// Makes the allocation, and lets the job live in it. Only one that runs once may have persistent
-    /// allocations.
+    /// Creates the allocation and runs `job` in it. Persistent allocations require `runs_once`.
     fn run<T>(
         &mut self,
         spec: &JobSpec,
@@ -154,10 +152,10 @@ impl JobResources {
         }
         self.persistents.prepare(&context.owner(), &mut self.recorded)?;
         self.provisioned = context.provision(&mut self.recorded)?;
-        // Inside the view now: it shows the directories that the script names.
+        // This process is now in the view, with the directories that the script names.
         check_directory(&context.works_in)?;
         if runs_once {
-            // What is not there is said before anything is staged in or destroyed.
+            // Reports a missing interpreter before staging in or destroying anything.
             probe::can_exec(Path::new(&spec.script.interpreter[0]), &context.works_in)?;
         }
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
@@ -171,7 +169,7 @@ impl JobResources {
         job(&mut running, &mut self.recorded)
     }
 
-    /// No script has written anything: nothing is to be staged out, and what was made is undone.
+    /// Resets the phase: no script has written data, so nothing is to be staged out.
     fn reset_to_preparing(&mut self, reporter: &dyn Reporter) {
         let is_prepared = |record: &mut Record| record.phase = Phase::Preparing;
         if self.recorded.record.phase != Phase::Preparing
@@ -181,8 +179,8 @@ impl JobResources {
         }
     }
 
-    /// Leaves the allocation to be found through its record, or frees all that the job had. `processes`: those
-    /// that go on, as far as they are known, if any do.
+    /// Keeps the allocation for a later clean, or frees all resources. `processes` still run;
+    /// empty: unknown which, none: all ended.
     fn release(mut self, kept: bool, processes: Option<&[i32]>, reporter: &dyn Reporter) {
         std::mem::take(&mut self.persistents).release(&mut self.recorded, reporter, processes);
         let gone = if kept { self.mark_kept() } else { self.free() };
@@ -196,7 +194,7 @@ impl JobResources {
         Ok(self.directory.remove()?)
     }
 
-    /// What cannot be freed stays recorded.
+    /// Resources that cannot be freed stay recorded.
     fn free(self) -> Result<(), Error> {
         let freed = self.provisioned.allocation.map(|allocated| allocated.allocation.free());
         if let Some(keeper) = self.provisioned.keeper {
@@ -208,7 +206,7 @@ impl JobResources {
     }
 }
 
-/// A number that two nodes hardly have in common, nor one node twice.
+/// A number that differs between nodes and between retries with high probability.
 fn retry_jitter(tries: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (system::hostname(), system::process_id(), tries).hash(&mut hasher);

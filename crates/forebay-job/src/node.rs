@@ -1,6 +1,6 @@
-//! One node's part of the staging of a job: stage-in, stage-out, and what is unsaved there. [`Node`] has no closures in
-//! its arguments and no handles in its results, so that a process on another node can serve it later. The allocation, the
-//! script, the drain and the guard of the deadline are not behind it yet. Never decides when a job ends.
+//! One node's part of a job's staging: stage-in, stage-out and unsaved files. [`Node`] has no
+//! closures as arguments and no handles in its results, so a process on another node can serve it.
+//! Never decides when a job ends.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,11 +20,11 @@ use crate::Error;
 use crate::context::FAILURES_MAX;
 use crate::job_spec::Reporter;
 
-/// What is staged in.
+/// Which files are staged in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scope<'a> {
     Everything,
-    /// These targets alone.
+    /// Only files with these targets.
     Targets(&'a BTreeSet<PathBuf>),
 }
 
@@ -37,41 +37,41 @@ impl Scope<'_> {
     }
 }
 
-/// More signals than this stop a staging.
+/// A staging stops if more stop requests than this arrive.
 pub(crate) type IgnoredStops = usize;
 
-/// What the job asks of a node.
+/// The operations of a node for a job.
 pub(crate) trait Node {
-    /// Stages in; none if the script has nothing to stage in.
+    /// Stages in; none if the script has no stage-in.
     ///
     /// # Errors
-    /// If a file cannot be staged in, or a signal came.
+    /// If a file cannot be staged in, or a signal arrived.
     fn stage_in(&self, scope: Scope) -> Result<Option<Staged>, Error>;
 
     /// Plans the stage-out.
     ///
     /// # Errors
-    /// If no journal can be written, or the plan was stopped.
+    /// If no journal can be written, or planning was interrupted.
     fn plan_stage_out(&self, record: &RecordFile, ignored: IgnoredStops) -> Result<(), MoverError>;
 
-    /// What is to be copied yet by the plan.
+    /// The pending files and bytes of the plan.
     fn outstanding(&self) -> Number;
 
     /// Carries out the plan.
     fn stage_out(&self, ignored: IgnoredStops) -> Staged;
 
-    /// Lists the files that are here only, by the plan, or without it for `reason`: why there is none.
-    /// None if they cannot be listed.
+    /// Lists the files that exist only here, from the plan. Without a plan, `reason` says why there
+    /// is none. None if they cannot be listed.
     fn list_unsaved(&self, record: &RecordFile, reason: Option<&str>) -> Option<UnsavedFiles>;
 
-    /// Bytes beyond the capacity, where the file system does not enforce it: what is used, what was given.
+    /// Used bytes and capacity, if the capacity is exceeded and the file system does not enforce it.
     fn over_capacity(&self) -> Option<(u64, u64)>;
 
-    /// The directory with data that must not be lost.
+    /// The directory with data of the job; none if there is none.
     fn data_location(&self) -> Option<PathBuf>;
 }
 
-/// The node that `forebay run` is on.
+/// The node of `forebay run`.
 pub(crate) struct LocalNode<'a> {
     pub(crate) job_id: &'a str,
     pub(crate) script: &'a Path,
@@ -79,14 +79,14 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) request: &'a Request,
     pub(crate) job_allocation: Option<&'a JobAllocation>,
-    /// Name and directory of each persistent namespace that the job uses.
+    /// Names and roots of the persistent namespaces that the job uses.
     pub(crate) persistent: Vec<(String, PathBuf)>,
     pub(crate) persistent_root: Option<PathBuf>,
     pub(crate) options: StagingOptions,
     pub(crate) drain: Option<&'a Drain<'a>>,
     pub(crate) stops: StopRequests,
     pub(crate) reporter: &'a dyn Reporter,
-    /// The planned stage-out, and how many files the drain brought that do not look so.
+    /// The planned stage-out, and the number of drained files whose metadata differ.
     pub(crate) planned: RefCell<Option<(Journal, u64)>>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> LocalNode<'a> {
         }
     }
 
-    /// Plans what goes to these targets in a journal.
+    /// Plans the stage-in of wanted targets in a journal.
     fn plan_stage_in(
         &self,
         journal: &Journal,
@@ -139,7 +139,7 @@ impl<'a> LocalNode<'a> {
         )
     }
 
-    /// A file that does not fit is an error before anything is copied.
+    /// Reports a stage-in that exceeds the capacity before anything is copied.
     fn check_capacity_holds(&self, planned: &Journal, scope: Scope) -> Result<(), Error> {
         let Some(allocated) = self.job_allocation else {
             return Ok(());
@@ -160,7 +160,7 @@ impl Node for LocalNode<'_> {
         if self.request.stage_in.is_empty() || self.data_location().is_none() {
             return Ok(None);
         }
-        // A stage-in that is killed is never continued, so its journal need not outlive the job.
+        // A killed stage-in is not continued, so its journal may be removed with the job.
         let path = self.directory.join(STAGE_IN);
         let journal = Journal::open(&path)?;
         self.plan_stage_in(&journal, &|target| scope.has(target))?;

@@ -1,4 +1,4 @@
-//! A job's stage-out as the guard of its deadline sees it while the job runs.
+//! The stage-out of a running job, as the deadline guard sees it.
 
 use forebay_deadline::{OpenWork, Outstanding};
 use forebay_mover::Journal;
@@ -6,15 +6,15 @@ use forebay_staging::StageOut;
 
 use forebay_onclose::Drain;
 
-/// The stage-out of a job, and its drain.
+/// The stage-out of a job and its drain.
 pub(crate) struct OpenStageOut<'a> {
-    /// As it was when the job began.
+    /// The stage-out at the start of the job.
     pub(crate) stage_out: StageOut<'a>,
     pub(crate) drain: Option<&'a Drain<'a>>,
 }
 
 impl<'a> OpenStageOut<'a> {
-    /// As it is now: launchers may have announced Spectral's directories meanwhile.
+    /// The present stage-out: launchers may have announced Spectral's directories.
     fn current(&self) -> StageOut<'a> {
         StageOut {
             elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
@@ -28,7 +28,7 @@ impl OpenWork for OpenStageOut<'_> {
         self.current().is_asked_for()
     }
 
-    /// What cannot be looked at counts as a file: it may hold data.
+    /// Counts unreadable work as one file, since it may hold data.
     fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding {
         let (mut files, mut bytes) = (0, 0);
         let planned =

@@ -1,4 +1,4 @@
-//! What became of a job: the data behind messages and `--json`.
+//! The result of a job: the data for messages and `--json`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,70 +14,70 @@ use forebay_record::UnsavedFiles;
 use forebay_request_server::Requested;
 use forebay_staging::Staged;
 
-/// The account of one job.
+/// The result of one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// Id of the job: the scheduler's, where there is one.
+    /// The scheduler's job id, else Forebay's.
     pub job_id: String,
-    /// Our own id of it.
+    /// Forebay's id of the job.
     pub run_id: String,
-    /// The script as named.
+    /// The path of the script, as the user gave it.
     #[serde(serialize_with = "lossy")]
     pub script: PathBuf,
     /// The allocation; none for a job without one.
     pub store: Option<StoreUsed>,
-    /// Persistent allocations that the job made, used or destroyed.
+    /// Persistent allocations that the job created, used or destroyed.
     pub persistent: Vec<PersistentUsed>,
-    /// Stage-in; none if the script asks for none.
+    /// The stage-in; none if the script has none.
     pub stage_in: Option<Staged>,
     /// Exit status of the script as a shell shows it.
     pub job_status: i32,
-    /// Run time of the script in seconds, staging not included.
+    /// Run time of the script in seconds, without staging.
     pub job_s: f64,
     /// Time to sync what the job wrote, in seconds, where it ran without a burst buffer: it is safe then, before its
     /// stage-out.
     pub sync_s: Option<f64>,
     /// Commands on close; none if there were to be none, or what became of them is not known.
     pub on_close: Option<CommandSummary>,
-    /// What was drained while the job ran; none if nothing was to be.
+    /// The drain while the job ran; none without drains.
     pub drain: Option<Drained>,
-    /// Stage-out; none if the script asks for none.
+    /// The stage-out; none if the script has none.
     pub stage_out: Option<Staged>,
-    /// What the job's programs asked to be staged; none if they had nothing to ask for.
+    /// Staging requests of the job's programs; none without requests.
     pub requested: Option<Requested>,
-    /// Processes the job had left behind, which were ended.
+    /// Number of leftover processes, which Forebay ended.
     pub leftover_processes: usize,
-    /// Processes that could not be ended: stage-out may have missed what they wrote later.
+    /// Processes that could not be ended. The stage-out may miss what they write later.
     pub unended_processes: Vec<i32>,
-    /// Not all that was to be staged out arrived, or may have.
+    /// True if the stage-out failed, or is or may be incomplete.
     pub undelivered: bool,
-    /// The allocation that was kept, because of that or because the user wants it.
+    /// The kept allocation, because of `undelivered` or `--keep`.
     #[serde(serialize_with = "lossy_option")]
     pub kept: Option<PathBuf>,
-    /// What is still in the allocation only; none if everything arrived.
+    /// Files that exist only in the allocation; none if everything is completed.
     pub not_safe: Option<UnsavedFiles>,
-    /// What was done about the end that a scheduler sets; none if there is none.
+    /// What was done about the scheduler's deadline; none without one.
     pub deadline: Option<DeadlineAccount>,
-    /// The record of its I/O; none if there is none.
+    /// The directory of its I/O profile; none without one.
     #[serde(serialize_with = "lossy_option")]
     pub profile: Option<PathBuf>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
 }
 
-/// JSON is text: what is not UTF-8 in a path is replaced.
+/// Serializes a path; replaces what is not UTF-8, since JSON is text.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
-#[allow(clippy::ref_option)] // serde hands the field over so
+#[allow(clippy::ref_option)] // serde passes the field by reference
 fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     let text = path.as_ref().map(|path| path.to_string_lossy().into_owned());
     text.serialize(serializer)
 }
 
-/// The job's own status; if data were kept because they did not arrive, ours where the job's is 0 or the
-/// time ran out.
+/// The exit code of `forebay run`: the job's status. If data were kept because of an incomplete
+/// stage-out and the job's status is 0 or time ran out, a code of Forebay.
 pub(crate) fn exit_code(job_status: i32, kept: bool, time_ran_out: bool) -> i32 {
     match (kept, time_ran_out, job_status) {
         (true, true, _) => TIME_RAN_OUT,

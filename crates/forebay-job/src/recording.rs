@@ -1,4 +1,4 @@
-//! What a job, a command or a run of a series says of itself in the record of its I/O.
+//! Describes a job, a command or a run of a series in its I/O profile.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::series::{Run, RunTarget};
 use crate::{Error, JobSpec, Outcome, Reporter};
 use forebay_scheduler::JobScript;
 
-/// Begins the record of a job whose own record was just created.
+/// Begins the profile of a job whose record was just created.
 pub(crate) fn begin_of_job(
     spec: &JobSpec,
     recorded: &RecordFile,
@@ -23,13 +23,13 @@ pub(crate) fn begin_of_job(
     report_begun(begun, reporter)
 }
 
-/// Begins the record of a command, in the first state directory that takes it.
+/// Begins the profile of a command, in the first state directory that accepts it.
 pub(crate) fn begin_of_command(words: &[OsString], reporter: &dyn Reporter) -> Option<Profile> {
     let begun = description_of_command(words).and_then(|job| Ok(Profile::begin_anywhere(&job)?));
     report_begun(begun, reporter)
 }
 
-/// Begins the record of a run of a series, in a directory of the requester's.
+/// Begins the profile of a run of a series, in the requester's directory.
 pub(crate) fn begin_of_run(
     directory: &Path,
     run: &Run,
@@ -49,7 +49,7 @@ pub(crate) fn begin_of_run(
     Ok(Profile::begin_in(directory, &job, id)?)
 }
 
-/// Ends a record with the outcome, or with the error and its hint.
+/// Ends a profile with the outcome, or with the error and its hint.
 pub(crate) fn end(
     profile: Profile,
     recording: &Recording,
@@ -60,7 +60,7 @@ pub(crate) fn end(
     profile.end(recording, done, reporter);
 }
 
-/// Records a job that failed before it had an id of its own.
+/// Records a job that failed before it had an id.
 pub(crate) fn record_refusal(spec: &JobSpec, error: &Error, reporter: &dyn Reporter) {
     let Some(recording) = &spec.recording else {
         return;
@@ -73,17 +73,17 @@ pub(crate) fn record_refusal(spec: &JobSpec, error: &Error, reporter: &dyn Repor
     }
 }
 
-/// Completes records of killed jobs that hold nothing else: commands, and jobs that were killed at their
-/// very end. `records` are those which will be cleaned by themselves.
+/// Completes profiles of killed commands, and of jobs killed after their record was removed. A
+/// clean completes the profiles of jobs in `records`.
 ///
 /// # Errors
-/// If one cannot be written, or /proc cannot be read.
+/// If a profile cannot be written, or /proc cannot be read.
 pub fn complete_profiles(records: &Records) -> Result<(), Error> {
     let is_recorded = |id: &str| records.found.iter().any(|job| job.record.id == id);
     Ok(complete_abandoned(&is_recorded)?)
 }
 
-/// Says where the record is, or that there is none.
+/// Reports the directory of the profile, or warns that there is none.
 fn report_begun(begun: Result<Profile, Error>, reporter: &dyn Reporter) -> Option<Profile> {
     match begun {
         Ok(profile) => {

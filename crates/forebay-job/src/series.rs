@@ -1,7 +1,7 @@
 //! A series: many runs in one allocation, which is staged in once (docs/tune.md).
 //!
-//! Nothing in the allocation is wanted after it. So the record of the job stays where it is before a
-//! script begins: whoever cleans up after a killed series removes the allocation and stages nothing out.
+//! A series stages out nothing. The record stays in the phase before the script, so a clean of a
+//! killed series removes the allocation without a stage-out.
 
 mod protocol;
 
@@ -23,7 +23,7 @@ use forebay_scheduler::JobScript;
 pub use protocol::{Ran, Ready, Run, RunSource, RunTarget};
 
 impl ActiveJob<'_> {
-    /// Stages in, and runs what is asked for until nobody asks any more. Returns the exit code.
+    /// Stages in and carries out runs until the requester ends. Returns the exit code.
     pub(crate) fn serve(
         &self,
         recorded: &mut RecordFile,
@@ -54,7 +54,7 @@ impl ActiveJob<'_> {
         while let Some(run) = self.events.wait_until(|| run_source.next()) {
             let done = self.run_one(&run, snapshot.as_mut(), recorded);
             run_source.answer(&run, done.as_ref());
-            // Nobody can tell any more what still runs.
+            // It is unknown which processes still run.
             if let Err(error @ Error::ProcessesUnknown { .. }) = done {
                 return Err(error);
             }
@@ -112,14 +112,14 @@ impl ActiveJob<'_> {
             guard: None,
             recording: None,
         };
-        // Killed from here on, the record of the run is completed by whoever cleans up.
+        // After a kill from here on, a clean completes the profile of the run.
         recorded.update(|record| record.profile.clone_from(&run.record))?;
         let done = self.recorded(run, &execution, stage_in);
         recorded.update(|record| record.profile = None)?;
         done
     }
 
-    /// Carries out a run with the record that is asked for.
+    /// Carries out a run with the requested profile.
     fn recorded(
         &self,
         run: &Run,
@@ -161,7 +161,7 @@ impl ActiveJob<'_> {
         Ok((ran, outcome))
     }
 
-    /// Returns what had to be staged in again.
+    /// Restores the snapshot. Returns the repeated stage-in.
     fn restore_snapshot(&self, snapshot: &mut Snapshot) -> Result<Option<Staged>, Error> {
         let missing = snapshot.revert()?;
         let staged = if missing.is_empty() {

@@ -1,8 +1,8 @@
-//! An allocation that is made again what it was after stage-in.
+//! Restores an allocation to its state after stage-in.
 //!
-//! Nothing is read for it: a file is as it was if its number, size, and times of modification and of
-//! change are. The last one nobody can set. What a program changes in memory through a mapping alone
-//! may be seen by none of them (mmap(2)).
+//! Compares only metadata: a file is unchanged if its inode number, size, modification time and
+//! change time are. Programs cannot set the change time. Writes through a memory mapping may change
+//! none of them (mmap(2)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use forebay_host::files::{self, Kind, Status};
 
 use crate::Error;
 
-/// What was in an allocation.
+/// The files of an allocation with their status.
 pub(crate) struct Snapshot {
     root: PathBuf,
-    /// By whole path, the root among them. Parents stand before children.
+    /// By full path, including the root; parents precede children.
     found: BTreeMap<PathBuf, Status>,
 }
 
 impl Snapshot {
-    /// Looks through the allocation.
+    /// Reads the status of all files in the allocation.
     ///
     /// # Errors
-    /// If something in it cannot be looked at.
+    /// If a status cannot be read.
     pub(crate) fn of(root: &Path) -> Result<Self, Error> {
         let mut found = BTreeMap::new();
         let mut open = vec![root.to_owned()];
@@ -38,17 +38,17 @@ impl Snapshot {
         Ok(Self { root, found })
     }
 
-    /// Removes what was not there or is not as it was, and makes directories that are gone. Returns the
-    /// files and links that are to be staged in again.
+    /// Removes new and changed files, and creates missing directories. Returns the files and links
+    /// to be staged in again.
     ///
     /// # Errors
-    /// If something cannot be removed or made.
+    /// If something cannot be removed or created.
     pub(crate) fn revert(&self) -> Result<BTreeSet<PathBuf>, Error> {
         let mut gone: BTreeSet<_> = self.found.keys().cloned().collect();
         let mut open = vec![self.root.clone()];
         while let Some(directory) = open.pop() {
             gone.remove(&directory);
-            // What was in it cannot be looked at or removed otherwise.
+            // Without these permissions its contents cannot be read or removed.
             if files::status(&directory)?.mode & 0o700 != 0o700 {
                 files::set_mode(&directory, 0o700)?;
             }
@@ -76,17 +76,16 @@ impl Snapshot {
         Ok(gone)
     }
 
-    /// After these have been staged in again: takes them for what was there, and gives directories
-    /// their modes and times back.
+    /// Adds files that were staged in again, and restores modes and times of directories.
     ///
     /// # Errors
-    /// If one of them is not there.
+    /// If a file does not exist.
     pub(crate) fn update(&mut self, staged: &BTreeSet<PathBuf>) -> Result<(), Error> {
         for path in staged {
             let status = files::status_of_name(path)?;
             self.found.insert(path.clone(), status);
         }
-        // Children first: a parent may be closed to us.
+        // Children first: the restored mode of a parent may deny access.
         for (path, status) in self.found.iter().rev() {
             if status.kind == Kind::Directory {
                 files::set_mode(path, status.mode)?;
@@ -106,7 +105,7 @@ fn is_same(before: &Status, now: &Status) -> bool {
 mod tests {
     use super::*;
 
-    /// In order: a file in a directory, another one, a link.
+    /// Creates a file in a directory, another file, and a link; returns them in this order.
     fn staged(root: &Path) -> [PathBuf; 3] {
         let directory = root.join("striped/in");
         files::make_directories(&directory, 0o755).expect("mkdir");
@@ -145,7 +144,7 @@ mod tests {
         let [a, b, link] = staged(scratch.path());
         let snapshot = Snapshot::of(scratch.path()).expect("look");
         let before = files::status(&b).expect("status");
-        write(&b, "CONTENT"); // as long as before, and as old:
+        write(&b, "CONTENT"); // same size; the next line restores the time
         files::set_times(&b, &before).expect("touch");
         files::remove_tree(a.parent().expect("parent")).expect("remove");
         files::remove_file(&link).expect("remove");

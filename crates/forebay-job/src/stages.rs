@@ -1,4 +1,4 @@
-//! A job that has its allocation: stage in, run, stage out.
+//! A job in its allocation: stage in, run, stage out.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl ActiveJob<'_> {
         let requests = self.requests()?;
         let socket = requests.iter().map(Requests::variable);
         let environment = socket.collect();
-        // There may be data in the allocation that exist nowhere else from the moment in which the script begins.
+        // When the script starts, the allocation may hold data that exist nowhere else.
         let start_record = recorded.prepare(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&context.request.stage_out);
@@ -125,7 +125,7 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// Stage-out. The allocation is kept unless everything asked for arrived.
+    /// Stages out. The allocation is kept unless everything is completed.
     fn finish(
         &self,
         mut outcome: Outcome,
@@ -153,7 +153,7 @@ impl ActiveJob<'_> {
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
         self.check_capacity(node);
         if !missing {
-            // Whatever becomes of the record, the job has ended well.
+            // The job is completed even if its record cannot be changed.
             let change =
                 if context.spec.keep { Record::clear_stage_out } else { Record::mark_removing };
             let written = self
@@ -171,7 +171,7 @@ impl ActiveJob<'_> {
         outcome
     }
 
-    /// The stage-out, and what is not safe after it; `before`: how often we were asked to stop until now.
+    /// Carries out the stage-out and lists unsaved files. `before` is the number of earlier stop requests.
     fn run_stage_out(
         &self,
         node: &dyn Node,
@@ -182,10 +182,10 @@ impl ActiveJob<'_> {
     ) -> (Staged, Option<UnsavedFiles>) {
         let guard = guard.filter(|guard| guard.is_active());
         let ignored = |all: bool| if all { usize::MAX } else { before };
-        // What a scheduler kills next is listed, and so planned to the end.
+        // With an active guard the plan is completed: the list needs it, and SIGKILL may follow.
         match node.plan_stage_out(recorded, ignored(guard.is_some())) {
             Ok(()) => {}
-            // Whoever stopped this does not wait until all is looked through for a list.
+            // The list would need a complete plan, which was just interrupted.
             Err(error @ MoverError::PlanInterrupted(_)) => {
                 return (Staged::not_started(error), None);
             }
@@ -198,12 +198,12 @@ impl ActiveJob<'_> {
             let Number { files, bytes } = node.outstanding();
             (files, bytes)
         };
-        // May we be killed at any moment from here on?
+        // From here on the scheduler may kill this process.
         let is_near = guard.is_some_and(|guard| self.is_asked_to_stop() || guard.is_near(open));
         if is_near {
             node.list_unsaved(recorded, None);
         }
-        // A scheduler that wants the job to end says so more than once, and means it with SIGKILL only.
+        // A scheduler repeats SIGTERM before SIGKILL, so further ones do not stop the stage-out.
         let is_repeated = guard.is_some() && self.events.stops().is_by_sigterm();
         let staged = node.stage_out(ignored(is_repeated));
         let listed = missing || is_near || !staged.failures.is_empty();
@@ -264,7 +264,7 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// Looks after the end that a scheduler sets, if there may be something to be staged out by then.
+    /// Starts the deadline guard if the job has a deadline and may have data to stage out.
     fn guard<'a>(&'a self, node: &LocalNode<'a>, stage_in: Option<&Staged>) -> Option<Guard<'a>> {
         let context = self.context;
         let has_data = node.data_location().is_some();
@@ -287,7 +287,7 @@ impl ActiveJob<'_> {
         Some(guard)
     }
 
-    /// Listens to what the job's programs ask.
+    /// Starts the request server for the job's programs.
     fn requests(&self) -> Result<Option<Requests>, Error> {
         let asked = self.context.request.job.as_ref();
         match asked.zip(self.job_allocation) {
@@ -302,7 +302,7 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// Brings to its end what the job's programs asked for, but for what is to be staged out now.
+    /// Ends the request server: completes requests, except copies left to the stage-out.
     fn end(
         &self,
         requests: &Requests,
@@ -317,7 +317,7 @@ impl ActiveJob<'_> {
         Some(requested).filter(|requested| *requested != Requested::default())
     }
 
-    /// Where the size is no limit of the file system's own, going beyond it is at least said.
+    /// Warns if the job exceeded a capacity that the file system does not enforce.
     pub(crate) fn check_capacity(&self, node: &dyn Node) {
         if let Some((used, capacity)) = node.over_capacity() {
             let (used, capacity) = (HumanBytes(used), HumanBytes(capacity));
@@ -328,7 +328,7 @@ impl ActiveJob<'_> {
         }
     }
 
-    /// What is staged out must not end in what is removed next.
+    /// Checks that no destination is in the allocation, which is removed after the stage-out.
     fn check_destinations(&self, allocated: &JobAllocation) -> Result<(), Error> {
         let context = self.context;
         let stages = context.request.stage_out.iter();

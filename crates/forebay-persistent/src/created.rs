@@ -1,4 +1,4 @@
-//! Allocations that a job made: they are there for others before the job itself is started.
+//! Persistent allocations that a job created. Other jobs can use them before this job starts.
 
 use forebay_host::files;
 use forebay_store::persistent::Persistent;
@@ -6,11 +6,11 @@ use forebay_store::persistent::Persistent;
 use crate::search::StoreSearch;
 use forebay_host::messages::Messages;
 
-/// One that the job made.
+/// An allocation that the job created.
 #[derive(Debug)]
 pub(crate) struct CreatedAllocation {
     pub(crate) persistent: Persistent,
-    /// When we have changed last who uses it; none once others have.
+    /// Modification time of the use directory after this job's last change; none if others changed it.
     uses_changed: Option<(i64, i64)>,
 }
 
@@ -19,7 +19,7 @@ impl CreatedAllocation {
         Self { uses_changed: uses_changed(&persistent), persistent }
     }
 
-    /// Writes down that the job uses it.
+    /// Runs `record`, which records that the job uses the allocation.
     pub(crate) fn record_own_use<T>(&mut self, record: impl FnOnce() -> T) -> T {
         let was_unshared = self.is_unshared();
         let written = record();
@@ -27,13 +27,13 @@ impl CreatedAllocation {
         written
     }
 
-    /// Has no other job used it until now? Each writes a file and takes it away again, which changes the
+    /// True if no other job has used it. A use creates and removes a file, which changes the
     /// directory.
     pub(crate) fn is_unshared(&self) -> bool {
         self.uses_changed.is_some() && self.uses_changed == uses_changed(&self.persistent)
     }
 
-    /// Takes it away, since the job was not started.
+    /// Destroys it, since the job was not started.
     pub(crate) fn undo(&self, is_unshared: bool, watcher: &dyn Messages) {
         let name = &self.persistent.name;
         if !is_unshared {

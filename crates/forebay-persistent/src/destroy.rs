@@ -1,5 +1,5 @@
-//! What is about to be destroyed: without its name, but whole. So it can be given back when the job that
-//! destroys it cannot be started after all.
+//! Destroys allocations in two steps: detach (without name, with all data) and remove. A detached
+//! allocation is restored if the job that destroys it cannot be started.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::registry;
 use crate::uses::{UseState, Uses};
 use forebay_host::messages::Messages;
 
-/// An allocation without its name, had alone as long as this lives: nobody sweeps it away.
+/// An allocation without a name. Its exclusive lock protects it from sweeps.
 #[derive(Debug)]
 pub(crate) struct Detached {
     pub(crate) persistent: Persistent,
@@ -28,10 +28,10 @@ impl Detached {
         Ok(Self { detached_path: persistent.withdraw()?, persistent, _held: held })
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the allocation with its contents.
     pub(crate) fn remove(&self) -> Result<()> {
         let root = self.persistent.root();
-        // Unless there is another one of its name already.
+        // A new allocation may have the same name.
         if files::status_of_name(root).is_err() {
             registry::unregister(root)?;
         }
@@ -55,17 +55,17 @@ impl Detached {
     }
 }
 
-/// Gives them all back.
+/// Gives detached allocations their names back.
 pub(crate) fn restore(all: &[Detached], watcher: &dyn Messages) {
     all.iter().for_each(|one| one.restore(watcher));
 }
 
-/// Removes some while the job runs: a large tree takes minutes, in which signals and the time limit count.
-/// Killed, it is gone on with by whoever sweeps next.
+/// Removes allocations in a thread while the job runs. A large tree takes minutes, and the job must
+/// handle signals and its time limit. After a kill the next sweep continues.
 #[derive(Debug)]
 pub(crate) struct BackgroundRemoval {
     detached: Arc<Vec<Detached>>,
-    /// None where no more threads may be made.
+    /// None if the thread could not be created.
     thread: Option<JoinHandle<Vec<String>>>,
 }
 
@@ -83,7 +83,7 @@ impl BackgroundRemoval {
         self.detached.iter().map(|one| &one.persistent)
     }
 
-    /// Waits for it.
+    /// Waits until the allocations are removed.
     pub(crate) fn end(self, watcher: &dyn Messages) {
         let refused = match self.thread.map(JoinHandle::join) {
             Some(Ok(refused)) => refused,
@@ -94,7 +94,7 @@ impl BackgroundRemoval {
     }
 }
 
-/// Why some could not be removed.
+/// Removes allocations. Returns a message for each failure.
 fn removed(all: &[Detached]) -> Vec<String> {
     let removed = all.iter().map(|one| (one, one.remove()));
     let refused = removed.filter_map(|(one, removed)| {
@@ -104,7 +104,7 @@ fn removed(all: &[Detached]) -> Vec<String> {
     refused.collect()
 }
 
-/// The allocation, had alone, if it can be destroyed.
+/// Checks that the allocation can be destroyed. Returns its exclusive lock.
 pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<DirectoryLock> {
     let name = || persistent.name.clone();
     if !persistent.is_ours() {
@@ -116,7 +116,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     let is_free = held.is_some();
     let jobs = uses.matching(|state| match state {
         UseState::Running | UseState::Processes(_) => true,
-        UseState::Elsewhere => !is_free, // its lock decides
+        UseState::Elsewhere => !is_free, // the lock decides
         UseState::Left => false,
     });
     let Some(held) = held.filter(|_| jobs.is_empty()) else {

@@ -1,4 +1,4 @@
-//! What can go wrong with persistent allocations, with its remedy.
+//! Errors of persistent allocations, with the remedy.
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,42 +8,42 @@ use forebay_host::users;
 use forebay_store::persistent::Persistent;
 use indicatif::HumanBytes;
 
-/// What comes of an attempt, or why nothing does.
+/// The result of an operation on persistent allocations.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// One that was made and cannot be found any more.
+/// A created allocation that no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingAllocation {
     /// Its name.
     pub name: String,
-    /// Where it was.
+    /// The path of its directory.
     pub root: PathBuf,
-    /// It lay in memory, and so it is gone for good.
+    /// True if it was in memory, and its data are lost.
     pub in_memory: bool,
-    /// It was made on another machine, which alone knows.
+    /// Another machine that created it and alone knows its state.
     pub host: Option<String>,
 }
 
 /// Why a persistent allocation cannot be made, used or destroyed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A system call failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// The store refused.
+    /// The store reported an error.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
-    /// There is none of that name.
+    /// No store has an allocation of this name.
     #[error("there is no persistent allocation {name} in {}", places(stores))]
     Unknown {
         /// The name.
         name: String,
-        /// Where was looked.
+        /// The searched stores.
         stores: Vec<PathBuf>,
-        /// Those that are there.
+        /// The existing names.
         names: Vec<String>,
     },
-    /// More than one store has it.
+    /// Several stores have an allocation of this name.
     #[error("there is a persistent allocation {name} in {}", places(stores))]
     Several {
         /// The name.
@@ -51,58 +51,58 @@ pub enum Error {
         /// The stores.
         stores: Vec<PathBuf>,
     },
-    /// It was made, and is not there.
+    /// A created allocation no longer exists.
     #[error("the persistent allocation {} is not there: it was made as {}{}", .0.name, .0.root.display(), on_host(.0))]
     Missing(MissingAllocation),
-    /// The name is taken.
+    /// The name is in use.
     #[error("there is a persistent allocation {} already, {}", .0.name, origin(.0))]
     Exists(Box<Persistent>),
-    /// It is no name.
+    /// The name is invalid.
     #[error("{name} {fault}")]
     BadName {
-        /// What was given.
+        /// The invalid name.
         name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         fault: String,
     },
-    /// There is less than asked for, and the user wants all or nothing.
+    /// The store has less than the requested capacity, and the user wants all of it.
     #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
     LessThanAsked {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked_bytes: u64,
-        /// Bytes to be had.
+        /// Available bytes.
         usable_bytes: u64,
-        /// Where.
+        /// The store.
         store: String,
     },
-    /// There is no such group.
+    /// The group does not exist.
     #[error("there is no group {0}")]
     NoGroup(String),
-    /// It is another user's.
+    /// The allocation belongs to another user.
     #[error("the persistent allocation {name} is {owner}'s")]
     NotOurs {
         /// The name.
         name: String,
-        /// Whose it is.
+        /// The owner.
         owner: String,
     },
-    /// We may not look into it.
+    /// The user has no permission to use the allocation.
     #[error("the persistent allocation {name} is {owner}'s, and closed to you")]
     Closed {
         /// The name.
         name: String,
-        /// Whose it is.
+        /// The owner.
         owner: String,
     },
-    /// Jobs use it.
+    /// Jobs use the allocation.
     #[error("the persistent allocation {name} is in use{}", jobs_of(jobs))]
     InUse {
         /// The name.
         name: String,
-        /// The jobs, as far as they are known.
+        /// The known jobs.
         jobs: Vec<String>,
     },
-    /// Jobs of other machines or containers may use it, and no lock decides.
+    /// Jobs of other machines or containers may use it, and no lock covers them.
     #[error(
         "nothing here tells whether others still use the persistent allocation {name}{}",
         jobs_of(jobs)
@@ -112,10 +112,10 @@ pub enum Error {
         name: String,
         /// The jobs.
         jobs: Vec<String>,
-        /// Where they say so.
+        /// The directory with their use files.
         uses: PathBuf,
     },
-    /// Jobs that were killed, or whose data did not all arrive, stage out of it.
+    /// Jobs that were killed, or whose stage-out failed, have data in it.
     #[error("the persistent allocation {name} holds what is to be staged out yet{}", jobs_of(jobs))]
     Undrained {
         /// The name.
@@ -123,41 +123,41 @@ pub enum Error {
         /// The jobs.
         jobs: Vec<String>,
     },
-    /// It has expired.
+    /// The allocation has expired.
     #[error("the persistent allocation {name} expired on {}", format_utc(*expires_unix_s))]
     Expired {
         /// The name.
         name: String,
-        /// Since when, in seconds since 1970.
+        /// The expiry time, in seconds since 1970.
         expires_unix_s: u64,
     },
-    /// Its record cannot be understood.
+    /// The record of the allocation cannot be parsed.
     #[error("the record of the persistent allocation {name} is damaged: {reason}")]
     Damaged {
         /// The name.
         name: String,
-        /// Where it is.
+        /// The path of its namespace.
         root: PathBuf,
-        /// What is wrong.
+        /// Why it cannot be parsed.
         reason: String,
     },
-    /// It is being destroyed.
+    /// The allocation is being destroyed.
     #[error("the persistent allocation {0} is being destroyed")]
     Vanishing(String),
     /// The record of the job cannot be changed.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
-    /// What the script of a job wants with one.
+    /// An error caused by a directive of a job's script.
     #[error("{}: {}: {error}", script.display(), place.on_line())]
     OfJob {
         /// The script.
         script: PathBuf,
-        /// The directive.
+        /// The position of the directive.
         place: Position,
-        /// What is wrong.
+        /// The error.
         error: Box<Self>,
     },
-    /// A series runs one job many times and keeps nothing.
+    /// A series runs one job many times and must not change persistent allocations.
     #[error(
         "a job with persistent allocations cannot be run as a series: each run would change what stays"
     )]
@@ -165,7 +165,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Host(_) => return None,
@@ -267,7 +267,7 @@ fn jobs_of(jobs: &[String]) -> String {
     format!(": {}", jobs.join(", "))
 }
 
-/// Who made it, and when.
+/// The creator and the creation time of an allocation.
 fn origin(other: &Persistent) -> String {
     let owner = users::user_named(other.owner);
     let Ok(about) = &other.about else {
@@ -282,7 +282,7 @@ fn origin(other: &Persistent) -> String {
 
 /// Seconds since 1970 as `2026-11-22T08:30:00Z`.
 pub fn format_utc(unix_s: u64) -> String {
-    // Later times cannot be written so.
+    // The format has four-digit years only.
     const LAST_S: u64 = 253_402_300_799;
     let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_S));
     humantime::format_rfc3339_seconds(time).to_string()

@@ -1,4 +1,4 @@
-//! What one job makes, uses and destroys.
+//! The persistent allocations that a job creates, uses and destroys.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum PersistentAction {
 /// A persistent allocation of a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct PersistentUsed {
-    /// CreatedAllocation, used or destroyed.
+    /// What the job did with it.
     pub action: PersistentAction,
     /// Its name.
     pub name: String,
@@ -43,22 +43,22 @@ pub struct PersistentUsed {
     pub path: String,
 }
 
-/// What a run would do with one.
+/// What a run would do with a persistent allocation.
 #[derive(Debug, Clone, Serialize)]
 pub struct PersistentPlan {
-    /// Make, use or destroy it.
+    /// Create, use or destroy.
     pub action: PersistentAction,
     /// Its name.
     pub name: String,
-    /// The place of it, or would: its store.
+    /// The store that has it or would have it.
     pub store: String,
-    /// Bytes that it has, or would have; none where its record does not say.
+    /// Its capacity in bytes; none if its record does not say.
     pub capacity_bytes: Option<u64>,
-    /// Variables that would name its namespace.
+    /// Variables with the path of its namespace.
     pub variables: Vec<String>,
 }
 
-/// The persistent allocations of a job that runs.
+/// The persistent allocations of a running job.
 #[derive(Debug, Default)]
 pub struct JobPersistents {
     used: Vec<Attached>,
@@ -66,18 +66,18 @@ pub struct JobPersistents {
     destroyed: OnceCell<BackgroundRemoval>,
 }
 
-/// One that the job uses. As long as this lives, it cannot be destroyed.
+/// An allocation that the job uses. Its lock prevents destruction.
 #[derive(Debug)]
 struct Attached {
     variables: Vec<String>,
     persistent: Persistent,
-    /// Says that the job uses it.
+    /// The file that marks the allocation as used by this job.
     file: PathBuf,
     _held: DirectoryLock,
 }
 
 impl Attached {
-    /// Nothing limits its size, so going beyond it is at least said.
+    /// Warns if the allocation exceeds its capacity, which nothing enforces.
     fn check_capacity(&self, watcher: &dyn Messages) {
         let about = self.persistent.about.as_ref().ok();
         let capacity = about.map(|about| about.capacity_bytes);
@@ -95,18 +95,18 @@ impl Attached {
     }
 }
 
-/// Where programs of the job may ask for staging, too.
+/// A persistent namespace out of which programs of the job may request staging.
 #[derive(Debug)]
 pub struct AskableNamespace {
-    /// Root of the namespace, with links resolved.
+    /// The root of the namespace, with links resolved.
     pub root: PathBuf,
     file: PathBuf,
     stages_out: OnceLock<()>,
 }
 
 impl AskableNamespace {
-    /// From now on something is to be staged out of it: whatever becomes of us, it is not destroyed without
-    /// that.
+    /// Records that data are to be staged out. From then on the allocation is not destroyed, even
+    /// after a kill, until they are completed or discarded.
     pub fn stages_out(&self) -> forebay_host::Result<()> {
         if self.stages_out.get().is_none() {
             Use::set_stages_out(&self.file)?;
@@ -116,26 +116,26 @@ impl AskableNamespace {
     }
 }
 
-/// The job whose script makes, uses and destroys persistent allocations.
+/// The job whose script creates, uses and destroys persistent allocations.
 pub struct Owner<'a> {
-    /// Its id: the scheduler's, where there is one.
+    /// The scheduler's job id, else Forebay's.
     pub job_id: &'a str,
-    /// The script as named.
+    /// The path of the script, as the user gave it.
     pub script: &'a Path,
-    /// What its directives ask for.
+    /// The directives of the script.
     pub request: &'a Request,
-    /// A scheduler may begin it again.
+    /// True if a scheduler runs the job and may restart it.
     pub under_scheduler: bool,
-    /// Where allocations are looked for.
+    /// The stores to search.
     pub search: StoreSearch<'a>,
-    /// Make none that has less than was asked for.
+    /// Fail if a store has less than the requested capacity.
     pub strict_capacity: bool,
     /// Receives messages.
     pub messages: &'a dyn Messages,
 }
 
 impl Owner<'_> {
-    /// Puts the place of its directive before an error.
+    /// Adds the position of the directive to an error.
     fn with_place<T>(&self, place: &Position, result: Result<T>) -> Result<T> {
         result.map_err(|error| Error::OfJob {
             script: self.script.to_owned(),
@@ -146,10 +146,10 @@ impl Owner<'_> {
 }
 
 impl JobPersistents {
-    /// Makes what is to be made and takes what is to be used, once all is known to be possible.
+    /// Checks all directives, then creates allocations and begins to use them.
     ///
     /// # Errors
-    /// If one of them cannot be made, used or destroyed.
+    /// If an allocation cannot be created, used or destroyed.
     pub fn prepare(&mut self, owner: &Owner, recorded: &mut RecordFile) -> Result<()> {
         let (request, places) = (owner.request, owner.search);
         for asked in &request.destroy {
@@ -199,11 +199,11 @@ impl JobPersistents {
         Ok(())
     }
 
-    /// Starts the job once what its script destroys has lost its name: all of it or none, and none if the job
-    /// cannot be started.
+    /// Detaches the allocations to destroy and starts the job. If one cannot be detached or the
+    /// start fails, all are restored.
     ///
     /// # Errors
-    /// That of the start, or something cannot be destroyed.
+    /// If the start fails, or an allocation cannot be destroyed.
     pub fn destroy_and_start<T, E: From<Error>>(
         &self,
         owner: &Owner,
@@ -228,9 +228,9 @@ impl JobPersistents {
         started
     }
 
-    /// Ends the use. A use whose data did not all arrive stays written down, and so does one of processes that
-    /// go on; none if all have ended, and no numbers where they are not known. What a job made that was never
-    /// started is undone.
+    /// Ends the use. The use stays recorded if the stage-out is not completed or `processes` of the
+    /// job still run (empty: unknown which; none: all ended). Allocations of a job that never
+    /// started are destroyed.
     pub fn release(
         mut self,
         recorded: &mut RecordFile,
@@ -263,12 +263,12 @@ impl JobPersistents {
         }
     }
 
-    /// The place of one of them.
+    /// The namespace of the first allocation that the job uses.
     pub fn root(&self) -> Option<PathBuf> {
         Some(self.used.first()?.persistent.namespace())
     }
 
-    /// Those, as programs of the job may ask for staging out of them.
+    /// The namespaces out of which programs of the job may request staging.
     pub fn askable(&self) -> forebay_host::Result<Vec<AskableNamespace>> {
         let askable = self.used.iter().map(|one| {
             Ok(AskableNamespace {
@@ -280,13 +280,13 @@ impl JobPersistents {
         askable.collect()
     }
 
-    /// The names of those that the job uses, and where their namespaces are.
+    /// Names and namespaces of the allocations that the job uses.
     pub fn namespaces(&self) -> Vec<(String, PathBuf)> {
         let named = |one: &Attached| (one.persistent.name.clone(), one.persistent.namespace());
         self.used.iter().map(named).collect()
     }
 
-    /// Those that name the namespaces, with the slash that DataWarp gives.
+    /// Variables with the namespace paths, which end in a slash as in DataWarp.
     pub fn variables(&self) -> impl Iterator<Item = (&str, std::ffi::OsString)> {
         self.used.iter().flat_map(|one| {
             let value = forebay_scheduler::with_slash(&one.persistent.namespace());
@@ -295,7 +295,7 @@ impl JobPersistents {
         })
     }
 
-    /// For the account of the job.
+    /// The allocations for the job's outcome.
     pub fn account(&self) -> Vec<PersistentUsed> {
         let of = |action| {
             move |persistent: &Persistent| PersistentUsed {
@@ -315,7 +315,7 @@ impl JobPersistents {
     }
 }
 
-/// Names of those out of which programs of the job asked for something to be staged.
+/// Names of the allocations with stage-out requests of the job's programs.
 pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
@@ -326,7 +326,7 @@ pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>>
     Ok(names)
 }
 
-/// Living processes of the job that could not be ended when it was.
+/// Living processes of the job that could not be ended.
 pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let mut processes = Vec::new();
     for one in &record.persistent {
@@ -336,7 +336,7 @@ pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     Ok(processes)
 }
 
-/// Removes the files which say that a job uses its persistent allocations.
+/// Removes the files that mark the job's persistent allocations as used.
 pub fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     for one in &record.persistent {
         files::remove_if_present(&one.file)?;
@@ -344,7 +344,7 @@ pub fn remove_uses(record: &Record) -> forebay_host::Result<()> {
     Ok(())
 }
 
-/// What a run would make, use and destroy, once all of it is known to be possible.
+/// Checks all directives. Returns what a run would create, use and destroy.
 pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
     let (request, places) = (owner.request, owner.search);
     let mut plans = Vec::new();
@@ -409,14 +409,14 @@ fn is_made_by(request: &Request, name: &str) -> bool {
     request.create.iter().any(|made| made.name == name)
 }
 
-/// A scheduler may begin a job again: what it made the first time is its own.
+/// True if an earlier start of this job created it. A scheduler may restart a job.
 fn is_of_this_job(other: &Persistent, owner: &Owner) -> bool {
     let made_by = other.about.as_ref().ok();
     let made_by = made_by.and_then(|about| about.job_id.as_deref());
     owner.under_scheduler && other.is_ours() && made_by == Some(owner.job_id)
 }
 
-/// Is something to be staged out of it? A list may name it.
+/// True if a stage_out line may use this allocation. A list may name it.
 fn stages_out(request: &Request, name: &str) -> bool {
     let is_of_it = |stage: &Stage| match &stage.persistent {
         Some(written) => matches_variable(name, written),
@@ -425,7 +425,7 @@ fn stages_out(request: &Request, name: &str) -> bool {
     request.stage_out.iter().any(is_of_it)
 }
 
-/// Can a job use it?
+/// Checks that a job can use the allocation.
 fn usable(found: &Persistent) -> Result<()> {
     let name = || found.name.clone();
     match &found.about {
@@ -451,7 +451,7 @@ fn usable(found: &Persistent) -> Result<()> {
     Err(Error::Closed { name: name(), owner })
 }
 
-/// Whoever looks whether it can be destroyed has it alone for a moment.
+/// Wait and attempts for the shared lock: `destroyable` holds the exclusive lock briefly.
 const LOOKED_AT: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 100;
 
@@ -469,7 +469,7 @@ fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
     Err(Error::Vanishing(found.name))
 }
 
-/// First in the job's record, so that whoever cleans up after us removes it; then next to the data.
+/// Records the use first in the job's record, so that a clean after a kill removes it, then next to the data.
 fn record_use(
     persistent: &Persistent,
     stages_out: bool,
@@ -487,7 +487,6 @@ fn record_use(
     Ok(file)
 }
 
-/// For a line of text.
 impl std::fmt::Display for PersistentPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let Self { name, store, .. } = self;

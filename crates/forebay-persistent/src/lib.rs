@@ -1,5 +1,5 @@
-//! Allocations that outlive their job: found, made, used and destroyed; by a job or by hand. Assumes that each store
-//! keeps its own (`forebay_store::persistent`). Never moves data.
+//! Allocations that outlive their job: search, creation, use and destruction, by jobs or by hand.
+//! Assumes the directory layout of `forebay_store::persistent` in each store. Never copies data.
 
 mod created;
 mod destroy;

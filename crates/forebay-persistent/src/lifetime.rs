@@ -1,17 +1,17 @@
-//! How long an allocation in memory lasts.
+//! When an allocation in memory is lost.
 
 use std::path::Path;
 
 use forebay_host::{files, users};
 use forebay_scheduler::in_a_schedulers_job;
 
-/// Where systemd says that it runs the machine (sd_booted(3)), and whose services go on without a login.
+/// Exists if systemd is the init system (sd_booted(3)). Services of lingering users run without a login.
 const SYSTEMD: &str = "/run/systemd/system";
 const LINGERING: &str = "/var/lib/systemd/linger";
-/// systemd clears up after no user with a number below (systemd's `SYSTEM_UID_MAX`).
+/// systemd removes no files of users below this number (systemd's `SYSTEM_UID_MAX`).
 const FIRST_REGULAR_USER: u32 = 1000;
 
-/// When an allocation in this store is lost, for its user.
+/// The message that says when an allocation in this store is lost.
 pub(crate) fn in_memory(name: &str, store: &Path) -> String {
     let mut lost = format!(
         "{name} lies in memory ({}): it is gone when this machine restarts",
@@ -30,7 +30,7 @@ pub(crate) fn in_memory(name: &str, store: &Path) -> String {
     lost
 }
 
-/// May systemd remove a regular user's files in shared memory once his last session ends?
+/// True if systemd may remove the user's files in shared memory when the last session ends.
 fn is_cleared_at_logout() -> bool {
     let lingers = || {
         let of_user = Path::new(LINGERING).join(users::user_name());

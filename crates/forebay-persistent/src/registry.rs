@@ -1,6 +1,5 @@
-//! The persistent allocations of the user: a link to each in his state
-//! directory. They are there to find them without naming their store, and to tell that one is missing; the
-//! allocations themselves do without.
+//! Registers the user's persistent allocations as links in the state directory. The links help to
+//! find allocations in unnamed stores and to detect missing ones. Allocations work without them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,17 +11,17 @@ use crate::error::MissingAllocation;
 
 const DIRECTORY: &str = "persistent";
 
-/// Begins the name of the machine at the end of a link's name: machines may share a state directory.
+/// Separates the host name at the end of a link's name; machines may share a state directory.
 const HOST_SEPARATOR: char = '@';
 
-/// A link.
+/// A link to an allocation.
 pub(crate) struct Entry {
     link: PathBuf,
     pub(crate) root: PathBuf,
 }
 
 impl Entry {
-    /// The machine on which it was made, if that is another one.
+    /// The machine that created the allocation, if it is another one.
     fn other_host(&self) -> Option<String> {
         let link = self.link.file_name()?.to_str()?;
         let (_, host) = link.rsplit_once(HOST_SEPARATOR)?;
@@ -30,7 +29,7 @@ impl Entry {
     }
 }
 
-/// All links, in the order in which they were made.
+/// All links, oldest first.
 pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
     let mut all = Vec::new();
     for directory in state::directories() {
@@ -42,7 +41,7 @@ pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
         for name in names {
             let link = directory.join(name);
             match files::read_link(&link) {
-                // Another process has forgotten it just now.
+                // Another process has just removed it.
                 Err(error) if error.is_not_found() => {}
                 root => all.push(Entry { link, root: root? }),
             }
@@ -51,7 +50,7 @@ pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
     Ok(all)
 }
 
-/// Those that lead nowhere.
+/// Allocations whose link target does not exist.
 pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
     let mut missing = Vec::new();
     for known in all()? {
@@ -64,7 +63,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
             let store = root.parent().unwrap_or(Path::new("/"));
             missing.push(MissingAllocation {
                 name: name.to_owned(),
-                in_memory: filesystem::is_in_memory(store).unwrap_or(false), // it is not there either
+                in_memory: filesystem::is_in_memory(store).unwrap_or(false), // the store may be missing too
                 root,
                 host,
             });
@@ -73,7 +72,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
     Ok(missing)
 }
 
-/// Records where a persistent allocation is.
+/// Creates the link to an allocation.
 pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
     let mut refused = None;
     for directory in state::create_directories() {
@@ -92,7 +91,7 @@ pub(crate) fn register(made: &Persistent) -> forebay_host::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Removes the links to one that was made on this machine.
+/// Removes the links to an allocation of this machine.
 pub(crate) fn unregister(root: &Path) -> forebay_host::Result<()> {
     let is_it = |known: &Entry| known.root == root && known.other_host().is_none();
     for known in all()?.into_iter().filter(is_it) {

@@ -1,4 +1,4 @@
-//! Persistent allocations by their names: found in the stores, made, listed and destroyed.
+//! Finds, creates, lists and destroys persistent allocations by name.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::destroy::Detached;
 use crate::error::{Error, MissingAllocation, Result};
 use crate::{lifetime, registry};
 
-/// Where persistent allocations may be.
+/// The stores to search for persistent allocations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreSearch<'a> {
     /// `--store`.
@@ -22,49 +22,49 @@ pub struct StoreSearch<'a> {
     pub site: Option<&'a Path>,
 }
 
-/// An allocation that is to be made.
+/// Options of a new allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPersistent<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub asked_bytes: u64,
-    /// Make none that has less.
+    /// Fail if the store has less.
     pub strict_capacity: bool,
     /// Permission bits of its namespace.
     pub mode: u32,
-    /// Name or number of the group it is given to.
+    /// Name or number of its group.
     pub group: Option<&'a str>,
-    /// After so many seconds no job may begin to use it.
+    /// Seconds after which no job can begin to use it.
     pub expires_after_s: Option<u64>,
-    /// Id and script of the job that makes it.
+    /// Id and script of the job that creates it.
     pub job: Option<(&'a str, &'a Path)>,
 }
 
-/// All persistent allocations that can be found.
+/// The persistent allocations in the searched stores.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Those that are there.
+    /// Existing allocations.
     pub found: Vec<Persistent>,
-    /// What is left of some, or being made now.
+    /// Leftovers, and allocations being created.
     pub unfinished: Vec<Unfinished>,
-    /// Those that the user has made and that are not there.
+    /// Missing allocations that the user created.
     pub missing: Vec<MissingAllocation>,
 }
 
-/// What became of a request to destroy.
+/// What was destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destroyed {
-    /// The allocation with all that was in it.
+    /// The allocation with its contents.
     Allocation,
-    /// What somebody who was killed had left of one.
+    /// Leftovers of a killed process.
     Leftovers,
-    /// What was known of one that is not there.
+    /// The registry entry of a missing allocation.
     RegistryEntry,
 }
 
 impl StoreSearch<'_> {
-    /// The directories that the user, the site and the machine name, in this order; the last is in memory.
+    /// The stores of the user, the site and the machine, in this order. The last one is in memory.
     fn directories(&self) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for named in [self.named, self.site].into_iter().filter_map(directory) {
@@ -73,11 +73,11 @@ impl StoreSearch<'_> {
         for disk in disks::nvme_directories()? {
             found.push(path_of(&disk.directory)?);
         }
-        found.extend(path_of(Path::new(SHARED_MEMORY)).ok()); // not every machine has it
+        found.extend(path_of(Path::new(SHARED_MEMORY)).ok()); // some machines have none
         Ok(found)
     }
 
-    /// Those, and the stores in which the user has made some before; each once.
+    /// These stores and the stores in the registry, without duplicates.
     fn all_directories(&self) -> Result<Vec<PathBuf>> {
         let mut all = self.directories()?;
         for known in registry::all()? {
@@ -95,7 +95,7 @@ impl StoreSearch<'_> {
         Ok(each)
     }
 
-    /// All allocations; of the named store alone, if one is named.
+    /// Lists all allocations, or those of the named store.
     pub fn list(&self) -> Result<Listing> {
         let mut listing = Listing::default();
         let stores = match directory(self.named) {
@@ -113,10 +113,10 @@ impl StoreSearch<'_> {
         Ok(listing)
     }
 
-    /// The allocation of this name: in the named store, or in the only one that has it, or has one of ours.
+    /// Finds an allocation: in the named store, else the only one, or the only one of this user.
     ///
     /// # Errors
-    /// If there is none, or more than one.
+    /// If there is none, or several match.
     pub fn find(&self, name: &str) -> Result<Persistent> {
         let stores = self.all_directories()?;
         let named = directory(self.named).and(stores.first());
@@ -132,7 +132,7 @@ impl StoreSearch<'_> {
         let is_ours = |one: &Persistent| one.owner == users::user_id();
         let ours = found.iter().filter(|one| is_ours(one)).count();
         if ours == 0 {
-            // Another user's of the same name is not what the user has made.
+            // Another user's allocation of this name is not the missing one.
             let is_it = |one: &MissingAllocation| {
                 one.name == name && (found.is_empty() || one.host.is_none())
             };
@@ -141,7 +141,7 @@ impl StoreSearch<'_> {
             }
         }
         if found.len() > 1 && ours == 1 {
-            found.retain(is_ours); // anybody may take a name in memory that all share
+            found.retain(is_ours); // other users can take any name in a shared store
         }
         match found.len() {
             0 => Err(Self::unknown(name, stores)),
@@ -164,7 +164,7 @@ impl StoreSearch<'_> {
         Error::Unknown { name: name.to_owned(), stores, names }
     }
 
-    /// The store in which a new one is made, and what it can give.
+    /// Chooses the store of a new allocation and computes the capacity.
     fn choose(&self, asked_bytes: u64, strict: bool) -> Result<(PathBuf, bool, Grant)> {
         let store = match Store::choose(directory(self.named), directory(self.site))?.0 {
             Store::Memory { .. } => Store::directory(Path::new(SHARED_MEMORY))?,
@@ -183,10 +183,10 @@ impl StoreSearch<'_> {
         Ok((PathBuf::from(name), in_memory, grant))
     }
 
-    /// Makes an allocation.
+    /// Creates an allocation.
     ///
     /// # Errors
-    /// If it cannot be made; nothing is left behind then.
+    /// If it cannot be created; no leftovers remain.
     pub fn create(&self, new: &NewPersistent, watcher: &dyn Messages) -> Result<Persistent> {
         let (store, in_memory, grant) = self.check_new(new)?;
         sweep(&store, None)?;
@@ -231,7 +231,7 @@ impl StoreSearch<'_> {
         Ok(made)
     }
 
-    /// Checks all that can be checked before one is made.
+    /// Makes all checks before a creation.
     pub(crate) fn check_new(&self, new: &NewPersistent) -> Result<(PathBuf, bool, Grant)> {
         if let Some(fault) = name_error(new.name) {
             let name = new.name.to_owned();
@@ -252,11 +252,11 @@ impl StoreSearch<'_> {
         })
     }
 
-    /// Destroys an allocation with all that is in it, or what is left of one. With `force` also what a
-    /// killed job was to stage out of it.
+    /// Destroys an allocation with its contents, or its leftovers. With `force` it also destroys
+    /// data that a killed job was to stage out.
     ///
     /// # Errors
-    /// If it is another user's, a job uses it, or something in it is to be staged out yet.
+    /// If another user owns it, a job uses it, or data in it are to be staged out.
     pub fn destroy(&self, name: &str, force: bool) -> Result<Destroyed> {
         match self.find(name) {
             Ok(found) => {
@@ -267,7 +267,7 @@ impl StoreSearch<'_> {
         }
     }
 
-    /// What is left of one that is not there, because of this error.
+    /// Removes leftovers of a missing allocation. `error` says why it was not found.
     fn destroy_remains(&self, name: &str, force: bool, error: Error) -> Result<Destroyed> {
         let (Error::Missing(_) | Error::Unknown { .. }) = &error else {
             return Err(error);
@@ -287,11 +287,11 @@ impl StoreSearch<'_> {
     }
 }
 
-/// Removes what killed processes of ours have left in a store, of one name or of all. Was there anything?
+/// Removes the user's leftovers in a store, of one name or all. Returns whether there were any.
 fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
     let swept = Contents::sweep(store, name)?;
     for root in &swept {
-        // Destroyed half way, its link leads nowhere; made again since, it does not.
+        // The link stays if an allocation of this name exists again.
         if files::status_of_name(root).is_err() {
             registry::unregister(root)?;
         }
@@ -299,12 +299,12 @@ fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
     Ok(!swept.is_empty())
 }
 
-/// Memory of a job's own ends with the job: who asks for it has named no place for what outlives it.
+/// Excludes a job's own memory, which ends with the job and cannot hold persistent allocations.
 fn directory(named: Option<&Path>) -> Option<&Path> {
     named.filter(|named| !matches!(named.to_str(), Some("memory" | "memory:huge")))
 }
 
-/// Of a directory that can be a store, with links resolved.
+/// The path of a store with links resolved.
 fn path_of(directory: &Path) -> Result<PathBuf> {
     Ok(Store::directory(directory)?.to_string().into())
 }

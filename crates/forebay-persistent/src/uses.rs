@@ -1,5 +1,5 @@
-//! Which jobs use a persistent allocation. Each says so in a file next to the data, and `forebay run` holds
-//! a lock of the directory as long as it lives: what a killed one has left is judged by whether it lives.
+//! Records which jobs use a persistent allocation, in files next to the data. `forebay run` also
+//! holds a lock of the directory. After a kill, the liveness of the recorded processes decides.
 
 use std::path::{Path, PathBuf};
 
@@ -14,49 +14,49 @@ use crate::error::Result;
 /// One job's use of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
-    /// Id of the job: the scheduler's, where there is one.
+    /// The scheduler's job id, else Forebay's.
     pub job_id: String,
-    /// Forebay's own id of it, which `forebay clean` takes.
+    /// Forebay's id, which `forebay clean` takes.
     pub run_id: String,
-    /// The script as named.
+    /// The path of the script, as the user gave it.
     pub script: String,
-    /// Name of the user.
+    /// The user's name.
     pub user: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub began_unix_s: u64,
-    /// The process that runs it.
+    /// The process that runs the job.
     #[serde(flatten)]
     pub runner: ProcessRef,
-    /// Something is to be staged out of it.
+    /// True if data are to be staged out of the allocation.
     pub stages_out: bool,
-    /// A program asked for the stage-out. Only the job's own allocation has its request.
+    /// True if a program requested that. The request is in the job's own allocation.
     #[serde(default)]
     is_asked: bool,
-    /// Processes that could not be ended: another user's, whose environment does not name the job.
+    /// Processes of another user that could not be ended. Their environment does not name the job.
     #[serde(default)]
     remaining: Vec<Identity>,
     job_directory: PathBuf,
 }
 
-/// What is the matter with a job that uses an allocation.
+/// The state of a job that uses an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UseState {
     /// Its `forebay run` is alive.
     Running,
-    /// Its `forebay run` was killed, and these processes of it are alive.
+    /// Its `forebay run` was killed; these processes are alive.
     Processes(Vec<i32>),
-    /// It is over: killed, or not all of its data have arrived.
+    /// The job was killed, or its stage-out failed.
     Left,
-    /// Only its own machine or container knows.
+    /// Only its own machine or container knows the state.
     Elsewhere,
 }
 
-/// All that is known of who uses an allocation.
+/// All known uses of an allocation.
 #[derive(Debug, Default)]
 pub struct Uses {
-    /// Oldest first.
+    /// Readable uses with their states.
     pub found: Vec<(Use, UseState)>,
-    /// What cannot be read, with the reason.
+    /// Reasons why other uses cannot be read.
     pub unreadable: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl Use {
         }
     }
 
-    /// The file in which it is written down.
+    /// The path of the use file.
     pub(crate) fn file(record: &Record, uses: &Path) -> PathBuf {
         uses.join(format!(
             "{}-{}@{}.json",
@@ -94,13 +94,13 @@ impl Use {
         ))
     }
 
-    /// Writes it down.
+    /// Writes the use file.
     pub(crate) fn write(&self, file: &Path) -> forebay_host::Result<()> {
         files::write_json(file, &file.with_extension("fresh"), self)?;
         files::set_mode(file, 0o644) // the allocation's owner reads it
     }
 
-    /// Changes what is written down: something is to be staged out of it.
+    /// Records that a program requested a stage-out of the allocation.
     pub(crate) fn set_stages_out(file: &Path) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
         written.stages_out = true;
@@ -108,21 +108,21 @@ impl Use {
         written.write(file)
     }
 
-    /// Changes what is written down: these processes go on.
+    /// Records processes that still run.
     pub(crate) fn set_survivors(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
         let mut written = files::read_json::<Self>(file)?;
-        let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // or it has ended since
+        let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // skips ended processes
         written.remaining = alive.collect();
         written.write(file)
     }
 
-    /// Those that still do.
+    /// Recorded processes that are still alive.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = i32> {
         let alive = self.remaining.iter().filter(|process| process.is_alive());
         alive.map(|process| process.pid)
     }
 
-    /// The use in this file, unless that is gone.
+    /// Reads a use file; none if it does not exist.
     pub(crate) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
         match files::read_json::<Self>(file) {
             Err(error) if error.is_not_found() => Ok(None),
@@ -130,7 +130,7 @@ impl Use {
         }
     }
 
-    /// Did a program ask for something to be staged out of it?
+    /// True if a program requested a stage-out of the allocation.
     pub(crate) fn has_requests(&self) -> bool {
         self.is_asked
     }
@@ -139,7 +139,7 @@ impl Use {
         match self.runner.liveness()? {
             Liveness::Alive => return Ok(UseState::Running),
             Liveness::Unknown => return Ok(UseState::Elsewhere),
-            // Nothing that ran before the machine was started is alive.
+            // No process survives a restart of the machine.
             Liveness::Gone if !self.runner.is_of_this_boot()? => return Ok(UseState::Left),
             Liveness::Gone => {}
         }
@@ -159,7 +159,7 @@ impl Use {
 }
 
 impl Uses {
-    /// Who uses an allocation; nobody that we know of where we may not look.
+    /// The uses of an allocation; none if the user may not read them.
     pub fn of(persistent: &Persistent) -> Result<Self> {
         let directory = persistent.uses();
         let names = match files::names_in(&directory) {
@@ -170,7 +170,7 @@ impl Uses {
         for name in names {
             let path = directory.join(name);
             if path.extension().is_none_or(|extension| extension != "json") {
-                continue; // one that is being written, or was when its job was killed
+                continue; // a temporary file of a use
             }
             match Use::found(&path) {
                 Ok(None) => {} // the job has just ended
@@ -184,7 +184,7 @@ impl Uses {
         Ok(uses)
     }
 
-    /// Those that are in such a state.
+    /// Descriptions of the uses in such a state.
     pub(crate) fn matching(&self, is_wanted: impl Fn(&UseState) -> bool) -> Vec<String> {
         let wanted = self.found.iter().filter(|(_, state)| is_wanted(state));
         wanted.map(|(one, _)| one.to_string()).collect()

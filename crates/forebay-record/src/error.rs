@@ -11,30 +11,30 @@ pub enum Error {
     /// A journal cannot be used.
     #[error(transparent)]
     Mover(#[from] forebay_mover::Error),
-    /// There is no place to write down what the job has.
+    /// No state directory accepts the job's record.
     #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
     NoState(Option<forebay_host::Error>),
-    /// The list of the stage-outs that programs asked for.
+    /// The list of stage-out requests cannot be used.
     #[error("the list of what programs asked to be staged out, {}, cannot be used: {error}", path.display())]
     Requests {
-        /// The list.
+        /// The path of the list.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The SQLite error.
         error: rusqlite::Error,
     },
-    /// Two at once would be in each other's way.
+    /// Another process cleans the same job.
     #[error("job {0} is being cleaned by another process")]
     IsBeingCleaned(String),
-    /// The directory for temporary files cannot be used.
+    /// The directory for temporary files is missing, or its path cannot be used in PATH.
     #[error("the directory for temporary files, {}, does not exist, or has a colon or what is not UTF-8 in its name", .0.display())]
     TemporaryDirectory(PathBuf),
-    /// The directory for temporary files takes nothing.
+    /// No directory can be created in the directory for temporary files.
     #[error("the directory for temporary files cannot be used: {0}")]
     TemporaryRefused(forebay_host::Error),
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Host(error) => return error.hint().map(str::to_owned),

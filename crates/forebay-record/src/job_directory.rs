@@ -1,5 +1,5 @@
-//! The job's own directory: it reserves the id, and holds a copy of the script and the launchers that come first in the
-//! job's PATH where there is no scheduler.
+//! The job's own directory. It reserves the id and holds a copy of the script. Where there is no
+//! scheduler it holds the launchers too, which come first in the job's PATH.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,11 +9,11 @@ use forebay_host::{clock, files};
 
 use crate::Error;
 
-/// The runs that a process belongs to, between colons: their jobs' directories, which no other run has.
-/// A job within a job belongs to both.
+/// The runs that a process belongs to, separated by colons. Each entry is the directory of one job;
+/// a nested job belongs to both runs.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
-/// The files of a job outside of its allocation. Removed with [`JobDirectory::remove`].
+/// The files of a job outside of its allocation.
 #[derive(Debug)]
 pub struct JobDirectory {
     id: String,
@@ -21,8 +21,8 @@ pub struct JobDirectory {
 }
 
 impl JobDirectory {
-    /// The id is the time in milliseconds, or the next number that is free: digits only, as
-    /// Slurm's, and no id comes twice even if one job ends before the next begins.
+    /// Creates the directory. The id is the time in milliseconds or the next free number. Like a
+    /// Slurm id it has only digits; no id occurs twice, even if jobs run one after another.
     ///
     /// # Errors
     /// If the directory for temporary files cannot be used.
@@ -31,7 +31,7 @@ impl JobDirectory {
         let parent = std::env::temp_dir();
         let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
         if parent.as_os_str().as_bytes().contains(&b':') || parent.to_str().is_none() {
-            return Err(Error::TemporaryDirectory(parent)); // PATH could not hold it
+            return Err(Error::TemporaryDirectory(parent)); // PATH cannot contain such a path
         }
         let first = clock::unix_milliseconds();
         let mut id = first;
@@ -46,22 +46,22 @@ impl JobDirectory {
         Ok(Self { id, path })
     }
 
-    /// Makes the place of the script. A directory with nothing in it is one that was never recorded.
+    /// Creates the directory of the script. An empty job directory belongs to a job that was never recorded.
     pub fn mark_recorded(&self) -> forebay_host::Result<()> {
         files::make_directory(&self.path.join("script"), 0o700)
     }
 
-    /// The id that it reserves.
+    /// The id that this directory reserves.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where it is.
+    /// The path of this directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The value of [`RUN_VARIABLE`].
+    /// The value of [`RUN_VARIABLE`] for this job: the outer runs, then this one.
     pub fn with_outer_runs(&self) -> OsString {
         let mut runs = std::env::var_os(RUN_VARIABLE).unwrap_or_default();
         if !runs.is_empty() {
@@ -71,17 +71,17 @@ impl JobDirectory {
         runs
     }
 
-    /// Where a view is built; the directory is made then.
+    /// Mount point for building the view; the caller creates it.
     pub fn scratch(&self) -> PathBuf {
         self.path.join("view")
     }
 
-    /// Directory of the launchers.
+    /// The directory of the launchers.
     pub fn launchers(&self) -> PathBuf {
         self.path.join("bin")
     }
 
-    /// Links to our own program, each named as a launcher; those of an earlier run stay.
+    /// Links each launcher name to Forebay's program. Links of an earlier run stay.
     pub fn add_launchers(&self, program: &Path, names: &[&str]) -> forebay_host::Result<()> {
         let launchers = self.launchers();
         files::make_directories(&launchers, 0o700)?;
@@ -94,23 +94,23 @@ impl JobDirectory {
         Ok(())
     }
 
-    /// The script as it was read, so that a change of the original does not reach a job half way.
+    /// Writes a copy of the script, so that later changes of the original do not affect the running job.
     pub fn add_script(&self, script: &Path, text: &str) -> forebay_host::Result<PathBuf> {
         let name = script.file_name().unwrap_or(OsStr::new("script"));
         write_new(&self.path.join("script").join(name), text)
     }
 
-    /// A file that bash reads when it starts.
+    /// Writes the file that bash reads when it starts.
     pub fn add_bash_start_up(&self, text: &str) -> forebay_host::Result<PathBuf> {
         write_new(&self.path.join("bash_env"), text)
     }
 
-    /// `PBS_NODEFILE`, `LSB_DJOB_HOSTFILE`.
+    /// Writes the file for `PBS_NODEFILE` and `LSB_DJOB_HOSTFILE`.
     pub fn add_node_file(&self, lines: &str) -> forebay_host::Result<PathBuf> {
         write_new(&self.path.join("nodes"), lines)
     }
 
-    /// The job may have cleared the directory for temporary files itself.
+    /// Removes the directory. It may be missing: a job can clear the directory for temporary files.
     pub fn remove(self) -> forebay_host::Result<()> {
         match files::remove_tree(&self.path) {
             Err(error) if error.is_not_found() => Ok(()),
@@ -119,7 +119,7 @@ impl JobDirectory {
     }
 }
 
-/// Replaces the file of an earlier run, which may also have cleared the directory for temporary files.
+/// Replaces the file of an earlier run. Creates its directory, which the job may have removed.
 fn write_new(path: &Path, text: &str) -> forebay_host::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         files::make_directories(parent, 0o700)?;

@@ -1,4 +1,4 @@
-//! The journals of a job's own staging, as other processes find them.
+//! The journals of a job's own staging, as other processes open them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use forebay_mover::{Account, Error as Unusable, Failure, Journal};
 use crate::pending::{NAME as REQUESTS, PendingStageOut, load_file, load_pending};
 use crate::{Error, RecordFile};
 
-/// Name of the journal of a stage-in, in the job's directory.
+/// Name of the stage-in journal in the job's directory.
 pub const STAGE_IN: &str = "stage-in.journal";
-/// Name of the journal of a stage-out in the allocation, if the state directory takes none.
+/// Name of the stage-out journal in the allocation. Used if the state directory accepts none.
 pub const STAGE_OUT: &str = "stage-out.journal";
 
 impl RecordFile {
-    /// How far its stage-out has come, and at most so many failures; none if none was begun.
+    /// The progress of the stage-out and its first failures; none if no stage-out began.
     pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
         let Some(journal) = self.stage_out_journal()? else {
             return Ok(None);
@@ -25,7 +25,7 @@ impl RecordFile {
         Ok(Some((journal.account()?, journal.failures(failures)?)))
     }
 
-    /// The journal of what it stages, or staged last: out if that was begun, else in; none if neither was.
+    /// The journal of the current or last staging: stage-out before stage-in; none if neither began.
     pub fn staging(&self) -> Result<Option<(Direction, Journal)>, Error> {
         if let Some(journal) = self.stage_out_journal()? {
             return Ok(Some((Direction::Out, journal)));
@@ -37,7 +37,7 @@ impl RecordFile {
     /// Removes partial files of a stage-in.
     ///
     /// # Errors
-    /// If one cannot be removed, or the journal cannot be read.
+    /// If a partial file cannot be removed, or the journal cannot be read.
     pub fn remove_partial_stage_in(&self) -> Result<(), Error> {
         if let Some(journal) = self.stage_in_journal()? {
             journal.remove_parts(&self.record.id)?;
@@ -49,8 +49,8 @@ impl RecordFile {
         if_exists(Journal::open_existing(&self.record.job_directory.join(STAGE_IN)))
     }
 
-    /// The journal of a stage-out that was begun, if there is one: in the allocation, where the state directory
-    /// took none, or next to the record. From outside of the view.
+    /// The journal of a stage-out that began, as seen from outside of the view. It is in the
+    /// allocation if the state directory accepted none, else next to the record.
     pub fn stage_out_journal(&self) -> Result<Option<Journal>, Error> {
         let place = self.record.place.as_ref();
         let inside = place.map(|place| self.record.path_from_outside(&place.root));
@@ -81,8 +81,8 @@ impl RecordFile {
         open.map_err(|error| Error::Requests { path, error })
     }
 
-    /// Reads a copy of a database in another view: SQLite follows links by itself, and takes that to
-    /// the root of the view for our own root. The copy is removed with us, or with the job.
+    /// Reads a copy of a database of another view. SQLite would resolve its links against the root of this
+    /// process. The copy is removed here; after a kill it is removed with the job's directory.
     fn with_copy<T>(
         &self,
         database: &Path,
@@ -98,14 +98,14 @@ impl RecordFile {
 }
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
-/// How often a database is copied that is put in order meanwhile.
+/// Attempts to copy a database while its writer checkpoints it.
 const TRIES: usize = 10;
-/// The header of a write-ahead log. It changes whenever the log starts over, after all that was in it has been
-/// brought to the database.
+/// The header of a write-ahead log. It changes when the log restarts, after SQLite copied the log's
+/// contents to the database.
 const LOG_HEADER_BYTES: usize = 32;
 
-/// Copies a database with its log as they belong together, though its writer may be alive and hold its locks where
-/// we cannot see them: a copy of both is sound if the log did not start over in between.
+/// Copies a database with its log. The writer may be alive, and its locks are invisible here. Both
+/// copies are consistent if the log did not restart in between.
 fn copy_database(database: &Path, copy: &Path) -> forebay_host::Result<()> {
     let log_of = |path: &Path| {
         let mut path = path.as_os_str().to_owned();
@@ -131,7 +131,7 @@ fn copy_database(database: &Path, copy: &Path) -> forebay_host::Result<()> {
     Ok(())
 }
 
-/// None if it is not there.
+/// The contents of a file; empty if it does not exist.
 fn bytes_of(path: &Path) -> forebay_host::Result<Vec<u8>> {
     match files::read_bytes(path) {
         Err(error) if error.is_not_found() => Ok(Vec::new()),

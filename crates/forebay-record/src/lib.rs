@@ -1,5 +1,5 @@
-//! The files about a job: its record, its own directory, the journals of its staging, its lists. The reader is the
-//! job's own process, or one that comes after that was killed. Never copies or removes data of the job.
+//! The files about a job: its record, directory, staging journals and lists. The reader is the
+//! job's own process, or another one after a kill. Never copies or removes data of the job.
 
 mod error;
 mod job_directory;

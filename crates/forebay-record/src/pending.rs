@@ -1,5 +1,5 @@
-//! Requests of programs to stage out that are not complete. The list is next to the data, so that after a kill
-//! the next process carries them out.
+//! Pending stage-out requests of programs. The list is next to the data, so that after a kill the
+//! next process can complete them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::Error;
 
-/// Its name, next to the namespaces of an allocation.
+/// File name of the list, next to the namespaces of an allocation.
 pub(crate) const NAME: &str = "requests.sqlite";
 
-/// All of it or nothing: there may be no room for all.
+/// One transaction: space may not suffice for all tables.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
@@ -28,40 +28,40 @@ const SCHEMA: &str = "
       BEGIN DELETE FROM left_out WHERE tree = old.inner; END;
     COMMIT;";
 
-/// A request that is open.
+/// A pending request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingStageOut {
-    /// In the burst buffer.
+    /// The path in the burst buffer.
     pub inner: PathBuf,
-    /// On the file system.
+    /// The destination on the file system.
     pub outer: PathBuf,
-    /// A directory with all that is in it.
+    /// True for a directory with all its contents.
     pub is_directory: bool,
-    /// Excluded parts of it.
+    /// Excluded parts of the directory.
     pub left_out: BTreeSet<PathBuf>,
 }
 
-/// What a question selects.
+/// The request, or the part of one, that a program names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// The request of this name.
+    /// A whole request.
     Whole {
-        /// In the burst buffer.
+        /// The path in the burst buffer.
         inner: PathBuf,
-        /// A directory with all that is in it.
+        /// True for a directory with all its contents.
         is_directory: bool,
     },
     /// A part of the requested directory `tree`.
     Part {
-        /// The directory.
+        /// The requested directory.
         tree: PathBuf,
-        /// The part, in the burst buffer.
+        /// The path of the part in the burst buffer.
         inner: PathBuf,
     },
 }
 
 impl Selection {
-    /// The name of the request.
+    /// The burst-buffer path of the request.
     pub fn name(&self) -> &Path {
         match self {
             Self::Whole { inner, .. } => inner,
@@ -70,7 +70,7 @@ impl Selection {
     }
 }
 
-/// All of one job. The first one creates the file.
+/// The pending requests of one job. The first request creates the file.
 #[derive(Debug)]
 pub struct PendingList {
     path: PathBuf,
@@ -78,15 +78,15 @@ pub struct PendingList {
 }
 
 impl PendingList {
-    /// That of the allocation at `root`, next to its namespaces.
+    /// The list of the allocation at `root`.
     pub fn in_allocation(root: &Path) -> Self {
         Self { path: root.join(NAME), connection: None }
     }
 
-    /// Adds all of them, or none.
+    /// Adds all requests, or none.
     ///
     /// # Errors
-    /// One with the number that the program receives.
+    /// An error with the errno that the program receives.
     pub fn add(&mut self, requests: impl Iterator<Item = PendingStageOut>) -> io::Result<()> {
         let mut requests = requests.peekable();
         if requests.peek().is_none() {
@@ -117,10 +117,10 @@ impl PendingList {
         added.map_err(|error| refused(&path, &error))
     }
 
-    /// Excludes it: all of it, or as part of its directory.
+    /// Excludes a whole request, or a part of a requested directory.
     ///
     /// # Errors
-    /// One with the number that the program receives.
+    /// An error with the errno that the program receives.
     pub fn exclude(&mut self, meant: &Selection) -> io::Result<()> {
         let (tree, inner) = match meant {
             Selection::Whole { inner, is_directory } => return self.remove(inner, *is_directory),
@@ -134,10 +134,10 @@ impl PendingList {
         added.map(drop).map_err(|error| refused(&self.path, &error))
     }
 
-    /// Removes one that has arrived or is excluded.
+    /// Removes a request that is completed or excluded.
     ///
     /// # Errors
-    /// One with the number that the program receives.
+    /// An error with the errno that the program receives.
     pub fn remove(&mut self, inner: &Path, is_directory: bool) -> io::Result<()> {
         let Some(connection) = &self.connection else {
             return Ok(());
@@ -156,11 +156,11 @@ impl PendingList {
                 let connection = Connection::open(&self.path)?;
                 if let Err(error) = connection.execute_batch(SCHEMA) {
                     drop(connection);
-                    // Half made, it could not even be opened where there is no room. Nothing was promised in it.
+                    // On a full file system an incomplete list could not be opened. It holds no request yet.
                     for end in ["-wal", "-shm", ""] {
                         let mut path = self.path.clone().into_os_string();
                         path.push(end);
-                        files::remove_file(Path::new(&path)).ok(); // it may not have been made
+                        files::remove_file(Path::new(&path)).ok(); // it may not exist
                     }
                     return Err(error);
                 }
@@ -177,19 +177,19 @@ pub fn load_pending(root: &Path) -> Result<Vec<PendingStageOut>, Error> {
     load_file(&path).map_err(|error| Error::Requests { path, error })
 }
 
-/// Are there pending requests in the allocation at `root`? True if that is unknown.
+/// True if the allocation at `root` has pending requests, or if the list cannot be read.
 pub fn has_pending(root: &Path) -> bool {
     load_pending(root).map_or(true, |open| !open.is_empty())
 }
 
-/// The requests of this list; none if it does not exist.
+/// The requests in this list; none if the file does not exist.
 pub(crate) fn load_file(path: &Path) -> rusqlite::Result<Vec<PendingStageOut>> {
     if files::status_of_name(path).is_err_and(|error| error.is_not_found()) {
         return Ok(Vec::new());
     }
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if !connection.table_exists(None, "open")? {
-        return Ok(Vec::new()); // killed before the first one was written down, or there was no room
+        return Ok(Vec::new()); // killed before the first request, or no space for the tables
     }
     let sql = "SELECT inner, is_directory, outer FROM open ORDER BY inner";
     let mut select = connection.prepare(sql)?;
@@ -239,8 +239,8 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// With less room than this, SQLite cannot make the memory that it shares next to a list, and says no more than
-/// that a call failed.
+/// With less free space SQLite cannot create its shared-memory file next to a list. It then reports
+/// only that a call failed.
 const SHARED_BYTES: u64 = 64 << 10;
 
 fn refused(list: &Path, error: &rusqlite::Error) -> io::Error {
@@ -276,7 +276,7 @@ mod tests {
     fn a_list_for_which_there_is_no_room_is_not_begun() {
         let root = tempfile::tempdir().unwrap();
         let connection = Connection::open(root.path().join(NAME)).unwrap();
-        // Room for the first table, not for the second.
+        // Space for the first table, not for the second.
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA max_page_count = 2;").unwrap();
         assert!(connection.execute_batch(SCHEMA).is_err());
         drop(connection);

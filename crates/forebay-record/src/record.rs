@@ -1,5 +1,5 @@
-//! The record of a job, one JSON file in the user's state directory: what the job holds and what is still to be done,
-//! for whatever process comes after the one that runs it.
+//! The record of a job: one JSON file in the user's state directory. It lists what the job holds
+//! and what is pending, for the process that continues after a kill.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::{DrainTarget, Error, StagingOptions};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The script has not begun: the allocation holds copies at most.
+    /// The script has not started: the allocation holds at most copies.
     Preparing,
-    /// From here on there may be data that exist nowhere else.
+    /// The script has started: the allocation may hold data that exist nowhere else.
     Running,
-    /// The allocation was kept, because the user asked for it or because not all data arrived.
+    /// The allocation was kept, because the user requested it or because a stage-out failed.
     Kept,
-    /// All that was to be staged out has arrived, and the allocation is being removed.
+    /// The stage-out is completed, and the allocation is being removed.
     Removing,
 }
 
@@ -32,20 +32,20 @@ pub enum Phase {
 pub struct PersistentUse {
     /// Its name.
     pub name: String,
-    /// Its own directory.
+    /// The directory of the allocation.
     pub root: PathBuf,
-    /// The file that says there that the job uses it.
+    /// The file in the allocation that marks it as used by this job.
     pub file: PathBuf,
 }
 
-/// One job.
+/// The state of one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The job's own id.
+    /// The job's id.
     pub id: String,
-    /// The script as named.
+    /// The path of the script, as the user gave it.
     pub script: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub began_unix_s: u64,
     /// The same in milliseconds; 0 in records of older versions.
     #[serde(default)]
@@ -53,30 +53,30 @@ pub struct Record {
     /// The process that runs it.
     #[serde(flatten)]
     pub runner: ProcessRef,
-    /// Holds the view of the allocation.
+    /// The process that holds the view of the allocation.
     pub keeper: Option<Identity>,
-    /// The user wants the allocation to stay.
+    /// True if the user requested that the allocation stays.
     pub keep: bool,
-    /// Its phase.
+    /// The current phase.
     pub phase: Phase,
-    /// Its files outside of the allocation.
+    /// The directory with the job's files outside of the allocation.
     pub job_directory: PathBuf,
-    /// The allocation.
+    /// The job's own allocation.
     pub place: Option<Place>,
-    /// Persistent allocations that it uses, which stay.
+    /// Persistent allocations that the job uses and does not remove.
     #[serde(default)]
     pub persistent: Vec<PersistentUse>,
-    /// What is still to be staged out.
+    /// Pending stages of stage_out lines.
     pub stage_out: Vec<Stage>,
-    /// The same, where no stage_out line says it.
+    /// Pending drains to directories that no stage_out line names.
     #[serde(default)]
     pub drain_to: Vec<DrainTarget>,
-    /// How its staging copies, also where another process continues it.
+    /// How staging copies, also when another process continues it.
     #[serde(default)]
     pub staging: StagingOptions,
-    /// Shared state of the emulated file system.
+    /// State file of the emulated file system.
     pub emulation: Option<PathBuf>,
-    /// The record of its I/O, which is kept.
+    /// The directory of the I/O profile, which stays after the job.
     #[serde(default)]
     pub profile: Option<PathBuf>,
 }
@@ -84,12 +84,12 @@ pub struct Record {
 /// A record on disk.
 #[derive(Debug)]
 pub struct RecordFile {
-    /// Its content.
+    /// The content of the file.
     pub record: Record,
     path: PathBuf,
 }
 
-/// A change of a record that is not in place yet.
+/// A written change of a record that has not replaced it yet.
 #[derive(Debug)]
 pub struct PendingUpdate {
     temporary: PathBuf,
@@ -97,17 +97,17 @@ pub struct PendingUpdate {
 }
 
 impl PendingUpdate {
-    /// Puts it in place when this process begins.
+    /// Replaces the record when `process` starts, before its exec.
     ///
     /// # Errors
-    /// If its name cannot be given to the process.
+    /// If a path or an argument contains a zero byte.
     pub fn commit_on_exec(&self, process: &mut Command) -> forebay_host::Result<()> {
         process::rename_before_exec(process, &self.temporary, &self.path)
     }
 }
 
 impl Record {
-    /// The record of a job that begins now in this process.
+    /// Returns the record of a job that starts now in this process.
     ///
     /// # Errors
     /// If /proc cannot be read.
@@ -132,11 +132,11 @@ impl Record {
         })
     }
 
-    /// Creates the file in the first state directory that takes it. The record of its I/O, if any, will be there
-    /// too.
+    /// Creates the file in the first state directory that accepts it. The I/O profile, if any, is
+    /// in the same directory.
     ///
     /// # Errors
-    /// If no state directory takes it.
+    /// If no state directory accepts it.
     pub fn create(self, is_profiled: bool) -> Result<RecordFile, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
@@ -153,8 +153,8 @@ impl Record {
         directory: &Path,
         is_profiled: bool,
     ) -> forebay_host::Result<RecordFile> {
-        // Jobs of other machines and of other temporary directories may have begun in the same
-        // millisecond, and their records may are in the same home.
+        // Jobs of other machines or temporary directories may start in the same millisecond and
+        // record themselves in the same home.
         let name = format!("{}-{}@{}.json", self.id, self.runner.process.pid, self.runner.host);
         let path = directory.join(name);
         self.profile =
@@ -165,18 +165,18 @@ impl Record {
 }
 
 impl Record {
-    /// Is anything to be staged out of the allocation?
+    /// True if a stage_out line or a drain is pending.
     pub fn stages_out(&self) -> bool {
         !(self.stage_out.is_empty() && self.drain_to.is_empty())
     }
 
-    /// All that was to be staged out has arrived.
+    /// Clears all pending stage-outs.
     pub fn clear_stage_out(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
     }
 
-    /// Nothing in the allocation is needed any more.
+    /// Marks the allocation as removable: clears all pending stage-outs and sets the phase.
     pub fn mark_removing(&mut self) {
         self.stage_out.clear();
         self.drain_to.clear();
@@ -197,7 +197,7 @@ impl Record {
 }
 
 impl RecordFile {
-    /// Bytes that the allocation takes now; none if it has none.
+    /// Bytes used in the allocation; none if the job has none.
     pub fn used_bytes(&self) -> Option<u64> {
         let place = self.record.place.as_ref()?;
         let root = self.record.path_from_outside(&place.root);
@@ -208,8 +208,8 @@ impl RecordFile {
         Some(space.total_bytes.saturating_sub(space.available_bytes))
     }
 
-    /// Where the data can be reached, if there are any: in the job's own allocation if that is there, else in
-    /// the first persistent one that it uses.
+    /// Where the data can be reached: in the job's own allocation if it exists, else in the first
+    /// persistent allocation.
     pub fn data(&self) -> Option<PathBuf> {
         let own = self.record.place.as_ref();
         let own = own.map(|place| self.record.path_from_outside(&place.root));
@@ -219,17 +219,17 @@ impl RecordFile {
         if is_there { own } else { persistent.or(own) }
     }
 
-    /// Changes what is written down.
+    /// Changes the record and writes it.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         change(&mut self.record);
         Ok(self.write()?)
     }
 
-    /// The same, but on disk it is so only once a process begins that is given the result.
+    /// Changes the record in memory. The file changes when a process that is given the result starts.
     pub fn prepare(&mut self, change: impl FnOnce(&mut Record)) -> Result<PendingUpdate, Error> {
         change(&mut self.record);
         let text = files::to_json(&self.path, &self.record)?;
-        let here = system::current_directory()?; // the script may work elsewhere
+        let here = system::current_directory()?; // the process may start in another directory
         let prepared =
             PendingUpdate { temporary: here.join(self.temporary()), path: here.join(&self.path) };
         let mut file = files::open_to_write(&prepared.temporary)?;
@@ -237,7 +237,7 @@ impl RecordFile {
         Ok(prepared)
     }
 
-    /// Has no other job whose record is in the same directory this id?
+    /// True if no other record in the same directory has this id.
     pub fn id_is_unique(&self) -> forebay_host::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let begin = format!("{}-", self.record.id);
@@ -249,22 +249,22 @@ impl RecordFile {
         Ok(same.count() == 1)
     }
 
-    /// Where it is written.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps other processes from cleaning the same job, as long as the result lives; where the
-    /// file system has no locks, it does not.
+    /// Prevents other processes from cleaning the same job until the result is dropped. File
+    /// systems without locks give no such protection.
     ///
     /// # Errors
-    /// If another process cleans the job, or the record is not there.
+    /// If another process cleans the job, or the record does not exist.
     pub fn lock(&self) -> Result<std::fs::File, Error> {
         let locked = files::lock(&self.path)?;
         locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
     }
 
-    /// Reads it again; true if it has changed.
+    /// Reads the file again; true if it has changed.
     pub fn reload(&mut self) -> Result<bool, Error> {
         let record: Record = files::read_json(&self.path)?;
         let changed = record != self.record;
@@ -272,8 +272,8 @@ impl RecordFile {
         Ok(changed)
     }
 
-    /// The journal of the stage-out. It is next to the record: it takes no room in the allocation, which
-    /// may be full, and can be read without entering the job's view.
+    /// The path of the stage-out journal. It is next to the record: it needs no space in the
+    /// allocation, which may be full, and is readable without entering the job's view.
     pub fn journal(&self) -> PathBuf {
         self.path.with_extension(JOURNAL)
     }
@@ -288,17 +288,17 @@ impl RecordFile {
 }
 
 const JOURNAL: &str = "journal";
-/// Ending of a record that is being written.
+/// File name extension of a record while it is written.
 const TEMPORARY: &str = "fresh";
 
-/// What the state directories hold.
+/// The contents of the state directories.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// Oldest first.
+    /// All readable records, oldest first.
     pub found: Vec<RecordFile>,
-    /// What could not be read, and why.
+    /// Unreadable records, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// Records that are being written, or were when their job was killed.
+    /// Temporary files of records: being written, or left by a killed job.
     pub begun: Vec<PathBuf>,
 }
 
@@ -312,7 +312,7 @@ fn read_records() -> forebay_host::Result<Records> {
     for directory in state::directories() {
         let names = match files::names_in(&directory) {
             Err(error) if error.is_not_found() => continue,
-            // Nothing of ours can be in it.
+            // An unreadable directory contains no record of this user.
             Err(error) if error.is_denied() => continue,
             names => names?,
         };
@@ -327,7 +327,7 @@ fn read_records() -> forebay_host::Result<Records> {
                 _ => continue,
             }
             let text = match files::read_to_string(&path) {
-                // A job has ended meanwhile.
+                // The job has ended in the meantime.
                 Err(error) if error.is_not_found() => continue,
                 text => text.map_err(|error| error.to_string()),
             };
@@ -346,7 +346,7 @@ fn read_records() -> forebay_host::Result<Records> {
     Ok(records)
 }
 
-/// Bytes of memory that other jobs' allocations may still take.
+/// Bytes of memory that other jobs' allocations may still use.
 pub fn reserved_bytes() -> forebay_host::Result<u64> {
     let records = read_records()?;
     let reserved = records.found.iter().filter_map(|job| {

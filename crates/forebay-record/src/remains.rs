@@ -1,4 +1,4 @@
-//! Derives from a job's record and lists what is still to be done. Changes nothing.
+//! Derives from a job's record and lists what is pending. Changes nothing.
 
 use forebay_host::files;
 
@@ -7,7 +7,7 @@ use forebay_engine::Place;
 use crate::{Phase, RecordFile};
 
 impl RecordFile {
-    /// Was there a script that may have written something which is to be staged out yet?
+    /// True if the script has started and some of its data are still to be staged out.
     pub fn needs_stage_out(&self) -> bool {
         match self.record.phase {
             Phase::Preparing => false,
@@ -16,14 +16,14 @@ impl RecordFile {
         }
     }
 
-    /// Neither the script nor its programs have asked for something to be staged out that has not arrived.
+    /// True if neither the script's lines nor its programs' requests are pending.
     fn has_nothing_to_stage_out(&self) -> bool {
-        // True if that is unknown.
+        // An unreadable list counts as pending requests.
         let is_asked = || self.open_requests().map_or(true, |open| !open.is_empty());
         !self.record.stages_out() && !is_asked()
     }
 
-    /// May its programs have asked for something to be staged out, so that only its own machine knows?
+    /// True if only the job's own machine can read whether its programs requested a stage-out.
     pub fn may_have_requests(&self) -> bool {
         let record = &self.record;
         let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
@@ -32,8 +32,8 @@ impl RecordFile {
         has_begun && !record.keep && !record.stages_out() && is_unknown
     }
 
-    /// May only the user decide to remove it? True with `--keep`, and if a script may have written what nothing stages
-    /// out.
+    /// True if only the user may remove the allocation: with `--keep`, or if the script has started
+    /// and nothing is to be staged out.
     pub fn needs_user_decision(&self) -> bool {
         let has_nothing_to_stage_out =
             || self.has_nothing_to_stage_out() && self.record.place.is_some();

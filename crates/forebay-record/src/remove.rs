@@ -1,4 +1,4 @@
-//! Takes a job's record off the disk, with the files next to it.
+//! Removes a job's record with the files next to it.
 
 use forebay_host::files;
 use forebay_mover::Journal;
@@ -6,12 +6,12 @@ use forebay_mover::Journal;
 use crate::{Error, RecordFile};
 
 impl RecordFile {
-    /// Takes it off the disk: nothing of the job is left.
+    /// Removes the record, its journal and its lists.
     pub fn remove(self) -> Result<(), Error> {
         Journal::remove(&self.journal())?;
         self.remove_unsaved_list()?;
         self.remove_target_log()?;
-        // There is one if we were killed while we wrote it.
+        // A process killed while it wrote the record leaves this file.
         files::remove_if_present(&self.temporary())?;
         Ok(files::remove_file(self.path())?)
     }

@@ -1,17 +1,17 @@
-//! What a job's record says about its staging: how it copies, and what goes where no stage_out line says.
-//! It is also what another process needs to continue it.
+//! The staging options and drains in a job's record. Another process continues the staging with
+//! them.
 
 use std::path::PathBuf;
 
 use forebay_mover::Verify;
 use serde::{Deserialize, Serialize};
 
-/// What the user wants of a job's own staging.
+/// The user's options for a job's own staging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagingOptions {
-    /// When checksums are taken.
+    /// When checksums are computed.
     pub verify: Verify,
-    /// No more than this is written; none: as fast as it goes.
+    /// The highest write rate; none: unlimited.
     pub bytes_per_s_max: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Default for StagingOptions {
 }
 
 impl StagingOptions {
-    /// When checksums are taken where the journal goes with its process, so that they have nowhere to be kept.
+    /// When checksums are computed if the journal ends with its process and cannot keep them.
     pub fn verify_without_journal(self) -> Verify {
         match self.verify {
             Verify::End => Verify::End,
@@ -31,16 +31,16 @@ impl StagingOptions {
     }
 }
 
-/// Files that go to a directory that no stage_out line names; also written down in the job's record, so
-/// that they are not forgotten when the job is killed.
+/// A drain to a directory that no stage_out line names. The job's record contains it, so that it
+/// continues after a kill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainTarget {
-    /// A directory in the allocation.
+    /// The source, a directory in the allocation.
     pub directory: PathBuf,
-    /// Which of its files; all if there is none.
+    /// Patterns of the files to copy; all files if empty.
     pub patterns: Vec<String>,
-    /// Only the one that was modified last.
+    /// Copy only the file modified last.
     pub newest: bool,
-    /// Where they go, with their paths below the directory.
+    /// The destination; files keep their paths below the source.
     pub to: PathBuf,
 }

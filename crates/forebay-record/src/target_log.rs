@@ -1,5 +1,5 @@
-//! The directories into which a drain copies, logged before the copy, so that partial files of a killed drain can be
-//! found: no journal names them.
+//! Logs the destination directories of a drain before each copy. Partial files of a killed drain
+//! are found with this log, since no journal names them.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::RecordFile;
 
-/// Between two paths: no path has it.
+/// Separates two paths; no path contains it.
 const SEPARATOR: u8 = 0;
 
-/// The tag of what one thread of a drain copies.
+/// The tag in partial-file names of one drain thread.
 pub fn tag(job: &str, thread: usize) -> String {
     format!("{job}-d{thread}")
 }
@@ -30,12 +30,12 @@ pub struct TargetLog {
 }
 
 impl TargetLog {
-    /// Of this job.
+    /// The log of this job. Creates no file yet.
     pub fn of(recorded: &RecordFile) -> Self {
         Self { path: recorded.target_log_path(), list: Mutex::default() }
     }
 
-    /// Logs a directory before a file is copied into it.
+    /// Logs a directory; call it before copying a file into it.
     pub fn append(&self, directory: &Path) -> forebay_host::Result<()> {
         let mut list = self.list.lock();
         let (known, file) = &mut *list;

@@ -1,4 +1,4 @@
-//! The list of what exists in an allocation only.
+//! The list of files that exist only in an allocation.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,39 +10,39 @@ use serde::Serialize;
 
 use crate::{Error, RecordFile};
 
-/// Files named in a message; the list has all.
+/// Number of files named in a message; the list names all.
 const NAMED: usize = 10;
 
-/// What is to be staged out and is not at its destination.
+/// Files to be staged out that are not at their destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UnsavedFiles {
-    /// How many, and other things that were asked for and are not there.
+    /// Number of such files and of other missing sources.
     pub files: u64,
-    /// Their bytes, as far as they can be seen.
+    /// Their bytes, as far as known.
     pub bytes: u64,
-    /// The list of them all, or where it should be if it could not be written.
+    /// The path of the complete list, also if it could not be written.
     pub list: PathBuf,
-    /// The paths of the first ones.
+    /// The paths of the first files.
     pub first: Vec<PathBuf>,
 }
 
 impl RecordFile {
-    /// The list of files that are not safe, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
+    /// The path of the list, next to the record: `ID-PID@HOST.FILES-NOT-SAFE`.
     pub fn unsaved_list(&self) -> PathBuf {
         self.path().with_extension("FILES-NOT-SAFE")
     }
 
-    /// How many files the list names; none if there is no list.
+    /// Number of files in the list; none if there is no list.
     pub fn unsaved_count(&self) -> Option<u64> {
         let list = files::read_lossy(&self.unsaved_list()).ok()?;
         let named = list.lines().filter(|line| !line.starts_with('#'));
         Some(named.count() as u64)
     }
 
-    /// Writes the list, or removes it if nothing is missing. `reason`: why, where nothing better is known.
+    /// Writes the list, or removes it if no file is missing. `reason` applies to files without their own.
     ///
     /// # Errors
-    /// If the journal cannot be read. If the list cannot be written what is missing is counted all the same.
+    /// If the journal cannot be read. The inner result says whether the list was written.
     pub fn list_unsaved(
         &self,
         journal: &Journal,
@@ -72,7 +72,7 @@ impl RecordFile {
         Ok((found, done))
     }
 
-    /// Removes the list: everything is safe.
+    /// Removes the list, since no file is missing.
     pub(crate) fn remove_unsaved_list(&self) -> forebay_host::Result<()> {
         let list = self.unsaved_list();
         for path in [temporary(&list), list] {
@@ -92,7 +92,7 @@ impl RecordFile {
     }
 }
 
-/// Its name while it is written.
+/// The path of the list while it is written.
 fn temporary(list: &Path) -> PathBuf {
     list.with_extension("FILES-NOT-SAFE.fresh-list")
 }

@@ -1,4 +1,4 @@
-//! Stages out what an earlier job has left, and removes all that it had.
+//! Stages out the leftovers of an earlier job, and removes its allocation and files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::Error;
 use crate::error::ignore_not_found;
 use crate::state::{JobState, processes, state, view_is_alive};
 
-/// Time processes have between SIGTERM and SIGKILL, and then to be gone.
+/// Time between SIGTERM and SIGKILL, and again for processes to end after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct CleanOptions {
     /// Delete without staging out.
     pub discard: bool,
-    /// End processes that are still alive.
+    /// End processes of the job that are still alive.
     pub end_processes: bool,
     /// How files are copied.
     pub staging: StagingOptions,
@@ -40,9 +40,9 @@ pub struct CleanOptions {
     pub to: Option<PathBuf>,
 }
 
-/// Stages out what is still to be staged out, and removes all that the job had. If something does
-/// not arrive, nothing is removed, and the account of the staging lists it. We must not have
-/// started a thread yet; afterwards we may be in the job's view.
+/// Completes pending stage-outs and removes the allocation and files of the job. If a file fails,
+/// nothing is removed and the result lists the failures. The caller must not have started a thread:
+/// this process may enter the job's view and stay in it.
 ///
 /// # Errors
 /// If the job is running, or something cannot be removed.
@@ -53,19 +53,19 @@ pub fn clean(
     reporter: &dyn StagingProgress,
 ) -> Result<Option<Staged>, Error> {
     let lock = match job.lock() {
-        // It has ended by itself meanwhile.
+        // The job has ended in the meantime.
         Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
         locked => locked?,
     };
     let mut now = state(&job)?;
-    // It may have gone on between our look at the record and at its process.
+    // The job may have continued after its record was read and before its process was checked.
     while job.reload()? {
         now = state(&job)?;
     }
     match &now {
         JobState::Running => return Err(Error::IsRunning(job.record.id)),
         JobState::Elsewhere if how.discard => {
-            job.remove()?; // what it names is not ours to judge
+            job.remove()?; // the leftovers are on another machine
             return Ok(None);
         }
         JobState::Elsewhere => return Err(Error::Elsewhere(job.record.runner.host)),
@@ -75,13 +75,13 @@ pub fn clean(
         }
         JobState::Left { processes } if !processes.is_empty() => {
             end_processes(&job.record, processes, how)?;
-            now = state(&job)?; // perhaps they were all that is left
+            now = state(&job)?; // these may have been the last leftovers
         }
         JobState::Left { .. } | JobState::Lost | JobState::Unreachable => {}
     }
     let (now, is_inside) = enter_view(&job, now, how)?;
     if now == JobState::Lost {
-        // What lay in the job's own allocation cannot be drained any more; the rest can.
+        // The job's own allocation can no longer be drained; persistent allocations can.
         job.update(|record| {
             record.stage_out.retain(|stage| stage.persistent.is_some());
             record.drain_to.clear();
@@ -103,7 +103,7 @@ pub fn clean(
         job.update(Record::clear_stage_out)?;
         return Err(Error::RequestsLost(asked));
     }
-    // Killed from here on, the next one must not take a half removed allocation for the results.
+    // After a kill from here on, the next clean must not stage out a partly removed allocation.
     job.update(Record::mark_removing)?;
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         reporter.warning(&error.to_string());
@@ -134,8 +134,8 @@ fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(
     }
 }
 
-/// Enters the job's view if something is to be staged out. Are we inside, and what is the matter with the job
-/// now? Its keeper may die at any moment: what could not be read in its memory then was not nothing.
+/// Enters the job's view if something is to be staged out. Returns the new state and whether this process is
+/// inside. The keeper may die at any moment; an allocation in its memory then counts as lost.
 fn enter_view(
     job: &RecordFile,
     state: JobState,
@@ -167,7 +167,7 @@ fn drain(
 ) -> Result<Staged, Error> {
     let record = &job.record;
     if record.keeper.is_some() && !is_inside {
-        // The destinations may be paths that only the view showed.
+        // The destinations may be paths that existed only in the view.
         return Err(Error::ViewIsGone(job.data().unwrap_or_default()));
     }
     let events = caught.watch(record.keeper);
@@ -259,7 +259,7 @@ fn plan_rescue(allocation: &Allocation, to: &Path, on_planned: Planned) -> Resul
 fn remove_partial_files(job: &RecordFile, also_out: bool, reporter: &dyn Messages) {
     let warn = |error: forebay_record::Error| reporter.warning(&error.to_string());
     if job.record.phase == Phase::Preparing {
-        // What it staged into a persistent allocation would stay there as partial files.
+        // The stage-in may have left partial files in a persistent allocation.
         job.remove_partial_stage_in().unwrap_or_else(warn);
     }
     if also_out {
@@ -268,8 +268,8 @@ fn remove_partial_files(job: &RecordFile, also_out: bool, reporter: &dyn Message
     }
 }
 
-/// Removes files that are half staged out. From outside of the view: the job may be discarded
-/// because its view cannot be entered any more.
+/// Removes partial files of a stage-out from outside of the view, which can be gone when the job is
+/// discarded.
 fn remove_partial_stage_out(
     job: &RecordFile,
     reporter: &dyn Messages,
@@ -292,7 +292,7 @@ fn remove_all(job: RecordFile, inside: bool) -> Result<(), Error> {
     let record = &job.record;
     if let Some(place) = record.place.clone() {
         let allocation = Allocation::found(place.root, place.mounted);
-        // From outside, the end of the keeper takes the mount away.
+        // From outside, the mount disappears with its keeper.
         if !place.mounted || inside {
             match allocation.free() {
                 Err(forebay_store::Error::Host(error)) => ignore_not_found(Err(error))?,

@@ -2,28 +2,28 @@
 
 use std::path::PathBuf;
 
-/// Why nothing can be said of a job, or it cannot be cleaned.
+/// Why the state of a job is unknown, or the job cannot be cleaned.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A system call failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// Staging cannot go on.
+    /// Staging cannot continue.
     #[error(transparent)]
     Mover(#[from] forebay_mover::Error),
-    /// The store refused.
+    /// The store reported an error.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
-    /// The machine does not allow to enter the job's view of the file system.
+    /// Entering the job's view of the file system failed.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),
-    /// A job that is running is not cleaned.
+    /// A running job cannot be cleaned.
     #[error("job {0} is running")]
     IsRunning(String),
-    /// Another machine's leftovers can be judged there only.
+    /// Only its own machine can check the leftovers of a job.
     #[error("the job ran on {0}, outside of this container or job if we are in one")]
     Elsewhere(String),
     /// A copy of an allocation was asked for.
@@ -35,19 +35,19 @@ pub enum Error {
     /// Perhaps a file system is not mounted.
     #[error("the allocation {} is not there", .0.display())]
     Unreachable(PathBuf),
-    /// Files of persistent allocations, which the job's own list alone named.
+    /// The only list of requests for files of persistent allocations was in the job's memory.
     #[error("the list of what programs asked to be staged out of {} went with the job's memory", .0.join(", "))]
     RequestsLost(Vec<String>),
-    /// Nobody can tell any more what stood under its paths.
+    /// The paths that the job saw can no longer be resolved.
     #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", .0.display())]
     ViewIsGone(PathBuf),
-    /// Processes of a job whose `forebay run` was killed.
+    /// The job has living processes, and its `forebay run` was killed.
     #[error("processes of the job are still alive: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
     HasProcesses(Vec<i32>),
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -78,7 +78,7 @@ impl Error {
     }
 }
 
-/// What does not exist need not be removed.
+/// Ignores that a file to remove does not exist.
 pub(crate) fn ignore_not_found(removed: forebay_host::Result<()>) -> Result<(), Error> {
     match removed {
         Err(error) if error.is_not_found() => Ok(()),

@@ -1,4 +1,4 @@
-//! What is the matter with earlier jobs, and the removal of what they left. Assumes that `clean` runs before the
+//! Reports the state of earlier jobs and removes their leftovers. Assumes that `clean` runs before the
 //! process starts a thread, since it enters the job's view. Never stages out what the user wants to keep.
 
 mod clean;

@@ -1,4 +1,4 @@
-//! What is known of recorded jobs: one by one, and by the node that holds their data. Never changes anything.
+//! Reports on recorded jobs, one by one and by the node that holds their data. Never changes anything.
 
 use std::collections::BTreeMap;
 
@@ -9,57 +9,57 @@ use serde::Serialize;
 use crate::Error;
 use crate::state::{JobState, state as state_of};
 
-/// Failures that a report names.
+/// Number of failures in a report.
 const FAILURES_SHOWN: usize = 5;
 
-/// A job that was recorded, as it is now.
+/// A recorded job and its current state.
 #[derive(Debug, Serialize)]
 pub struct JobReport {
-    /// Identifies the job.
+    /// The job's id.
     pub job_id: String,
-    /// Its script.
+    /// The path of the script.
     pub script: String,
     /// The host of its `forebay run`.
     pub host: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub began_unix_s: u64,
-    /// running, kept, left, lost, unreachable or elsewhere.
+    /// One of running, kept, left, lost, unreachable and elsewhere.
     pub state: &'static str,
-    /// What it did last.
+    /// The last phase of the job.
     pub phase: Phase,
-    /// The job's processes that outlived its `forebay run`.
+    /// Processes of the job that outlived its `forebay run`.
     pub processes: Vec<i32>,
-    /// Some of its data are to be staged out yet.
+    /// True if some of its data are still to be staged out.
     pub undrained: bool,
-    /// Files of a stage-out that have not arrived; none if no stage-out began.
+    /// Pending and failed files of a stage-out; none if no stage-out began.
     pub missing_files: Option<u64>,
     /// Their bytes.
     pub missing_bytes: Option<u64>,
-    /// The first failures, path and reason.
+    /// The first failures, with path and reason.
     pub failures: Vec<(String, String)>,
-    /// File systems that had no room for it: what is needed there and what is free.
+    /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
-    /// Files that are in the allocation only; none if nothing was listed.
+    /// Number of files that exist only in the allocation; none if there is no list.
     #[serde(rename = "not_safe_files")]
     pub unsaved_count: Option<u64>,
-    /// The list that names them.
+    /// The path of the list of these files.
     #[serde(rename = "not_safe_list")]
     pub unsaved_list: Option<String>,
-    /// Bytes in the allocation.
+    /// Bytes used in the allocation.
     pub used_bytes: Option<u64>,
-    /// Bytes that the allocation may hold.
+    /// Capacity of the allocation in bytes.
     pub capacity_bytes: Option<u64>,
     /// Where the data can be reached.
     pub data: Option<String>,
-    /// Why its journal cannot be read.
+    /// Why the journal cannot be read.
     #[serde(skip)]
     pub journal_error: Option<forebay_record::Error>,
 }
 
-/// What is known of a job on this machine. Changes nothing.
+/// Reports on one job of this machine. Changes nothing.
 ///
 /// # Errors
-/// If its processes cannot be looked at.
+/// If the job's processes cannot be listed.
 pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
     let record = &recorded.record;
     let (state, processes) = match state_of(recorded)? {
@@ -105,22 +105,22 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
     })
 }
 
-/// Ids of jobs, by the node that holds them.
+/// Ids of jobs, by the node that holds their data.
 pub type JobsByNode = BTreeMap<String, Vec<String>>;
 
-/// Jobs with data that are to be staged out yet.
+/// Jobs whose data are still to be staged out.
 #[derive(Debug, Default)]
 pub struct Undrained {
-    /// Those that left something.
+    /// Jobs with data that are to be staged out.
     pub held: JobsByNode,
-    /// Those of which only their node can tell, since their programs may have asked for a stage-out.
+    /// Jobs whose programs may have requested a stage-out; only their node can read the requests.
     pub unknown: JobsByNode,
 }
 
-/// The jobs on these nodes, or on all if none is named, that left something to be staged out.
+/// The jobs with data to be staged out on these nodes, or on all nodes if none is named.
 ///
 /// # Errors
-/// If a job's processes cannot be looked at.
+/// If a job's processes cannot be listed.
 pub fn undrained_by_node(records: &Records, nodes: &[String]) -> Result<Undrained, Error> {
     let mut undrained = Undrained::default();
     for recorded in &records.found {

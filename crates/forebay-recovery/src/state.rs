@@ -1,4 +1,4 @@
-//! What is the matter with an earlier job, by a look at its record and at the machine.
+//! Determines the state of an earlier job from its record and the machine.
 
 use forebay_host::files;
 use forebay_host::process::{self, Identity, Liveness};
@@ -7,25 +7,25 @@ use forebay_record::{Phase, RUN_VARIABLE, Record, RecordFile};
 
 use crate::Error;
 
-/// What is the matter with a job that is written down.
+/// The state of a recorded job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
     /// Its `forebay run` is alive.
     Running,
-    /// Its `forebay run` was killed, or has kept the allocation.
+    /// Its `forebay run` was killed, or kept the allocation.
     Left {
         /// Processes of the job that are still alive.
         processes: Vec<i32>,
     },
-    /// The allocation is gone: the machine or the keeper was ended.
+    /// The allocation is gone: the machine restarted, or the keeper ended.
     Lost,
-    /// The allocation's directory is not there: perhaps its file system is not mounted.
+    /// The directory of the allocation is missing; its file system may not be mounted.
     Unreachable,
-    /// It belongs to another machine or container, which alone can tell.
+    /// It belongs to another machine or container. Only that one knows its state.
     Elsewhere,
 }
 
-/// What is the matter with a job, by a look at the machine.
+/// Determines the state of a job. Changes nothing.
 ///
 /// # Errors
 /// If /proc cannot be read.
@@ -38,17 +38,17 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     }
     let same_boot = record.runner.is_of_this_boot()?;
     match &record.place {
-        // A job that succeeds removes its record last.
+        // A successful job removes its record last, so it is ending.
         Some(_) | None if files::status(recorded.path()).is_err() => return Ok(JobState::Running),
         Some(place) if place.mounted && !(same_boot && view_is_alive(record)) => {
-            // Its processes may write in what it does not own.
+            // Its processes may still write in persistent allocations.
             return match record.persistent.is_empty() {
                 true => Ok(JobState::Lost),
                 false => orphaned_or(record, JobState::Lost),
             };
         }
         Some(place) if !place.mounted && files::status(&place.root).is_err() => {
-            // Before the script began there was nothing in it to be missed.
+            // In these phases the allocation holds nothing that exists only there.
             return Ok(match record.phase {
                 Phase::Preparing | Phase::Removing => JobState::Lost,
                 Phase::Running | Phase::Kept => JobState::Unreachable,
@@ -60,20 +60,20 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     orphaned_or(record, JobState::Left { processes })
 }
 
-/// Such a state, unless processes are alive.
+/// Returns `Left` if processes of the job are alive, else `none`.
 fn orphaned_or(record: &Record, none: JobState) -> Result<JobState, Error> {
     match processes(record) {
         Ok(processes) if processes.is_empty() => Ok(none),
         Ok(processes) => Ok(JobState::Left { processes }),
-        // We are in a container, or in a job.
+        // This process runs in a container or in a job.
         Err(error) if error.is_denied() => Ok(JobState::Elsewhere),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Living processes that may write in the allocation: of the job, in its view, or at work in it.
+/// Living processes that may write in the allocation: of the job, in its view, or using its directory.
 pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
-    // What is older than the run is none of its processes; after a restart everything is younger.
+    // A process older than the run does not belong to it. After a restart every process is younger.
     let same_boot = record.runner.is_of_this_boot()?;
     let since = if same_boot { record.runner.process } else { Identity::default() };
     let run = record.job_directory.as_os_str();

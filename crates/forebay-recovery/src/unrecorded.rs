@@ -1,4 +1,4 @@
-//! Removes what jobs have left that were killed before anything was recorded.
+//! Removes leftovers of jobs that were killed before they were recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use forebay_record::Records;
 
 use crate::error::{Error, ignore_not_found};
 
-/// Removes what jobs have left that were killed before anything was recorded: an empty directory, the
-/// beginning of a record. The id in their names is the time they were made.
+/// Removes leftovers of jobs that were killed before they were recorded: empty directories and
+/// temporary files of records. The id in a name is the creation time.
 ///
 /// # Errors
-/// If something cannot be listed or removed.
+/// If a leftover cannot be listed or removed.
 pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
     let temporary = std::env::temp_dir();
     for name in files::names_in(&temporary)? {
@@ -23,7 +23,7 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
             status.is_ok_and(|s| s.kind == Kind::Directory && s.owner == users::user_id())
         };
         if id.is_some_and(|id| is_unrecorded(id, records)) && ours() {
-            // Whoever has not recorded it yet may do so just now.
+            // The job may record itself now, so only an empty directory is removed.
             ignore_not_found(files::remove_empty(&path))?;
         }
     }
@@ -35,7 +35,7 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
     Ok(())
 }
 
-/// Is this the id of a job that was killed before it was recorded?
+/// True if this is the id of a job that was killed before it was recorded.
 #[must_use]
 pub fn is_unrecorded(id: &str, records: &Records) -> bool {
     let made = id.parse().unwrap_or(u128::MAX);
@@ -46,7 +46,7 @@ pub fn is_unrecorded(id: &str, records: &Records) -> bool {
         && !records.unreadable.iter().any(|(path, _)| recorded(path))
 }
 
-/// The job's id in the name of a record.
+/// The job's id in the file name of a record.
 fn id_of(record: &Path) -> Option<&str> {
     record.file_name()?.to_str()?.split('-').next()
 }

@@ -1,4 +1,4 @@
-//! Carries out the journal of a staging and sums up what became of it.
+//! Carries out a staging journal and sums up the result.
 
 use forebay_directive::Direction;
 use forebay_host::clock;
@@ -9,41 +9,41 @@ use forebay_record::StagingOptions;
 
 use crate::Staged;
 
-/// Receives messages, and hears how a staging goes.
+/// Receives messages and the progress of a staging.
 pub trait StagingProgress: Messages {
-    /// Staging begins: so many files and bytes.
+    /// Staging begins, with the number of pending files and bytes.
     fn staging(&self, direction: Direction, files: u64, bytes: u64);
-    /// So many bytes more were copied. Called by several threads.
+    /// Some bytes were copied or skipped. Several threads call it.
     fn moved(&self, bytes: u64);
     /// Staging has ended.
     fn staged(&self, direction: Direction, staged: &Staged);
 }
 
-/// One staging.
+/// One staging of a job.
 pub struct Staging<'a> {
-    /// In or out.
+    /// Into or out of allocations.
     pub direction: Direction,
-    /// Id of the job.
+    /// The job's id, used in names of partial files.
     pub tag: &'a str,
-    /// Counts how often we are asked to stop.
+    /// Counts requests to stop.
     pub stops: StopRequests,
-    /// Hears how it goes.
+    /// Receives the progress.
     pub reporter: &'a dyn StagingProgress,
-    /// Into allocations that were made for this job alone.
+    /// True if the destination is an allocation created for this job alone.
     pub into_new_allocation: bool,
-    /// How it copies.
+    /// The user's staging options.
     pub how: StagingOptions,
     /// What it does not replace.
     pub keep_changed: Option<KeepChanged>,
 }
 
 impl Staging<'_> {
-    /// Copies what the journal has, until it is done or we are asked to stop once more than `before`.
+    /// Copies the pending files of the journal. Stops when the number of stop requests exceeds `before`.
     pub fn carry_out(&self, journal: &Journal, before: usize) -> Staged {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
-            // What was made for the job alone goes with it.
+            // An allocation of this job alone is not needed after a crash.
             durable: !self.into_new_allocation,
             past_page_cache: is_out,
             placing: if self.into_new_allocation {

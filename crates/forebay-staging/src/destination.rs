@@ -1,20 +1,20 @@
-//! Where the lines of a script, or a drain to a directory, take a file.
+//! Finds the destinations of a file, from the lines of a script or from a drain.
 
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Stage, StageKind};
 use forebay_host::files::{self, Kind};
 
-/// Where a file goes.
+/// The destination of one file.
 #[derive(Debug)]
 pub struct Destination {
-    /// The path of the file there.
+    /// The path of the file at the destination.
     pub target: PathBuf,
-    /// A directory of the destination, and what it means, if directories between are to be made.
+    /// If parent directories are to be created: the top one, and the source directory that it copies.
     pub below: Option<(PathBuf, PathBuf)>,
 }
 
-/// Where the stage_out lines take a file of the namespace at `root`.
+/// The destinations of a file in the namespace at `root`, from the stage_out lines.
 pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<Destination> {
     let own = stages.iter().filter(|stage| stage.persistent.is_none());
     let ways = own.filter_map(|stage| {
@@ -43,7 +43,7 @@ pub fn destinations_of(stages: &[Stage], root: &Path, relative: &Path) -> Vec<De
     ways.collect()
 }
 
-/// Where a file of a directory goes that as a whole goes to another one.
+/// The destination of a file when all of `directory` goes to `to`.
 pub fn destination_in(to: &Path, directory: &Path, relative: &Path) -> Destination {
     Destination { target: to.join(relative), below: Some((to.to_owned(), directory.to_owned())) }
 }

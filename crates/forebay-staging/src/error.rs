@@ -7,7 +7,7 @@ use forebay_directive::Position;
 /// Why a stage-in cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The journal cannot be used, or planning was stopped.
+    /// The journal cannot be used, or planning was interrupted.
     #[error(transparent)]
     Mover(#[from] forebay_mover::Error),
     /// A stage-in names a source that cannot be staged.
@@ -15,9 +15,9 @@ pub enum Error {
     Source {
         /// The script.
         script: PathBuf,
-        /// The directive.
+        /// The position of the directive.
         place: Position,
-        /// Its word.
+        /// The word of the directive.
         command: &'static str,
         /// What is wrong with the source.
         message: String,
@@ -25,7 +25,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Mover(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! What goes to directories that no stage_out line names, as part of a stage-out.
+//! Plans drains to directories that no stage_out line names, as part of a stage-out.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::destination::destinations_of;
 use crate::patterns::Patterns;
 use forebay_record::DrainTarget;
 
-/// Ordinary files below a directory, and which directories cannot be listed. What vanishes meanwhile is not there.
+/// Regular files below a directory, and errors of unlistable directories. Ignores vanished entries.
 pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
     let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![top.to_owned()];
@@ -34,10 +34,10 @@ pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
     (found, closed)
 }
 
-/// Adds to a stage-out what goes to directories that none of its lines names.
+/// Adds the drains to directories that no stage_out line names to a stage-out.
 ///
 /// # Errors
-/// If the journal cannot be written, or `on_planned` stopped it.
+/// If the journal cannot be written, or `on_planned` interrupted the planning.
 pub(crate) fn plan_extra_targets(
     journal: &Journal,
     elsewhere: &[DrainTarget],
@@ -67,7 +67,7 @@ pub(crate) fn plan_extra_targets(
             let inner = source.strip_prefix(&striped).ok();
             let staged = inner.map(|inner| destinations_of(stages, &striped, inner));
             if staged.is_some_and(|ways| ways.iter().any(|way| way.target == target)) {
-                continue; // a stage_out line brings it to the same place
+                continue; // a stage_out line has the same destination
             }
             let what = TransferKind::FileToName;
             let transfer = Transfer { what, source, target };

@@ -1,12 +1,12 @@
-//! Tells whether a path is inside of an allocation.
+//! Checks whether a path is inside of an allocation.
 
 use std::path::Path;
 
 use forebay_host::files;
 use forebay_store::Allocation;
 
-/// Would a stage-out to this path end in what is removed next? Compares device and inode, since an
-/// allocation may be mounted under other names, too.
+/// True if a stage-out to this path would end in the allocation. Compares device and inode, since
+/// an allocation may be mounted under several names.
 pub fn is_inside_allocation(allocation: &Allocation, target: &Path) -> bool {
     let number = |path: &Path| {
         let status = files::status(path).ok()?;

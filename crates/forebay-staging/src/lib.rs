@@ -1,6 +1,6 @@
-//! Staging between the file system and allocations: from directives, drains and requests to one journal, and that
-//! carried out. Assumes that the namespaces can be seen, so inside of the job's view. Never makes or removes an
-//! allocation.
+//! Staging between the file system and allocations: plans directives, drains and requests in one
+//! journal and carries it out. Assumes that the process is in the job's view and sees its
+//! namespaces. Never makes or removes an allocation.
 
 mod carry_out;
 mod destination;

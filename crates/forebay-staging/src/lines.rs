@@ -1,4 +1,4 @@
-//! What one staging line of a script means: itself, or the lines of the list that it names.
+//! Expands a staging line of a script: the line itself, or the lines of the list that it names.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use forebay_directive::{self as directive, Direction, Stage, StageKind};
 use forebay_host::files::{self, Kind};
 use forebay_mover::{Transfer, TransferKind};
 
-/// The stage itself, or those that its list names.
+/// Returns the stage itself, or the stages of its list.
 ///
 /// # Errors
-/// What is wrong with the list.
+/// If the list cannot be read, or has wrong lines.
 pub fn expanded_out(stage: &Stage) -> Result<Vec<Stage>, String> {
     expanded(stage, Direction::Out, &Path::to_owned)
 }
@@ -40,8 +40,8 @@ pub(crate) fn transfer(stage: &Stage, source: PathBuf, target: PathBuf) -> Trans
     Transfer { what, source, target }
 }
 
-/// The source decides: a directory goes into the target under its own name, whether the target is there
-/// or not. So what is staged again goes to the same place.
+/// A source directory goes into the target under its own name, whether the target exists or not. A
+/// retry therefore has the same destination.
 fn transfer_of_path(source: PathBuf, target: PathBuf) -> Transfer {
     let is_directory = files::status(&source).is_ok_and(|status| status.kind == Kind::Directory);
     let (what, target) = match source.file_name() {

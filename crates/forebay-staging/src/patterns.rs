@@ -1,24 +1,24 @@
-//! Which files of a directory tree are meant.
+//! Patterns that select files of a directory tree.
 
 use std::path::Path;
 
 use forebay_directive::{Stage, StageKind};
 use glob::{MatchOptions, Pattern as Glob};
 
-/// As the shell does it: `*` stops at a slash and takes no dot at the begin.
+/// Like the shell: `*` matches neither a slash nor a leading dot.
 const AS_A_SHELL: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
 
-/// A pattern of the shell: for a file's own name, or with a slash in it for its path.
+/// A shell pattern. With a slash it applies to a file's path, else to its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(Glob);
 
 impl Pattern {
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with the pattern.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("a pattern is empty".to_owned());
@@ -33,12 +33,12 @@ impl Pattern {
         Ok(Self(glob))
     }
 
-    /// As it was written.
+    /// The pattern as the user wrote it.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Does it mean the file at this path below the root?
+    /// True if it matches the file at this path below the root.
     pub fn is_for(&self, relative: &Path) -> bool {
         let text = if self.is_path() {
             relative.to_string_lossy()
@@ -52,7 +52,7 @@ impl Pattern {
         self.as_str().contains('/')
     }
 
-    /// Could a file that it means be staged out by this line?
+    /// True if this line may stage out a file that the pattern matches.
     pub fn can_be_staged_by(&self, stage: &Stage) -> bool {
         let inner = Path::new(&stage.inner_path);
         match stage.kind {
@@ -69,30 +69,30 @@ impl Pattern {
                     })
                 }) && parts.next().is_some()
             }
-            StageKind::List => false, // what it names is known at the end only
+            StageKind::List => false, // the list is read when staging begins
         }
     }
 }
 
-/// Several; one is enough.
+/// Several patterns; a file matches if one of them does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
-    /// Each of them.
+    /// All patterns.
     pub fn all(&self) -> &[Pattern] {
         &self.0
     }
 
-    /// Patterns between commas.
+    /// Parses patterns separated by commas.
     ///
     /// # Errors
-    /// What is wrong with one of them, in words.
+    /// A description of what is wrong with one of them.
     pub fn parse(text: &str) -> Result<Self, String> {
         text.split(',').map(Pattern::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Does one of them mean the file at this path below the root?
+    /// True if one of them matches the file at this path below the root.
     pub fn are_for(&self, relative: &Path) -> bool {
         self.0.iter().any(|pattern| pattern.is_for(relative))
     }

@@ -1,4 +1,4 @@
-//! What programs asked to be staged out and has not arrived, as part of a stage-out.
+//! Plans pending requests of programs as part of a stage-out.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind, remove_pa
 use crate::Roots;
 use forebay_record::{PendingStageOut, load_pending};
 
-/// Adds to a plan of staging out what is open in the allocation at `root`. A file that was removed has taken
-/// its request with it, but not one whose persistent allocation is not there.
+/// Adds the pending requests of the allocation at `root` to a stage-out. Skips a request whose
+/// source was removed. A request fails if its persistent allocation is not reachable.
 ///
 /// # Errors
-/// If the journal cannot be written, or `on_planned` stopped it.
+/// If the journal cannot be written, or `on_planned` interrupted the planning.
 pub(crate) fn plan_requests(
     journal: &Journal,
     root: &Path,
@@ -57,7 +57,7 @@ pub(crate) fn plan_requests(
 const NOT_THERE: &str =
     "the persistent allocation in which it lies is not there; is its file system mounted?";
 
-/// Removes what was half staged out for programs of a job that was killed.
+/// Removes partial files of requests of a killed job.
 pub fn remove_parts(open: Vec<PendingStageOut>, tag: &str) -> forebay_host::Result<()> {
     let begin = format!("{tag}-");
     for request in open {
@@ -65,7 +65,7 @@ pub fn remove_parts(open: Vec<PendingStageOut>, tag: &str) -> forebay_host::Resu
             true => Some(request.outer.as_path()),
             false => request.outer.parent(),
         };
-        // What is not there holds none; what cannot be listed, staging itself will complain of.
+        // A missing directory has no partial files; staging reports one that cannot be listed.
         if let Some(directory) = directory {
             remove_parts_in(directory, &begin, request.is_directory)?;
         }
@@ -78,7 +78,7 @@ fn is_gone(error: forebay_host::Error) -> bool {
     error.is_not_found()
 }
 
-/// Does a directory that is open too bring it to the same place?
+/// True if a pending request for a directory copies it to the same destination.
 fn is_covered(request: &PendingStageOut, open: &[PendingStageOut]) -> bool {
     open.iter().filter(|other| other.is_directory).any(|tree| {
         let rest = request.inner.strip_prefix(&tree.inner);

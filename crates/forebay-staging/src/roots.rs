@@ -1,4 +1,4 @@
-//! Where the namespaces are that a job stages in and out of.
+//! The roots of the namespaces that a job stages into and out of.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use forebay_store::persistent::namespace_in;
 
 use forebay_record::Record;
 
-/// The roots of the namespaces that a job stages in and out of.
+/// The roots of the namespaces that a job stages into and out of.
 #[derive(Debug, Clone, Default)]
 pub struct Roots {
-    /// That of the job's own allocation.
+    /// The root in the job's own allocation.
     pub job: Option<PathBuf>,
-    /// Those of persistent allocations, with their names.
+    /// The roots in persistent allocations, with their names.
     pub persistent: Vec<(String, PathBuf)>,
 }
 
 impl Roots {
-    /// Those of the job's own allocation, and of persistent ones with their names.
+    /// The roots in the job's own allocation and in persistent allocations with their names.
     pub fn of(job: Option<&Allocation>, persistent: Vec<(String, PathBuf)>) -> Self {
         Self { job: job.map(striped), persistent }
     }
 
-    /// Those that a record names.
+    /// The roots that a record names.
     pub fn of_record(record: &Record, job: Option<&Allocation>) -> Self {
         let persistent = record.persistent.iter();
         let named = persistent.map(|one| (one.name.clone(), namespace_in(&one.root)));
@@ -33,7 +33,7 @@ impl Roots {
     /// The path of a stage in its namespace.
     ///
     /// # Errors
-    /// Why it has none.
+    /// A description of why there is none.
     pub fn path(&self, stage: &Stage) -> Result<PathBuf, String> {
         let root = match &stage.persistent {
             None => self.job.as_ref(),

@@ -1,4 +1,4 @@
-//! Plans what is staged into namespaces.
+//! Plans the stage-in of a job.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use forebay_mover::{Journal, Planned};
 use crate::lines::{expanded, transfer};
 use crate::{Error, Roots};
 
-/// Plans what stages into a namespace and has a wanted target.
+/// Plans the stage-in of files whose target is wanted.
 ///
 /// # Errors
-/// If a list cannot be read, or a source is missing or of the wrong kind, or `on_planned` stopped it. What is wrong
-/// further down is among the journal's failures.
+/// If a list cannot be read, a source is missing or of the wrong kind, or `on_planned` interrupted
+/// the planning. The journal lists failures below a source.
 ///
-/// `behind`: what is found under a path of the script, where maps are not in effect yet.
+/// `behind` returns the real path behind a path of the script, where maps are not in effect yet.
 pub fn plan_in(
     journal: &Journal,
     stages: &[Stage],

@@ -1,4 +1,4 @@
-//! Plans what is staged out of namespaces, and what is staged out of them for other reasons than a line of the script.
+//! Plans the stage-out of a job: lines of the script, drains and requests of programs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,32 +13,32 @@ use crate::lines::{expanded, transfer};
 use crate::requests::plan_requests;
 use crate::{Roots, is_inside_allocation};
 
-/// What stages out of namespaces.
+/// The sources of a stage-out.
 #[derive(Clone)]
 pub struct StageOut<'a> {
-    /// Lines of the script.
+    /// The stage_out lines of the script.
     pub stages: &'a [Stage],
-    /// What goes to directories that no stage_out line names.
+    /// Drains to directories that no stage_out line names.
     pub elsewhere: Vec<DrainTarget>,
-    /// Where the namespaces are.
+    /// The roots of the namespaces.
     pub roots: Roots,
-    /// The job's own, which is removed afterwards.
+    /// The job's own allocation, which is removed afterwards.
     pub allocation: Option<&'a Allocation>,
 }
 
 impl StageOut<'_> {
-    /// May something be staged out, as far as is known now?
+    /// True if something is to be staged out, as far as is known now.
     pub fn is_asked_for(&self) -> bool {
         let is_requested = || self.allocation.is_some_and(|own| has_pending(own.root()));
         !self.stages.is_empty() || !self.elsewhere.is_empty() || is_requested()
     }
 
-    /// Plans it in the job's journal or a new one. What has arrived and did not change since is not staged out
-    /// again; what cannot be staged is among the journal's failures. Where the state directory takes no journal
-    /// any more, it is in the allocation.
+    /// Plans the stage-out in the job's journal or a new one. Skips unchanged files that are
+    /// completed; the journal lists failures. If the state directory accepts no journal, it is in
+    /// the allocation.
     ///
     /// # Errors
-    /// If neither takes one, or the one that is there is damaged or locked; or `on_planned` stopped it.
+    /// If no journal can be created, one is damaged or locked, or `on_planned` interrupted the planning.
     pub fn plan(
         &self,
         recorded: &RecordFile,
@@ -61,19 +61,19 @@ impl StageOut<'_> {
         planned(&inside)
     }
 
-    /// The same in this journal.
+    /// Plans the stage-out in this journal.
     ///
     /// # Errors
-    /// If it cannot be written, or `on_planned` stopped it.
+    /// If it cannot be written, or `on_planned` interrupted the planning.
     pub fn plan_in(
         &self,
         journal: Journal,
         on_planned: Planned,
     ) -> Result<Journal, forebay_mover::Error> {
         journal.begin_plan()?;
-        // What programs revoked is left out of their requests, not of a stage_out line with the same two ends.
+        // Exclusions apply to requests of programs, not to a stage_out line with the same source and target.
         journal.clear_exclusions()?;
-        journal.clear_cancel()?; // whoever cancelled the last try did not mean this one
+        journal.clear_cancel()?; // a cancellation applies to one attempt only
         for asked in self.stages {
             let stages = match expanded(asked, Direction::Out, &Path::to_owned) {
                 Ok(stages) => stages,

@@ -1,43 +1,43 @@
-//! What became of one staging: the data behind messages and `--json`.
+//! The result of one staging: the data for messages and `--json`.
 
 use std::path::PathBuf;
 
 use forebay_mover::{Failure, Moved, Number, Shortage};
 use serde::{Serialize, Serializer};
 
-/// One staging.
+/// The result of one staging.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Staged {
-    /// Files and links that arrived.
+    /// Completed files and links.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those of the files that were there already, as they should be.
+    /// The skipped ones among these files, which matched their source.
     pub unchanged_files: u64,
-    /// Bytes that were copied: neither holes nor what was there already.
+    /// Bytes that were copied, without holes and skipped files.
     pub copied_bytes: u64,
-    /// Files and links that have not arrived.
+    /// Pending and failed files and links.
     pub missing_files: u64,
     /// Their bytes.
     pub missing_bytes: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// What arrived without all of its attributes: what is missing, and how often.
+    /// Attributes that could not be copied, and the number of files.
     pub notes: Vec<(String, u64)>,
-    /// File systems that had no room: what is needed there and what is free.
+    /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
-    /// What did not arrive: path and reason.
+    /// The failures, with path and reason.
     #[serde(serialize_with = "pairs")]
     pub failures: Vec<Failure>,
 }
 
 impl Staged {
-    /// None of it could begin.
+    /// The result of a staging that could not begin.
     pub fn not_started(error: forebay_mover::Error) -> Self {
         Self { failures: vec![Failure::from(error)], ..Self::default() }
     }
 
-    /// What became of it.
+    /// Sums up a staging that was carried out.
     pub fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
         let Number { files, bytes } = moved.counts.missing();
         Self {

@@ -1,11 +1,11 @@
-//! What is measured.
+//! The measurements of a comparison.
 
 use std::path::PathBuf;
 
 use forebay_profile::summarize;
 use serde::{Deserialize, Serialize};
 
-/// One way of running the job.
+/// Where the job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
@@ -22,22 +22,22 @@ impl Variant {
     }
 }
 
-/// One run, in seconds and bytes.
+/// The measurements of one run, in seconds and bytes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
     /// Run time of the script.
     pub job_s: f64,
-    /// Time in I/O as the application sees it.
+    /// I/O time that the application sees.
     pub io_s: Option<f64>,
-    /// Where that time comes from.
+    /// The source of `io_s`.
     pub io_from: Option<IoTimeSource>,
-    /// From the start of the script until its data are on the file system, synced.
+    /// Time from the start of the script until its data are synced on the file system.
     pub safe_s: f64,
-    /// Stage-out, contained in `safe_s`.
+    /// Time of the stage-out, part of `safe_s`.
     pub stage_out_s: f64,
-    /// Bytes as the application tells them, else as they were staged out.
+    /// Bytes that the application reports, else bytes of the stage-out.
     pub bytes: Option<u64>,
-    /// Bytes that were written to the emulated file system as the emulation saw it.
+    /// Bytes that the emulation counted as written to the emulated file system.
     pub emulated_bytes: Option<u64>,
     /// Those of them that Forebay itself wrote: the stage-in and the stage-out of a run without burst buffer.
     #[serde(skip)]
@@ -46,39 +46,39 @@ pub struct Measured {
     pub profile: Option<PathBuf>,
 }
 
-/// Where the time in I/O comes from.
+/// The source of the I/O time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IoTimeSource {
     /// The application, in a line of JSON.
     Program,
-    /// The record of its calls.
+    /// The profile of its calls.
     Record,
 }
 
-/// All runs of one way.
+/// All runs of one variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub way: Variant,
     pub runs: Vec<Measured>,
 }
 
-/// The runs on one file system.
+/// All runs on one file system.
 #[derive(Debug, Clone, Serialize)]
 pub struct Block {
-    /// What the file system is.
+    /// Description of the file system.
     pub label: String,
-    /// Is it emulated?
+    /// True if the file system is emulated.
     pub emulated: bool,
     pub rows: [Row; 2],
-    /// Did all runs leave the same files where the script stages out to? None if not all wrote there.
+    /// True if all runs left the same files at the destinations; none if a run wrote no files there.
     pub same_output: Option<bool>,
-    /// Files and bytes of that output.
+    /// Number and bytes of these files.
     pub output_files: usize,
     pub output_bytes: u64,
 }
 
-/// What is wanted of the account that `forebay run --json` gives.
+/// The used members of `forebay run --json`.
 #[derive(Debug, Deserialize)]
 pub struct Account {
     pub job_id: String,
@@ -107,7 +107,7 @@ struct Counters {
     bytes_written: u64,
 }
 
-/// What is wanted of the line that an application prints on what it did.
+/// The used members of the application's line of JSON.
 #[derive(Debug, Deserialize)]
 struct Said {
     io_s: Option<f64>,

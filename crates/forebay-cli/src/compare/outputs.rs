@@ -1,11 +1,11 @@
-//! What a job left where its script stages out to, file by file, to be compared.
+//! Fingerprints the files at the destinations of a job, to compare them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind, Status};
 
-/// One file's name below the destination, size and content.
+/// Path below the destination, size and content hash of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     name: PathBuf,
@@ -13,7 +13,7 @@ pub struct Fingerprint {
     content: blake3::Hash,
 }
 
-/// The files below these paths that were changed since `before`, sorted.
+/// Fingerprints of the files below these paths that changed since `before`, sorted.
 pub fn fingerprints(paths: &[PathBuf], before: &Times) -> forebay_host::Result<Vec<Fingerprint>> {
     let mut found = Vec::new();
     for root in paths {
@@ -35,10 +35,10 @@ pub fn fingerprints(paths: &[PathBuf], before: &Times) -> forebay_host::Result<V
     Ok(found)
 }
 
-/// When each file was last changed: seconds, nanoseconds.
+/// The change time of each file: seconds, nanoseconds.
 pub type Times = HashMap<PathBuf, (i64, i64)>;
 
-/// When every file below these paths was last changed.
+/// The change times of all files below these paths.
 pub fn times(paths: &[PathBuf]) -> forebay_host::Result<Times> {
     let mut found = HashMap::new();
     for root in paths {

@@ -1,11 +1,11 @@
-//! The table of `forebay compare`, and in words what it means.
+//! Formats the table of `forebay compare` and its conclusions.
 
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;
 
 use super::figures::{Block, IoTimeSource, Measured, Row};
 
-/// All blocks, each a table and what it means.
+/// All blocks, each with a table and conclusions.
 pub fn text(blocks: &[Block]) -> String {
     let blocks: Vec<_> = blocks
         .iter()
@@ -44,7 +44,7 @@ fn table(block: &Block) -> Table {
     table
 }
 
-/// Median, with the least and the largest of several runs.
+/// The median, with minimum and maximum if there are several runs.
 fn seconds(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> String {
     let Some(sorted) = sorted(row, of) else {
         return "-".into();
@@ -63,7 +63,7 @@ fn sorted(row: &Row, of: impl Fn(&Measured) -> Option<f64>) -> Option<Vec<f64>> 
     Some(values)
 }
 
-/// Median of sorted values; not a number if there are none.
+/// Median of sorted values; NaN if there are none.
 fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     match sorted {
@@ -73,10 +73,10 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// One figure of a run.
+/// Selects one value of a run.
 type Figure = fn(&Measured) -> Option<f64>;
 
-/// How the two ways compare, and where the burst buffer loses, why.
+/// Compares the variants. Explains why the burst buffer is slower, if it is.
 fn sentences(block: &Block) -> Vec<String> {
     let [file_system, burst_buffer] = &block.rows;
     let mut said = Vec::new();
@@ -110,7 +110,7 @@ fn sentences(block: &Block) -> Vec<String> {
     said
 }
 
-/// Who tells of the time in I/O, unless nobody does.
+/// The source of the I/O time; none without I/O times.
 fn io_time_sources(block: &Block) -> Option<String> {
     let runs = || block.rows.iter().flat_map(|row| &row.runs);
     let is_source = |source| runs().any(|run| run.io_from == Some(source));
@@ -123,11 +123,10 @@ fn io_time_sources(block: &Block) -> Option<String> {
     Some(format!("I/O seen: {who}."))
 }
 
-/// Below this ratio of the medians the two are called equal.
+/// A ratio of medians below this counts as equal.
 const NOISE: f64 = 1.05;
 
-/// Who wins, from the sorted times of both. Where the slowest run of one reaches the fastest of the
-/// other, neither does.
+/// Compares the sorted times of both variants. There is no clear difference if the ranges overlap.
 fn verdict(what: &str, file_system: &[f64], burst_buffer: &[f64]) -> String {
     let gain = median(file_system) / median(burst_buffer);
     if gain >= NOISE && below(burst_buffer, file_system) {
@@ -140,13 +139,13 @@ fn verdict(what: &str, file_system: &[f64], burst_buffer: &[f64]) -> String {
     }
 }
 
-/// Is every time of the one below every time of the other? Both are sorted.
+/// True if all times of `one` are below all times of `other`. Both are sorted.
 fn below(one: &[f64], other: &[f64]) -> bool {
     matches!((one.last(), other.first()), (Some(most), Some(least)) if most < least)
 }
 
-/// The emulation does not see all ways of writing (docs/pfs-model.md). Where it missed what the job
-/// left on the file system, its figures are no comparison.
+/// The emulation does not see all kinds of writes (docs/pfs-model.md). If it missed output of the
+/// job, the variants are not comparable.
 fn unmodelled_bytes(file_system: &Row, output_bytes: u64) -> Option<String> {
     let runs = file_system.runs.iter();
     let seen = runs.filter_map(|run| run.emulated_bytes?.checked_sub(run.staged_bytes)).min()?;

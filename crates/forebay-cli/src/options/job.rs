@@ -64,7 +64,7 @@ pub struct SpaceArguments {
 }
 
 impl JobArguments {
-    /// The burst buffer that is requested outside of the script.
+    /// The burst buffer that `--bb` or `--bbf` requests.
     pub fn burst_buffer(&self) -> Result<Option<String>, forebay_host::Error> {
         match &self.bbf {
             Some(file) => files::read_to_string(file).map(Some),
@@ -74,7 +74,7 @@ impl JobArguments {
 }
 
 impl SpaceArguments {
-    /// What the options ask for; `maps` may be empty.
+    /// The options of stores and allocations; `maps` may be empty.
     pub fn store_options<'a>(
         &'a self,
         site_store: Option<&'a Path>,
@@ -91,7 +91,7 @@ impl SpaceArguments {
         }
     }
 
-    /// The same options for a process of ours.
+    /// The same options as arguments for another process of Forebay.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
         if let Some(store) = &self.store {

@@ -40,7 +40,7 @@ pub struct JobStagingArguments {
 }
 
 impl JobStagingArguments {
-    /// The same options for a process of ours.
+    /// The same options as arguments for another process of Forebay.
     pub fn to_args(&self) -> Vec<String> {
         let when = self.stage_verify.and_then(|when| when.to_possible_value());
         let when = when.map(|when| format!("--stage-verify={}", when.get_name()));
@@ -48,7 +48,7 @@ impl JobStagingArguments {
         when.into_iter().chain(rate).collect()
     }
 
-    /// What is not said here is as it was.
+    /// The given options; `was` provides the others.
     pub fn options_after(&self, was: StagingOptions) -> StagingOptions {
         StagingOptions {
             verify: self.stage_verify.map_or(was.verify, Verify::from),

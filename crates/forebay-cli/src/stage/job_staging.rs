@@ -1,4 +1,4 @@
-//! The staging of jobs, as `forebay stage` shows it under their ids.
+//! The staging of jobs, which `forebay stage` shows under their ids.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use serde_json::Value;
 use super::arguments::How;
 use super::store::{StagingRecord, StagingRequest};
 
-/// Time between two looks at a state.
+/// Time between two checks of a state.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The same while a job prepares.
+/// Time between two checks while a job prepares.
 const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The job with this id, if there is one.
+/// Finds the job with this id.
 pub fn with_id(id: &str) -> Result<Option<RecordFile>, CliError> {
     let mut found = records().map_err(recovery::Error::from)?.found.into_iter();
     Ok(found.find(|job| job.record.id == id))
 }
 
-/// What it stages, or staged last.
+/// The current or last staging of the job.
 pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     let id = &job.record.id;
     if recovery::state(job)? == JobState::Elsewhere {
@@ -54,13 +54,13 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     Ok(StagingRecord { id: id.clone(), journal, request, began: clock::now() })
 }
 
-/// How a job has ended.
+/// How a job ended.
 pub enum End {
-    /// All that is to be staged out has arrived.
+    /// Its stage-out is completed.
     Arrived,
-    /// It has left something that is to be staged out.
+    /// Its stage-out is pending or failed.
     Left,
-    /// Its script never began, so there is nothing that could have arrived.
+    /// Its script did not start, so there is nothing to stage out.
     NotBegun,
 }
 
@@ -68,7 +68,7 @@ pub enum End {
 pub fn wait_for_end(mut job: RecordFile) -> Result<End, CliError> {
     loop {
         match recovery::state(&job)? {
-            // One that is not begun yet may end without a word: hardly so fast that this is not seen.
+            // A short interval, so that the start of the script is seen before the record is removed.
             JobState::Running if job.record.phase == Phase::Preparing => {
                 clock::sleep(SHORT_POLL_INTERVAL)
             }
@@ -89,7 +89,7 @@ pub fn wait_for_end(mut job: RecordFile) -> Result<End, CliError> {
     }
 }
 
-/// What its record of I/O tells of a job that has ended; none if there is no such record.
+/// True if the I/O profile of an ended job has an outcome; none if there is no such profile.
 fn record_says_started(job: &RecordFile) -> Option<bool> {
     let path = job.record.profile.as_ref()?.join("job.json");
     let told: Value = serde_json::from_str(&files::read_to_string(&path).ok()?).ok()?;

@@ -1,4 +1,4 @@
-//! Which stagings a command means.
+//! Selects the stagings that a command applies to.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::job_staging;
 use super::store::{self, StagingRecord, StagingStatus, with_id};
 
-/// Stagings, and what should be some. Only those that run stay open: there may be more than a process may have files.
+/// Stagings and unreadable journals. Only running ones stay open, because of the limit of open files.
 #[derive(Default)]
 pub struct Selection {
     pub shown: Vec<StagingStatus>,
-    /// Where they stand among those that are shown.
+    /// Running stagings with their indices in `shown`.
     pub running: Vec<(usize, StagingRecord)>,
     unreadable: Vec<Unreadable>,
 }
 
-/// A journal that cannot be read, as `--json` shows it among the others.
+/// An unreadable journal in the output of `--json`.
 #[derive(Serialize)]
 pub struct Unreadable {
     id: String,
@@ -38,13 +38,13 @@ enum Entry<'a> {
 }
 
 impl Selection {
-    /// Of a journal that cannot be read nobody can tell whether all has arrived.
+    /// An error code if a journal cannot be read, since its state is unknown.
     pub fn code(&self) -> i32 {
         i32::from(!self.unreadable.is_empty())
     }
 
     pub fn add(&mut self, staging: StagingRecord, failures: usize) -> Result<(), Error> {
-        let is_running = staging.journal.is_running()?; // before it is looked at: it may be done just after
+        let is_running = staging.journal.is_running()?; // before `shown`: it may end in between
         let shown = staging.shown(failures)?;
         if is_running {
             self.running.push((self.shown.len(), staging));
@@ -53,7 +53,7 @@ impl Selection {
         Ok(())
     }
 
-    /// What is shown, and what could not be read.
+    /// Prints the stagings and the unreadable journals.
     pub fn json(&self, code: i32) -> i32 {
         let shown = self.shown.iter().map(Entry::Staging);
         let unreadable = self.unreadable.iter().map(Entry::Unreadable);
@@ -61,7 +61,7 @@ impl Selection {
     }
 }
 
-/// Those that are named, else all.
+/// Selects the named stagings, or all if none is named.
 pub fn select(ids: &[String], failures: usize) -> Result<Selection, CliError> {
     let mut chosen = Selection::default();
     for id in ids {
@@ -77,7 +77,7 @@ pub fn select(ids: &[String], failures: usize) -> Result<Selection, CliError> {
             added.unwrap_or(Ok(()))
         });
         match added {
-            Err(_) if journal_vanished(&path) => {} // it was done just now
+            Err(_) if journal_vanished(&path) => {} // it was just completed
             Err(error) => chosen.unreadable.push(unreadable(&path, &error)),
             Ok(()) => {}
         }
@@ -98,11 +98,11 @@ fn unreadable(journal: &Path, error: &Error) -> Unreadable {
     }
 }
 
-/// A staging, or that of a job.
+/// Opens a staging, or the staging of a job.
 pub fn open_by_id(id: &str) -> Result<StagingRecord, CliError> {
     match (with_id(id)?, job_staging::with_id(id)?) {
         (Some(path), _) => match StagingRecord::open(&path) {
-            Err(_) if journal_vanished(&path) => Err(not_found(id)), // it was done just now
+            Err(_) if journal_vanished(&path) => Err(not_found(id)), // it was just completed
             opened => opened?.ok_or_else(|| not_found(id)),
         },
         (None, Some(job)) => job_staging::staging(&job),

@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::How;
 
-/// Below a state directory.
+/// Directory name in a state directory.
 const STAGINGS: &str = "stagings";
 const END: &str = "journal";
-/// So long a staging that is done is remembered; then it is forgotten when another one ends in the background.
+/// Age after which a completed staging is removed, when another one ends in the background.
 const DONE_S_MAX: i64 = 7 * 24 * 60 * 60;
-/// Before that if so many are newer.
+/// A younger one is removed if this many are newer.
 const NEWER_MAX: usize = 1000;
 
-/// What a staging was asked to do, as its journal records it.
+/// The request of a staging, recorded in its journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StagingRequest {
     pub is_out: bool,
-    /// As the command named them; what is not UTF-8 is replaced.
+    /// The paths as the user gave them; characters that are not UTF-8 are replaced.
     pub source: String,
     pub target: String,
     pub how: How,
@@ -62,16 +62,16 @@ impl StagingRequest {
     }
 }
 
-/// A staging that is written down.
+/// A recorded staging.
 pub struct StagingRecord {
     pub id: String,
     pub journal: Journal,
     pub request: StagingRequest,
-    /// When this process began with it.
+    /// When this process opened it.
     pub began: Instant,
 }
 
-/// One staging as `--json` shows it.
+/// One staging in the output of `--json`.
 #[derive(Serialize)]
 pub struct StagingStatus {
     pub id: String,
@@ -84,26 +84,26 @@ pub struct StagingStatus {
     pub bytes: u64,
     pub placed_files: u64,
     pub placed_bytes: u64,
-    /// With those of files that are on their way.
+    /// Includes the bytes of partial files.
     pub copied_bytes: u64,
-    /// How fast it goes, and how long yet; null if it does not run, or that is not known.
+    /// Throughput and remaining time; null if the staging does not run, or they are unknown.
     pub bytes_per_s: Option<u64>,
     pub remaining_s: Option<u64>,
     pub missing_files: u64,
     pub missing_bytes: u64,
-    /// Directories that are not made yet, or have not got their modes and times.
+    /// Directories that do not exist yet or lack their modes and times.
     pub open_directories: u64,
-    /// Files in each state of the journal, in its order.
+    /// Number of files in each state of the journal, in the journal's order.
     pub by_state: Vec<(&'static str, u64)>,
     pub failed: u64,
     pub failures: Vec<ShownFailure>,
-    /// File systems that had no room: what is needed there and what is free.
+    /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
-    /// What arrived without all its attributes: what is missing, how often, and on what first.
+    /// Attributes that could not be copied, with the number of files and the first file.
     pub notes: Vec<(String, u64, String)>,
 }
 
-/// One failure as `--json` shows it.
+/// One failure in the output of `--json`.
 #[derive(Serialize)]
 pub struct ShownFailure {
     pub path: String,
@@ -122,7 +122,7 @@ impl From<Failure> for ShownFailure {
 }
 
 impl StagingRecord {
-    /// Begins one that is not planned yet, and keeps others from it as long as the second result lives.
+    /// Creates an unplanned staging. The lock keeps other processes from it until it is dropped.
     pub fn begin(
         request: StagingRequest,
         transfers: &[Transfer],
@@ -132,7 +132,7 @@ impl StagingRecord {
         let mut number = clock::unix_milliseconds();
         let (path, running) = loop {
             let path = directory.join(format!("{number}.{END}"));
-            // Another one may have begun in the same millisecond.
+            // Another staging may have started in the same millisecond.
             match Journal::reserve(&path)? {
                 Some(running) => break (path, running),
                 None => number += 1,
@@ -140,7 +140,7 @@ impl StagingRecord {
         };
         let begun = create_journal(&path, &request, transfers);
         if begun.is_err() {
-            Journal::remove(&path).ok(); // there may be no room, and nobody would find it
+            Journal::remove(&path).ok(); // space may not suffice, and nothing else would remove it
         }
         let journal = begun?;
         let id = number.to_string();
@@ -148,7 +148,7 @@ impl StagingRecord {
         Ok((staging, running))
     }
 
-    /// None if it was killed, or is, before it was begun.
+    /// Opens a staging; none if it has no request yet.
     pub fn open(path: &Path) -> Result<Option<Self>, Error> {
         let journal = Journal::open_existing(path)?;
         let Some(request) = journal.meta::<String>("order")? else {
@@ -160,7 +160,7 @@ impl StagingRecord {
         Ok(Some(Self { id: id.into_owned(), journal, request, began: clock::now() }))
     }
 
-    /// Forgets it.
+    /// Removes the journal.
     pub fn forget(self) -> Result<(), Error> {
         self.journal.discard()
     }
@@ -225,13 +225,13 @@ fn create_journal(
     let journal = Journal::open(path)?;
     journal.begin_plan()?;
     journal.record_request(transfers)?;
-    // Last: a journal without an order is none that was begun.
+    // Last, since a journal without this entry counts as not begun.
     let text = serde_json::to_string(request).map_err(std::io::Error::other);
     journal.set_meta("order", files::with_path(text, "write down", path)?)?;
     Ok(journal)
 }
 
-/// Journals of all stagings, oldest first.
+/// The journals of all stagings, oldest first.
 pub fn all() -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for directory in directories() {
@@ -255,7 +255,7 @@ pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
     Ok(all()?.into_iter().find(named))
 }
 
-/// Forgets those that were done long ago. Only journals that were not written to since then are opened.
+/// Removes old completed stagings. Opens only journals that are older or beyond the limit.
 pub fn prune_finished() -> Result<(), Error> {
     let now_s = clock::unix_seconds() as i64;
     for (newer, path) in all()?.into_iter().rev().enumerate() {
@@ -266,7 +266,7 @@ pub fn prune_finished() -> Result<(), Error> {
         if now_s - written_s <= DONE_S_MAX && newer < NEWER_MAX {
             continue;
         }
-        // `status` reports a damaged one.
+        // `status` reports damaged journals.
         let Ok(Some(staging)) = StagingRecord::open(&path) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What is to be moved, as the command line or a list names it.
+//! The transfers that the command line or a list names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ pub fn transfers(arguments: &MoveArguments) -> Result<Vec<Transfer>, CliError> {
     match (&arguments.list, &arguments.source, &arguments.target) {
         (Some(list), _, _) => of_list(list),
         (None, Some(source), Some(target)) => Ok(vec![transfer(source, target)?]),
-        _ => Ok(Vec::new()), // the command line has both or a list
+        _ => Ok(Vec::new()), // clap requires both or a list
     }
 }
 
@@ -31,7 +31,7 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
             let hint = "mend the symbolic links, which lead in a circle";
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
-        _ => TransferKind::File, // the plan reports a source that is missing
+        _ => TransferKind::File, // planning reports a missing source
     };
     Ok(Transfer { what, source: absolute(source)?, target: absolute(target)? })
 }
@@ -66,8 +66,8 @@ fn of_list(list: &Path) -> Result<Vec<Transfer>, CliError> {
     Ok(transfers)
 }
 
-/// The words of a line without zero bytes, as a shell would take them; but a `#` begins no comment, which would
-/// drop a file of that name without a word.
+/// Splits a line without zero bytes into words like a shell. `#` does not begin a comment, since
+/// that would silently drop files of such names.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let exchanged = |bytes: &[u8], from: u8, to: u8| -> Vec<u8> {
         let exchange = |byte: &u8| if *byte == from { to } else { *byte };
@@ -77,7 +77,7 @@ fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(words.iter().map(|word| exchanged(word, 0, b'#')).collect())
 }
 
-/// The path as it is seen from everywhere, its slash at the end kept.
+/// The absolute path; keeps a slash at the end.
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|error| CliError::new(format!("{}: {error}", path.display())))
 }

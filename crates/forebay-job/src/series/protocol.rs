@@ -1,4 +1,4 @@
-//! What a series and its requester say to each other.
+//! The messages between a series and its requester.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,35 +11,35 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Who says what a series is to run.
+/// The requester: it sends the runs of a series.
 pub trait RunSource {
-    /// Called once, when threads may be started: from now on the bell is to be rung for each request,
-    /// and hung up when there will be none.
+    /// Called once, when threads may be started. The requester rings the bell for each run, and
+    /// disconnects it when there are no more.
     fn listen(&mut self, bell: EventSender);
-    /// The allocation is there.
+    /// The allocation is ready.
     fn ready(&mut self, ready: &Ready);
-    /// A request that has come. Asked after each ring.
+    /// Returns a received run. The series calls it after each ring.
     fn next(&mut self) -> Option<Run>;
-    /// What became of it.
+    /// Receives the result of a run.
     fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>);
 }
 
-/// What a series has.
+/// The resources of a series.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// Is there an allocation?
+    /// True if there is an allocation.
     pub burst_buffer: bool,
-    /// Variables that name namespaces.
+    /// Variables with namespace paths.
     pub variables: BTreeMap<String, String>,
-    /// Prefix of a path of the view for the machine's other processes; empty if there is no view.
+    /// Prefix of paths in the view for other processes of the machine; empty if there is no view.
     pub root: String,
     /// The store of the allocation.
     pub store: Option<StoreUsed>,
-    /// What was staged in.
+    /// The result of the stage-in.
     pub stage_in: Option<Staged>,
 }
 
-/// What is run.
+/// What a run executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunTarget {
     /// The script at this path.
@@ -48,41 +48,41 @@ pub enum RunTarget {
     Command(Vec<String>),
 }
 
-/// One run that is asked for.
+/// One requested run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Repeated in the answer.
     pub number: u64,
-    /// Script or command.
+    /// The script or command.
     pub what: RunTarget,
-    /// First make the allocation what it was after stage-in.
+    /// Restore the allocation to its state after stage-in first.
     pub fresh: bool,
-    /// Where it runs; none: where the series was started.
+    /// The working directory; none: that of the series.
     pub directory: Option<PathBuf>,
-    /// Variables on top of the job's.
+    /// Variables in addition to the job's.
     pub environment: BTreeMap<String, String>,
-    /// Absolute path of the directory of its record.
+    /// Absolute path of the profile directory.
     pub record: Option<PathBuf>,
-    /// Record each call too.
+    /// Record each call in the profile.
     pub trace: bool,
-    /// File for both of its streams.
+    /// File for standard output and standard error.
     pub output: Option<PathBuf>,
     /// Its time limit; none: that of the specification.
     pub time_limit: Option<Duration>,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ran {
     /// Exit status as a shell shows it.
     pub job_status: i32,
     /// Run time in seconds.
     pub job_s: f64,
-    /// It was ended at its time limit.
+    /// True if the run reached its time limit.
     pub over_time_limit: bool,
     /// The signal that ended its first process.
     pub ended_by_signal: Option<i32>,
-    /// Processes it had left behind, which were ended.
+    /// Number of leftover processes, which Forebay ended.
     pub leftover_processes: usize,
     /// Processes that could not be ended.
     pub unended_processes: Vec<i32>,
