@@ -28,7 +28,8 @@ pub use errors::{is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, to_json, write_json};
 pub use lock::{lock, lock_or_create};
 pub use read::{
-    data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_to_string,
+    data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_record,
+    read_to_string,
 };
 pub use remove::{empty_directory, remove_empty, remove_file, remove_if_present, remove_tree};
 pub use rename::{rename, rename_directory_noreplace};

@@ -36,7 +36,8 @@ pub fn summarize(directory: &Path) -> ProgramSummary {
     let is_program = |name: &&str| {
         name.ends_with(".json") && (name.starts_with("step-") || name.starts_with("process-"))
     };
-    let texts = names.filter(is_program).map(|name| files::read_lossy(&directory.join(name)));
+    let texts =
+        names.filter(is_program).map(|name| files::read_record(&directory.join(name), None));
     let programs: Vec<Option<Span>> =
         texts.map(|text| Span::of(&serde_json::from_str(&text.ok()?).ok()?)).collect();
     let all: Option<Vec<Span>> = programs.iter().copied().collect();

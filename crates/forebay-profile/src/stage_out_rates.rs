@@ -40,7 +40,7 @@ pub fn recent_stage_outs() -> impl Iterator<Item = (u64, f64)> {
 }
 
 fn stage_out(directory: &Path) -> Option<(u64, f64)> {
-    let text = files::read_to_string(&directory.join(job_file::NAME)).ok()?;
+    let text = files::read_record(&directory.join(job_file::NAME), None).ok()?;
     let record: Record = serde_json::from_str(&text).ok()?;
     if record.emulated.is_some() {
         return None;

@@ -6,6 +6,7 @@ mod job_directory;
 mod journals;
 mod pending;
 mod record;
+mod record_check;
 mod remains;
 mod remove;
 mod staging;

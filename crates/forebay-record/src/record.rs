@@ -8,7 +8,7 @@ use std::process::Command;
 use forebay_directive::Stage;
 use forebay_engine::{Ledger, Place, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
-use forebay_host::{clock, files, filesystem, state, system};
+use forebay_host::{clock, files, filesystem, state, system, users};
 use forebay_store::persistent::namespace_in;
 use serde::{Deserialize, Serialize};
 
@@ -326,14 +326,15 @@ fn read_records() -> forebay_host::Result<Records> {
                 }
                 _ => continue,
             }
-            let text = match files::read_to_string(&path) {
+            let text = match files::read_record(&path, Some(users::user_id())) {
                 // The job has ended in the meantime.
                 Err(error) if error.is_not_found() => continue,
                 text => text.map_err(|error| error.to_string()),
             };
             let record = text.and_then(|text| {
-                let record = serde_json::from_str(&text);
-                record.map_err(|error| error.to_string())
+                let record: Record =
+                    serde_json::from_str(&text).map_err(|error| error.to_string())?;
+                record.check().map(|()| record)
             });
             match record {
                 Ok(record) => records.found.push(RecordFile { record, path }),

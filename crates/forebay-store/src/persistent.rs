@@ -176,7 +176,7 @@ impl Persistent {
         Ok((status.kind == Kind::Directory).then(|| Self {
             name: name.to_owned(),
             owner: status.owner,
-            about: read(&root.join(RECORD), name),
+            about: read(&root.join(RECORD), status.owner, name),
             root,
         }))
     }
@@ -322,8 +322,8 @@ fn is_ours(owner: u32) -> bool {
     user == 0 || user == owner
 }
 
-fn read(record: &Path, name: &str) -> Result<About, String> {
-    let text = files::read_to_string(record).map_err(|error| error.to_string())?;
+fn read(record: &Path, owner: u32, name: &str) -> Result<About, String> {
+    let text = files::read_record(record, Some(owner)).map_err(|error| error.to_string())?;
     let about: About = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     if about.name == name {
         return Ok(about);

@@ -92,7 +92,7 @@ pub fn wait_for_end(mut job: RecordFile) -> Result<End, CliError> {
 /// True if the I/O profile of an ended job has an outcome; none if there is no such profile.
 fn record_says_started(job: &RecordFile) -> Option<bool> {
     let path = job.record.profile.as_ref()?.join("job.json");
-    let told: Value = serde_json::from_str(&files::read_to_string(&path).ok()?).ok()?;
+    let told: Value = serde_json::from_str(&files::read_record(&path, None).ok()?).ok()?;
     let is_told = told["outcome"].is_object() || told["error"].is_string();
     is_told.then(|| told["outcome"].is_object())
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::create::write_atomically;
 use super::errors::with_path;
-use super::read::read_to_string;
+use super::read::read_record;
 use crate::Result;
 
 /// A value as the text of such a file; `path` only names the file in errors.
@@ -24,6 +24,6 @@ pub fn write_json(path: &Path, fresh: &Path, value: &impl Serialize) -> Result<(
 
 /// Reads a value.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let value = serde_json::from_str(&read_to_string(path)?).map_err(io::Error::other);
+    let value = serde_json::from_str(&read_record(path, None)?).map_err(io::Error::other);
     with_path(value, "understand", path)
 }

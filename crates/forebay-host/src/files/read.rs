@@ -1,13 +1,15 @@
 //! Opens and reads files.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
+use super::errors::is_loop;
 use crate::{Result, on};
 
 /// The whole text of a file.
@@ -26,6 +28,36 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 /// The whole text of a file; what is not UTF-8 in it is replaced.
 pub fn read_lossy(path: &Path) -> Result<String> {
     on(fs::read(path), "read", path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Bytes of a record at most.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+/// The text of a record of Forebay: a regular file under its own name, of at most 64 MiB. Other users of the machine may
+/// have made what is there, so neither a fifo nor a link is opened for reading. `owner`: the user it must belong to;
+/// none: anybody.
+///
+/// # Errors
+/// If it is none of that, cannot be read, or is not UTF-8.
+pub fn read_record(path: &Path, owner: Option<u32>) -> Result<String> {
+    let refused = |why: String| on(Err(io::Error::other(why)), "read", path);
+    let file = match open_source(path, false) {
+        Err(error) if is_loop(&error.source) => return refused("it is a symbolic link".to_owned()),
+        opened => opened?,
+    };
+    let found = on(file.metadata(), "read", path)?;
+    if !found.is_file() {
+        return refused("it is not a regular file".to_owned());
+    }
+    if let Some(owner) = owner.filter(|owner| *owner != found.uid()) {
+        return refused(format!("it belongs to user {}, not to user {owner}", found.uid()));
+    }
+    if found.len() > RECORD_BYTES_MAX {
+        return refused(format!("it has {} bytes, more than a record of Forebay", found.len()));
+    }
+    let mut text = String::new();
+    on(file.take(RECORD_BYTES_MAX).read_to_string(&mut text), "read", path)?;
+    Ok(text)
 }
 
 /// Target of a symbolic link.

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from forebay.profiles import record_schema
+from forebay.profiles import plain_file, record_schema
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.merge import by_path, known_sum
 from forebay.profiles.model import (
@@ -92,7 +92,7 @@ def read_file(path: Path) -> Profile:
 
 
 def _json(path: Path) -> object:
-    content = path.read_bytes()
+    content = plain_file.content(path)
     if not content:
         raise ProfileError(f"{path}: empty file", "its writer was killed, or the disk is full")
     try:
