@@ -1,12 +1,12 @@
 //! What all threads of one staging share: options, counters, notes, tasks.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use forebay_host::{clock, files};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::bandwidth_limit::BandwidthLimit;
 use crate::copy::striping_cache::Striping;
@@ -46,6 +46,8 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) owner: Owner,
     /// Directories that were not there: they are empty once they are made.
     pub(crate) fresh: HashSet<i64>,
+    /// Directories that could not be made.
+    pub(crate) failed_directories: RwLock<HashMap<i64, Reason>>,
     /// Those of them that are filled under another name, and how many files go into each.
     pub(crate) leaves: BTreeMap<i64, u64>,
     /// As far as we know.
@@ -80,6 +82,7 @@ impl<'a> CopyContext<'a> {
             bandwidth_limit: options.bytes_per_s_max.map(BandwidthLimit::new),
             owner: Owner::of_ours(),
             fresh: HashSet::new(),
+            failed_directories: RwLock::default(),
             leaves: BTreeMap::new(),
             may_rename_leaves: AtomicBool::new(true),
             batch_files: BATCH_FILES_MIN,

@@ -1,7 +1,7 @@
 //! Makes directories before their contents, and gives them modes and times after it.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 use forebay_host::files::{Kind, Status};
@@ -9,7 +9,7 @@ use forebay_host::files::{Kind, Status};
 use crate::copy::context::CopyContext;
 use crate::error::Error;
 use crate::journal::database::Journal;
-use crate::model::item::Directory;
+use crate::model::item::{Directory, Item};
 use crate::model::reason::Reason;
 use crate::model::state::State;
 use crate::stop::Stop;
@@ -19,19 +19,28 @@ const ROWS: usize = 4096;
 /// Mode of a directory that is filled, or what its own lacks of it.
 pub(crate) const FILLED: u32 = 0o700;
 
+/// What became of the directories of a plan.
+pub(crate) struct MadeDirectories {
+    /// Those that nobody else has put anything into.
+    pub(crate) fresh: HashSet<i64>,
+    /// Those that failed: nothing is copied into them, since they would not be as private as their source.
+    pub(crate) failed: HashMap<i64, Reason>,
+}
+
 /// Makes the directories that are missing, open to us alone while they are filled; but for these leaves, which whoever
-/// fills them makes. Returns those that nobody else has put anything into. One that was there keeps its mode; one that we have made before is opened again.
+/// fills them makes. One that was there keeps its mode; one that we have made before is opened again.
 pub(crate) fn make(
     journal: &Journal,
     stop: &Stop,
     leaves: &BTreeMap<i64, u64>,
-) -> Result<HashSet<i64>, Error> {
-    let mut fresh = HashSet::new();
+) -> Result<MadeDirectories, Error> {
+    let (mut fresh, mut failed) = (HashSet::new(), HashMap::new());
+    let mut failed_targets: HashMap<PathBuf, Reason> = HashMap::new();
     let mut last = 0;
     loop {
         let found = journal.directories_after(last, ROWS)?;
         let Some(end) = found.last() else {
-            return Ok(fresh);
+            return Ok(MadeDirectories { fresh, failed });
         };
         last = end.id;
         let (mut missing, mut there, mut ours) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,11 +48,20 @@ pub(crate) fn make(
             if stop.is_asked() {
                 break;
             }
-            match directory_exists(&directory.target) {
+            let above = directory.target.ancestors().find_map(|above| failed_targets.get(above));
+            let exists = match above {
+                Some(reason) => Err(reason.clone()),
+                None => directory_exists(&directory.target),
+            };
+            match exists {
                 Ok(false) => missing.push(directory),
                 Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
                 Ok(true) => there.push(directory.id),
-                Err(reason) => journal.record_directory_failed(directory.id, &reason)?,
+                Err(reason) => {
+                    journal.record_directory_failed(directory.id, &reason)?;
+                    failed.insert(directory.id, reason.clone());
+                    failed_targets.insert(directory.target, reason);
+                }
             }
         }
         // Before they are made: whoever goes on after a kill must know that they are ours to finish.
@@ -54,6 +72,8 @@ pub(crate) fn make(
         for (id, target) in ours {
             if let Err(reason) = restore_write_access(&target) {
                 journal.record_directory_failed(id, &reason)?;
+                failed.insert(id, reason.clone());
+                failed_targets.insert(target, reason);
             }
         }
         for directory in missing {
@@ -64,7 +84,11 @@ pub(crate) fn make(
             match create_one(&directory.target) {
                 Ok(true) => drop(fresh.insert(directory.id)),
                 Ok(false) => {}
-                Err(reason) => journal.record_directory_failed(directory.id, &reason)?,
+                Err(reason) => {
+                    journal.record_directory_failed(directory.id, &reason)?;
+                    failed.insert(directory.id, reason.clone());
+                    failed_targets.insert(directory.target, reason);
+                }
             }
         }
     }
@@ -113,6 +137,11 @@ pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
 }
 
 impl CopyContext<'_> {
+    /// Checks that the directory of an item was made, or was there.
+    pub(crate) fn check_directory(&self, item: &Item) -> Result<(), Reason> {
+        self.failed_directories.read().get(&item.directory).map_or(Ok(()), |why| Err(why.clone()))
+    }
+
     /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
     /// waits for one portion of them.
     pub(crate) fn finish_directories(&self) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::copy::target::target_status;
 use crate::error::Error;
 use crate::model::item::{HardLink, Item, Step};
 use crate::model::partial_names::temporary;
-use crate::model::reason::Reason;
+use crate::model::reason::{Reason, is_unsupported};
 use crate::model::state::State;
 
 const ROWS: usize = 2048;
@@ -64,6 +64,7 @@ impl CopyContext<'_> {
                 "see why that one has not",
             ));
         }
+        self.check_directory(item)?;
         let identity = |status: files::Status| (status.device, status.inode);
         let first = identity(files::status_of_name(&link.first)?);
         if target_status(&item.target)?.map(identity) == Some(first) {
@@ -77,6 +78,9 @@ impl CopyContext<'_> {
             made = files::make_hard_link(&link.first, &temporary);
         }
         if let Err(error) = made {
+            if !is_unsupported(&error) {
+                return Err(error.into());
+            }
             let why = error.source.kind();
             self.warn_once(&format!("a hard link became a file of its own: {why}"), &item.source);
             return Ok(false);

@@ -66,6 +66,7 @@ impl CopyContext<'_> {
         block: &mut [u8],
     ) -> Result<Option<LargeCopy>, LargeCopyError> {
         self.check_stopped()?;
+        self.check_directory(item)?;
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;

@@ -111,7 +111,10 @@ impl CopyContext<'_> {
     fn create_directly(&self, directory: i64, target: &Path) -> Result<(), Error> {
         match create_one(target).and_then(|_| restore_write_access(target)) {
             Ok(()) => Ok(()),
-            Err(reason) => self.journal.record_directory_failed(directory, &reason),
+            Err(reason) => {
+                self.failed_directories.write().insert(directory, reason.clone());
+                self.journal.record_directory_failed(directory, &reason)
+            }
         }
     }
 

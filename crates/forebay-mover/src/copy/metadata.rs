@@ -10,7 +10,7 @@ use forebay_host::files::{ExtendedAttribute, Status};
 use crate::copy::context::CopyContext;
 
 use crate::model::item::Item;
-use crate::model::reason::Reason;
+use crate::model::reason::{Reason, is_unsupported};
 
 /// Extended attributes that belong to the file system or to the machine, not to the file.
 const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
@@ -57,8 +57,8 @@ impl CopyContext<'_> {
             && !self.owner.matches(status, &standing)
         {
             has_final_mode = false; // that may clear bits of the mode
-            if files::set_owner_of(target, target_path, owner, group).is_err() {
-                self.warn_once("the owner could not be kept", source_path);
+            if let Err(error) = files::set_owner_of(target, target_path, owner, group) {
+                self.owner_not_kept(error, source_path)?;
             }
         }
         if self.copy_extended_attributes(source, target, paths)? {
@@ -83,9 +83,9 @@ impl CopyContext<'_> {
             return Ok(());
         }
         if let Some((owner, group)) = self.owner.owner_to_set(status).filter(|_| gives)
-            && files::set_owner_of_name(&item.target, owner, group).is_err()
+            && let Err(error) = files::set_owner_of_name(&item.target, owner, group)
         {
-            self.warn_once("the owner could not be kept", &item.source);
+            self.owner_not_kept(error, &item.source)?;
         }
         Ok(files::set_mode(&item.target, status.mode)?)
     }
@@ -99,7 +99,7 @@ impl CopyContext<'_> {
     ) -> Result<bool, Reason> {
         let attributes = own(source, source_path)?;
         for attribute in &attributes {
-            self.give(attribute, target, (source_path, target_path));
+            self.give(attribute, target, (source_path, target_path))?;
         }
         Ok(!attributes.is_empty())
     }
@@ -109,15 +109,32 @@ impl CopyContext<'_> {
         (name, value): &ExtendedAttribute,
         target: &File,
         paths: (&Path, &Path),
-    ) {
+    ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
         if let Err(error) = files::set_extended_attribute(target, target_path, name, value) {
+            if !is_unsupported(&error) {
+                return Err(error.into());
+            }
             let (name, why) = (name.to_string_lossy(), error.source.kind());
             self.warn_once(
                 &format!("the extended attribute {name} could not be kept: {why}"),
                 source_path,
             );
         }
+        Ok(())
+    }
+
+    /// Notes an owner that this user, or the file system, cannot set.
+    pub(crate) fn owner_not_kept(
+        &self,
+        error: forebay_host::Error,
+        source: &Path,
+    ) -> Result<(), Reason> {
+        if !is_unsupported(&error) {
+            return Err(error.into());
+        }
+        self.warn_once("the owner could not be kept", source);
+        Ok(())
     }
 
     /// Makes those of a file that is there already what its source has.
@@ -130,7 +147,7 @@ impl CopyContext<'_> {
         let target = files::open_source(&item.target, false)?;
         let standing = own(&target, &item.target)?;
         for attribute in wanted.iter().filter(|one| !standing.contains(one)) {
-            self.give(attribute, &target, (&item.source, &item.target));
+            self.give(attribute, &target, (&item.source, &item.target))?;
         }
         for (name, _) in &standing {
             let is_wanted = wanted.iter().any(|(wanted, _)| wanted == name);

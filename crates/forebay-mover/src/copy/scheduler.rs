@@ -8,6 +8,8 @@ use std::thread::Builder;
 use forebay_host::files::DIRECT_BYTES;
 use forebay_host::{files, system};
 
+use parking_lot::RwLock;
+
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::{CopyContext, CopyEvent, On};
 use crate::copy::directories::make;
@@ -133,7 +135,8 @@ fn move_all(
         let most = LeafSize::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
         run.leaves = journal.leaves(&most)?;
     }
-    run.fresh = make(journal, stop, &run.leaves)?;
+    let made = make(journal, stop, &run.leaves)?;
+    (run.fresh, run.failed_directories) = (made.fresh, RwLock::new(made.failed));
     run.leaves.retain(|id, _| run.fresh.contains(id));
     std::thread::scope(|scope| {
         let start = |_: &usize| {

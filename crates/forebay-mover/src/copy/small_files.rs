@@ -185,6 +185,7 @@ impl CopyContext<'_> {
         syncing: &mut Syncing,
     ) -> Result<(Option<PathBuf>, Option<u64>, u64), Reason> {
         self.check_stopped()?;
+        self.check_directory(item)?;
         if item.kind == LINK {
             let placed = self.write_link(item, syncing)?;
             let checksum = placed.as_ref().map(|_| 0);
@@ -305,10 +306,11 @@ impl CopyContext<'_> {
             made => made?,
         }
         if let Some((owner, group)) = self.owner.owner_to_set(&status)
-            && files::set_owner_of_name(&temporary, owner, group).is_err()
+            && let Err(error) = files::set_owner_of_name(&temporary, owner, group)
             && !self.owner.matches(&status, &files::status_of_name(&temporary)?)
         {
-            self.warn_once("the owner could not be kept", &item.source);
+            self.owner_not_kept(error, &item.source)
+                .inspect_err(|_| self.remove_best_effort(&temporary))?;
         }
         let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
         let dressed = dressed.and_then(|()| match syncing {

@@ -89,6 +89,14 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
     })
 }
 
+/// Whether the file system does not have what was asked for, or does not allow it to this user. Any other error may
+/// pass, so that trying again helps.
+pub(crate) fn is_unsupported(error: &forebay_host::Error) -> bool {
+    use libc::{E2BIG, EACCES, EINVAL, EMLINK, ENOSYS, EOPNOTSUPP, EPERM, ERANGE, EXDEV};
+    let unsupported = [E2BIG, EACCES, EINVAL, EMLINK, ENOSYS, EOPNOTSUPP, EPERM, ERANGE, EXDEV];
+    error.source.raw_os_error().is_some_and(|errno| unsupported.contains(&errno))
+}
+
 /// A temporary name says nothing to whoever reads it.
 fn gone(path: &Path) -> String {
     let part = path.ancestors().find(|path| is_part(path));
