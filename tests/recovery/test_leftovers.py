@@ -114,7 +114,7 @@ def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
     done = job.run("--json")
     id = json.loads(done.stdout)["run_id"]
     assert done.returncode == 123 and f"forebay clean {id} stages out what is missing" in done.stderr
-    assert "with --discard it gives that up" in done.stderr
+    assert "with --discard it gives them up" in done.stderr
     done = job.command("clean", id)
     assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, (
         done.stderr

@@ -1,10 +1,12 @@
 //! `forebay clean`.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
+use forebay_directive::AccessMode;
 use forebay_host::process::{SignalGuard, command};
-use forebay_host::system;
+use forebay_host::{files, system};
 use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
 use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
@@ -30,6 +32,9 @@ pub struct CleanArguments {
     /// Delete without staging out
     #[arg(long)]
     pub discard: bool,
+    /// Do not ask before --discard deletes; without a terminal nothing is asked
+    #[arg(long, requires = "discard")]
+    pub yes: bool,
     /// End processes of the job that are still alive
     #[arg(long)]
     pub kill: bool,
@@ -64,6 +69,7 @@ pub fn one(job: &str, overwrite_newer: bool, json: bool) -> i32 {
     clean(&CleanArguments {
         jobs: vec![job.to_owned()],
         discard: false,
+        yes: false,
         kill: false,
         overwrite_newer,
         to: None,
@@ -85,6 +91,9 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     };
     let unknown =
         arguments.jobs.iter().filter(|id| !chosen.iter().any(|job| job.record.id == **id));
+    if arguments.discard && !arguments.yes && std::io::stdin().is_terminal() && !confirms(&chosen) {
+        return print_error("nothing was deleted", Some("--yes deletes without asking"), 1);
+    }
     let mut code = 0;
     for id in unknown {
         code = print_error(&format!("there is no job {id}"), Some("forebay status lists them"), 1);
@@ -102,6 +111,23 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
         Some(recorded) => clean_one(recorded, to, arguments).max(code),
         None => code,
     }
+}
+
+/// Says what would be deleted, and asks the user at the terminal.
+fn confirms(chosen: &[RecordFile]) -> bool {
+    for recorded in chosen {
+        let data = recorded.data().unwrap_or_default();
+        let namespaces =
+            [AccessMode::Striped, AccessMode::Private].map(|mode| data.join(mode.directory()));
+        let sizes = namespaces.iter().map(|namespace| files::tree_size(namespace));
+        let (files, bytes) = sizes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (id, bytes, data) = (&recorded.record.id, HumanBytes(bytes), data.display());
+        print_warning(&format!("job {id}: deletes {files} files, {bytes}, in {data}"));
+    }
+    print_status("delete them? [y/N]");
+    let mut answer = String::new();
+    let answered = std::io::stdin().read_line(&mut answer).is_ok();
+    answered && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// The named jobs; without names, all jobs with leftovers that may be removed.
@@ -155,6 +181,7 @@ fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
 fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 {
     let flags = [
         ("--discard", arguments.discard),
+        ("--yes", arguments.discard),
         ("--kill", arguments.kill),
         ("--overwrite-newer", arguments.overwrite_newer),
         ("--json", arguments.json),

@@ -7,7 +7,7 @@ use forebay_terminal::{
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_job::{DryRun, FAILED_BEFORE_THE_JOB, Outcome, Output};
+use forebay_job::{DryRun, FAILED_BEFORE_THE_JOB, Outcome, Output, UnnamedFiles};
 use forebay_onclose::{DRAIN_VARIABLE, DrainSpec, OnClose};
 use forebay_profile::Recording;
 use forebay_record::UnsavedFiles;
@@ -155,6 +155,8 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     if let Some(handled) = &outcome.on_close {
         on_close::print_summary(handled, on_close::COMMANDS);
     }
+    let unnamed = outcome.unnamed.as_ref().filter(|unnamed| unnamed.files > 0);
+    unnamed.into_iter().for_each(|unnamed| print_unnamed(unnamed, outcome));
     if let Some(kept) = &outcome.kept {
         print_failures(outcome.stage_out.as_ref());
         outcome.not_safe.iter().for_each(print_unsaved);
@@ -165,7 +167,8 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         } else if outcome.undelivered {
             (
                 "nothing was deleted",
-                "stages out what is missing and removes them, with --discard it gives that up",
+                "stages out what is missing and removes them; with --to DIR it copies all files there, with --discard it \
+                 gives them up",
             )
         } else {
             ("the allocation is kept", "removes them")
@@ -187,6 +190,21 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         return print_json(&Account { outcome, emulated }, outcome.exit_code);
     }
     outcome.exit_code
+}
+
+/// Prints what the job wrote and no line names, a warning where lines name other files.
+fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
+    let UnnamedFiles { files, bytes, largest } = unnamed;
+    let largest: Vec<_> =
+        largest.iter().map(|(path, bytes)| format!("{path} ({})", HumanBytes(*bytes))).collect();
+    let fate = if outcome.kept.is_some() { "are kept" } else { "were deleted" };
+    let text = format!(
+        "{files} files, {}, that the job wrote are named by no stage_out line and {fate} with the allocation; the \
+         largest: {}",
+        HumanBytes(*bytes),
+        largest.join(", ")
+    );
+    if outcome.stage_out.is_some() { print_warning(&text) } else { print_status(&text) }
 }
 
 /// Prints files that exist only on this machine.

@@ -89,6 +89,21 @@ pub(crate) fn outer(token: &Token, label: &str, hint: &str) -> Result<String, Fi
     Ok(token.text.clone())
 }
 
+/// What a shell would take for a pattern: `*`, `?`, `[...]` or `{a,b}`.
+pub(crate) fn pattern_in(path: &str) -> Option<&str> {
+    if let Some(at) = path.find(['*', '?']) {
+        return Some(&path[at..=at]);
+    }
+    let between = |open: char, close: char| {
+        let from = path.find(open)?;
+        let to = from + path[from..].find(close)?;
+        Some(&path[from..=to])
+    };
+    let braces = path.match_indices('{').find(|(at, _)| !path[..*at].ends_with('$'));
+    let braces = braces.and_then(|(at, _)| Some(&path[at..=at + path[at..].find('}')?]));
+    between('[', ']').or_else(|| braces.filter(|text| text.contains([',', '.'])))
+}
+
 /// The variable at the beginning of a path, and what follows it.
 fn variable(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('$')?;

@@ -343,6 +343,13 @@ fn end(
 ) -> Option<(Option<String>, String)> {
     let token = directive.value(key).filter(|t| !t.text.is_empty())?;
     let label = format!("{key}=");
+    if let Some(pattern) = paths::pattern_in(&token.text) {
+        let message =
+            format!("{label}{} has the pattern {pattern}, and no shell expands it", token.text);
+        let hint = "name the directory with type=directory, or list the files with type=list";
+        findings.push(Finding::error(token.start, message, hint));
+        return None;
+    }
     let path = paths::check(side, token, &label, paths::IN_DIRECTIVES, naming);
     path.map_err(|finding| findings.push(finding)).ok()
 }

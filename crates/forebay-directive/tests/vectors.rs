@@ -205,6 +205,21 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
         "#DW stage_in type=file source=\"/g/a\" destination=$DW_JOB_STRIPED/",
         Wrong("2:31 source=\"/g/a\" begins with a quote | directives have no quotes"),
     ),
+    (
+        "#DW stage_out type=file source=$DW_JOB_STRIPED/*.dat destination=/g/",
+        Wrong(
+            "2:32 source=$DW_JOB_STRIPED/*.dat has the pattern *, and no shell expands it | name the directory",
+        ),
+    ),
+    (
+        "#DW stage_in type=file source=/g/a[12] destination=$DW_JOB_STRIPED/",
+        Wrong("2:31 source=/g/a[12] has the pattern [12]"),
+    ),
+    (
+        "#DW stage_in type=file source=/g/{a,b} destination=$DW_JOB_STRIPED/",
+        Wrong("2:31 source=/g/{a,b} has the pattern {a,b}"),
+    ),
+    ("#DW stage_out type=file source=${DW_JOB_STRIPED}/a destination=/g/", Good),
     ("#DW swap 10GiB", Refused("2:5 swap is refused: swap space needs root on the compute nodes")),
     ("#DW swap 10 pool=p", Refused("2:5 swap is refused")),
     ("#DW swap", Wrong("2:5 swap needs SIZE | for example: #DW swap 10GiB")),

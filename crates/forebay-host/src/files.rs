@@ -35,7 +35,8 @@ pub use remove::{empty_directory, remove_empty, remove_file, remove_if_present, 
 pub use rename::{rename, rename_directory_noreplace};
 pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{
-    Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name, tree_bytes,
+    Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name,
+    tree_bytes, tree_size,
 };
 pub use sync::{drop_page_cache, sync_directory, sync_file_system, sync_tree};
 

@@ -14,6 +14,7 @@ mod recording;
 mod series;
 mod snapshot;
 mod stages;
+mod unnamed_files;
 mod variables;
 
 pub use command::{Command, Profiled};
@@ -26,3 +27,4 @@ pub use life::{run, series};
 pub use outcome::Outcome;
 pub use recording::complete_profiles;
 pub use series::{Ran, Ready, Run, RunSource, RunTarget};
+pub use unnamed_files::UnnamedFiles;

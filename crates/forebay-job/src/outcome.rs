@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use forebay_engine::StoreUsed;
 
-use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
+use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT, UnnamedFiles};
 use forebay_deadline::DeadlineAccount;
 use forebay_onclose::{CommandSummary, Drained};
 use forebay_persistent::PersistentUsed;
@@ -63,6 +63,8 @@ pub struct Outcome {
     pub profile: Option<PathBuf>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
+    /// What the job wrote and no `stage_out` line names; none if that is not known.
+    pub unnamed: Option<UnnamedFiles>,
 }
 
 /// Serializes a path; replaces what is not UTF-8, since JSON is text.

@@ -14,7 +14,7 @@ use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::node::{LocalNode, Node, Scope};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, UnnamedFiles};
 use forebay_deadline::{Guard, Measurements};
 use forebay_directive::Direction;
 use forebay_onclose::{Drain, Job as DrainedJob};
@@ -67,6 +67,7 @@ impl ActiveJob<'_> {
             guard: guard.as_ref(),
             recording: profile.zip(recording),
         };
+        let began_unix_ms = clock::unix_milliseconds();
         let run = || self.execute_with_events(&execution);
         let executed = match &drain {
             Some(drain) => drain.run_with(recorded, run),
@@ -85,11 +86,11 @@ impl ActiveJob<'_> {
         let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
         outcome.requested =
             requests.and_then(|requests| self.end(&requests, before, skip_remaining_copies));
-        Ok(if node.data_location().is_some() {
-            self.finish(outcome, before, recorded, &node, guard.as_ref())
-        } else {
-            outcome
-        })
+        if node.data_location().is_some() {
+            outcome = self.finish(outcome, before, recorded, &node, guard.as_ref());
+            outcome.unnamed = self.unnamed_files(&node, began_unix_ms, &outcome);
+        }
+        Ok(outcome)
     }
 
     pub(crate) fn outcome(
@@ -117,6 +118,7 @@ impl ActiveJob<'_> {
             leftover_processes: executed.leftovers.found,
             unended_processes: executed.leftovers.remaining,
             undelivered: false,
+            unnamed: None,
             kept: None,
             not_safe: None,
             deadline: execution.guard.and_then(Guard::account),
@@ -209,6 +211,22 @@ impl ActiveJob<'_> {
         let listed = missing || is_near || !staged.failures.is_empty();
         let unsaved = listed.then(|| node.list_unsaved(recorded, None));
         (staged, unsaved.flatten())
+    }
+
+    /// What a drain to another directory and requests of programs take is not looked for, and nothing where time is short.
+    fn unnamed_files(
+        &self,
+        node: &LocalNode,
+        began_unix_ms: u128,
+        outcome: &Outcome,
+    ) -> Option<UnnamedFiles> {
+        let stage_out = node.stage_out_lines();
+        let is_unclear = !stage_out.elsewhere.is_empty() || outcome.requested.is_some();
+        if is_unclear || self.is_asked_to_stop() {
+            return None;
+        }
+        let root = self.job_allocation?.allocation.root();
+        UnnamedFiles::find(root, &stage_out, began_unix_ms).ok()
     }
 
     /// Syncs an allocation that is on the file system; how long that took, in seconds. A write to the emulated file

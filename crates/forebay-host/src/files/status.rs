@@ -136,6 +136,16 @@ pub fn is_private_dir(directory: &Path) -> bool {
     })
 }
 
+/// Files in a directory, and their bytes. What vanishes or is closed to this user is not counted.
+pub fn tree_size(directory: &Path) -> (u64, u64) {
+    let below = kinds_in(directory).unwrap_or_default().into_iter();
+    let sizes = below.map(|(name, kind)| match kind {
+        Kind::Directory => tree_size(&directory.join(name)),
+        _ => (1, status_of_name(&directory.join(name)).map_or(0, |found| found.size_bytes)),
+    });
+    sizes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
 /// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
 /// closed to us meanwhile is not counted; hard links count once for each name.
 pub fn tree_bytes(path: &Path) -> u64 {
