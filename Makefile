@@ -49,7 +49,8 @@ build:
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
-	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig
+	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines
+	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
 	install -m 755 target/release/libdatawarp.so $(BUILD)/lib/
 	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc

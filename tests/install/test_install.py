@@ -39,6 +39,7 @@ def test_what_is_installed_works_from_there(build, tmp_path):
         "forebay-drain-wait.1",
         "forebay-drain.1",
         "forebay-gather.1",
+        "forebay-machines.1",
         "forebay-persistent-create.1",
         "forebay-persistent-destroy.1",
         "forebay-persistent-list.1",

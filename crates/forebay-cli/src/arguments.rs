@@ -11,6 +11,7 @@ use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
 use crate::drain::DrainArguments;
 use crate::gather::GatherArguments;
+use crate::machines::MachinesArguments;
 use crate::on_close::WatchArguments;
 use crate::options::job::JobArguments;
 use crate::persistent::PersistentArguments;
@@ -82,7 +83,7 @@ pub enum Verb {
     Gather(GatherArguments),
     /// Run a job script on the file system and on the burst buffer, and tell what it gained
     #[command(
-        after_help = "Example:\n  forebay compare --pfs-model machines/lustre-small.toml --repeat 3 job.sh\n\n\
+        after_help = "Example:\n  forebay compare --pfs-model lustre-small --repeat 3 job.sh\n\n\
         The time an application sees in I/O is taken from the line of JSON with the key \"io_s\" that\n\
         it prints, as Forebay's own kernels do; of other programs from the record of their calls."
     )]
@@ -115,6 +116,11 @@ pub enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
+    /// List the parallel file systems that can be emulated
+    #[command(
+        after_help = "Example:\n  forebay machines\n  forebay run --pfs-model lustre-small job.sh"
+    )]
+    Machines(MachinesArguments),
     /// Look at this machine: what Forebay finds, what it means for jobs, and what to do about it
     #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
         Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]

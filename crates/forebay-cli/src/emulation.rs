@@ -17,6 +17,7 @@ use forebay_store::{SHARED_MEMORY, Store};
 use forebay_terminal::{CliError, preload_library, print_warning};
 use serde::Serialize;
 
+use crate::machines;
 use crate::options::emulation::EmulationArguments;
 
 /// A state's name continues with the process id, its PID namespace, the state directory and the
@@ -132,8 +133,10 @@ pub fn activate(
 
 /// Reads the model of a parallel file system from a machine file.
 pub fn model(file: &Path) -> Result<Model, CliError> {
+    let file = &machines::resolve(file);
     let text = files::read_to_string(file).map_err(|error| {
-        let hint = "machine files lie in the folder machines/ of Forebay";
+        let hint =
+            "forebay machines lists what is installed; a file of your own is named with its path";
         CliError::new(error.to_string()).with_hint(hint)
     })?;
     Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {

@@ -7,6 +7,7 @@ mod drain;
 mod emulation;
 mod gather;
 mod job_setup;
+mod machines;
 mod on_close;
 mod options;
 mod parsers;
@@ -72,6 +73,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Gather(arguments) => gather::gather(&arguments),
+        Verb::Machines(arguments) => machines::machines(&arguments),
         Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use forebay_host::process::{command, replace_by};
 use forebay_host::system;
-use forebay_terminal::{PYTHON_PROGRAM, library_directory, print_error, python_program};
+use forebay_terminal::{
+    PYTHON_PROGRAM, library_directory, machine_directory, print_error, python_program,
+};
 
 /// Exit code if the program cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
@@ -29,6 +31,9 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     if let Some(libraries) = library_directory() {
         python.env("FOREBAY_LIBRARY", libraries);
+    }
+    if let Some(machines) = machine_directory() {
+        python.env("FOREBAY_MACHINES", machines);
     }
     let error = replace_by(python);
     print_error(&error.to_string(), Some("run make build, or make install"), CANNOT_START)

@@ -52,6 +52,13 @@ pub fn library_directory() -> Option<PathBuf> {
     files::real_path(&directory).ok()
 }
 
+/// The directory of the installed machine files.
+#[must_use]
+pub fn machine_directory() -> Option<PathBuf> {
+    let directory = system::program_directory().ok()?.join("../share/forebay/machines");
+    files::real_path(&directory).ok()
+}
+
 /// The library that delays calls of the emulated file system.
 ///
 /// # Errors

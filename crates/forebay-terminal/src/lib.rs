@@ -10,7 +10,8 @@ mod progress;
 pub use drain::{drain_counts, drain_exit_code, print_drain_failures};
 pub use error::CliError;
 pub use installation::{
-    MPI_LIBRARY, PYTHON_PROGRAM, library_directory, observers, preload_library, python_program,
+    MPI_LIBRARY, PYTHON_PROGRAM, library_directory, machine_directory, observers, preload_library,
+    python_program,
 };
 pub use messages::{
     print_error, print_error_line, print_failures, print_hint, print_json, print_json_error,

@@ -6,8 +6,8 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct EmulationArguments {
-    /// Emulate the parallel file system that FILE describes
-    #[arg(long, value_name = "FILE")]
+    /// Emulate a parallel file system: one of `forebay machines`, or a machine file
+    #[arg(long, value_name = "NAME")]
     pub pfs_model: Option<PathBuf>,
     /// Directory that is emulated; may be repeated [default: the current directory]
     #[arg(long, value_name = "DIR", requires = "pfs_model")]

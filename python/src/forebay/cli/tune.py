@@ -14,6 +14,7 @@ import click
 
 from forebay.cli import Refused
 from forebay.cli.tune_progress import progress
+from forebay.profiles.machine import find_machine
 from forebay.tune.budget import read_budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES
@@ -98,7 +99,7 @@ Examples:
 @click.option("--no-userns", is_flag=True, help="As for forebay run.")
 @click.option("--map", multiple=True, metavar="PATH=DIR", help="As for forebay run.")
 @click.option("--pfs-dir", metavar="DIR", help="As for forebay run.")
-@click.option("--pfs-model", type=click.Path(exists=True, dir_okay=False), help="As for forebay run.")
+@click.option("--pfs-model", metavar="NAME", help="As for forebay run.")
 @click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """Run a job with other settings of its I/O, and write a script with those that are shown to be better.
@@ -159,6 +160,7 @@ def _of_runs(options: dict[str, Any]) -> list[str]:
         for value in values:
             if value is not None:
                 is_path = name in _PATHS and not str(value).startswith("memory")
+                value = str(find_machine(value)) if name == "pfs_model" else value
                 words += [f"--{name.replace('_', '-')}", os.path.abspath(value) if is_path else value]
     return words + [f"--{name.replace('_', '-')}" for name in _FLAGS_OF_RUNS if options[name]]
 

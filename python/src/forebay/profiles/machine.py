@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -32,8 +33,22 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name}: {self.targets} storage targets of {self.target_bytes_per_s / 1e6:g} MB/s each"
 
 
-def read_machine(path: Path) -> Machine:
-    """Reads a machine file. ProfileError if it cannot be read, or lacks what the peak needs."""
+def find_machine(named: str | Path) -> Path:
+    """The file itself, or the installed one of that name. `forebay` says where those are."""
+    installed = os.environ.get("FOREBAY_MACHINES")
+    path = Path(named)
+    if path.exists() or len(path.parts) != 1 or not installed:
+        return path
+    file = Path(installed, path).with_suffix(".toml")
+    return file if file.is_file() else path
+
+
+def read_machine(named: Path) -> Machine:
+    """Reads a machine file, named by its path or as one that is installed.
+
+    ProfileError if it cannot be read, or lacks what the peak needs.
+    """
+    path = find_machine(named)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         return Machine(
@@ -45,9 +60,7 @@ def read_machine(path: Path) -> Machine:
             stripe_bytes=int(size_bytes(tables["layout"]["stripe_size"]["value"])),
         )
     except OSError as error:
-        raise ProfileError(
-            f"{path}: {error.strerror}", "name a machine file, as machines/lustre-small.toml"
-        ) from error
+        raise ProfileError(f"{path}: {error.strerror}", "forebay machines lists what is installed") from error
     except KeyError as error:
         raise ProfileError(
             f"{path}: {error} is missing", "docs/pfs-model.md has the keys of a machine file"

@@ -1,0 +1,70 @@
+//! `forebay machines`: the machine files that are installed, and their names as values of `--pfs-model`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use forebay_host::files;
+use forebay_terminal::{CliError, machine_directory, print_json, print_stdout};
+use serde::Serialize;
+
+use crate::emulation;
+
+const EXTENSION: &str = "toml";
+
+#[derive(Debug, Args)]
+pub struct MachinesArguments {
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One machine file.
+#[derive(Debug, Serialize)]
+struct MachineFile {
+    name: String,
+    /// How its figures relate to the machine they were taken from.
+    scale: String,
+    file: PathBuf,
+}
+
+/// The file that a value of `--pfs-model` means: itself, or the installed one of that name.
+pub fn resolve(named: &Path) -> PathBuf {
+    let is_name = named.components().count() == 1 && files::status(named).is_err();
+    let installed = machine_directory().filter(|_| is_name);
+    let installed = installed.map(|directory| directory.join(named).with_extension(EXTENSION));
+    installed.filter(|file| files::status(file).is_ok()).unwrap_or_else(|| named.to_owned())
+}
+
+pub fn machines(arguments: &MachinesArguments) -> i32 {
+    let found = match installed() {
+        Ok(found) => found,
+        Err(error) => return error.print(),
+    };
+    if arguments.json {
+        return print_json(&found, 0);
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["machine", "figures", "file"]);
+    for one in &found {
+        table.add_row([one.name.clone(), one.scale.clone(), one.file.display().to_string()]);
+    }
+    print_stdout(&table.trim_fmt(), 0)
+}
+
+fn installed() -> Result<Vec<MachineFile>, CliError> {
+    let Some(directory) = machine_directory() else {
+        let error = CliError::new("no machine files are installed");
+        return Err(error.with_hint("run make build, or make install"));
+    };
+    let mut names = files::names_in(&directory)?;
+    names.sort();
+    let paths = names.iter().map(|name| directory.join(name));
+    let paths = paths.filter(|path| path.extension().is_some_and(|found| found == EXTENSION));
+    let read = |file: PathBuf| {
+        let model = emulation::model(&file)?;
+        Ok(MachineFile { name: model.name, scale: model.scale, file })
+    };
+    paths.map(read).collect()
+}
