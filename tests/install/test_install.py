@@ -83,6 +83,7 @@ def compile_against(prefix, tmp_path):
     for number, (words, environment) in enumerate(
         (
             (["cc", every, *flags], named),
+            (["cc", "-Wl,--as-needed", *flags, every], named),
             (["g++", "-x", "c++", every, *flags], named),
             (["cc", every, "-ldatawarp"], plain),
         )

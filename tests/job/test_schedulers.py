@@ -152,3 +152,19 @@ def test_scripts_as_in_the_talks_run_a_real_mpi_program(job, build):
         assert done.returncode == 0, done.stderr
         [line] = done.stdout.splitlines()
         assert json.loads(line)["ranks"] == 4
+
+
+def test_lines_of_moab_are_those_of_pbs(job):
+    script = "#!/bin/bash\n#MSUB -l nodes=1:ppn=3\n#MSUB -N moab\necho $PBS_JOBNAME; wc -l < $PBS_NODEFILE\n"
+    (job.directory / "job.sh").write_text(script)
+    done = job.run()
+    assert done.returncode == 0 and done.stdout.split() == ["moab", "3"], done.stderr
+
+
+def test_directive_after_the_header_is_a_warning_and_the_job_runs(job):
+    (job.directory / "job.sh").write_text(
+        "#!/bin/bash\necho ran\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n"
+    )
+    done = job.run()
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert "warning: job.sh: line 3, column 1: #DW behind the header" in done.stderr

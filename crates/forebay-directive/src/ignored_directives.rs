@@ -3,9 +3,17 @@
 use crate::problem::{Origin, Position, Problem};
 use crate::token::prefix_of;
 
-/// A directive behind the header would be a mere comment to Slurm and its data would be lost, so it
-/// is a problem; but not in a here-document, which is another script's text.
-pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<Problem> {
+/// A directive that has no effect where it is.
+#[derive(Debug)]
+pub(crate) struct IgnoredDirective {
+    pub(crate) problem: Problem,
+    /// It asks for data to be staged, which the job would miss.
+    pub(crate) is_staging: bool,
+}
+
+/// Directives after the header, which Slurm takes for comments; but not those in a here-document, which is another
+/// script's text.
+pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<IgnoredDirective> {
     let mut problems = Vec::new();
     let mut here_document: Option<String> = None; // its last line, while we are in one
     for (index, line) in script.lines().enumerate().skip(header_lines) {
@@ -17,11 +25,18 @@ pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<
         }
         if let Some(prefix) = prefix_of(line) {
             let place = Position { origin: Origin::Script, line: index + 1, column: 1 };
-            problems.push(no_effect(place, prefix, header_lines + 1));
+            let problem = no_effect(place, prefix, header_lines + 1);
+            problems.push(IgnoredDirective { problem, is_staging: is_staging(line, prefix) });
         }
         here_document = here_document_in(line);
     }
     problems
+}
+
+fn is_staging(line: &str, prefix: &str) -> bool {
+    let words = line.strip_prefix(prefix).unwrap_or_default();
+    let command = words.split_whitespace().next();
+    command.is_some_and(|word| ["stage_in", "stage_out", "copy_in", "copy_out"].contains(&word))
 }
 
 /// The line that ends the here-document which begins in a line.

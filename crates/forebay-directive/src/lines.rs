@@ -1,6 +1,6 @@
 //! The header block of a script, and the directive lines in it.
 
-use crate::ignored_directives::directives_after_header;
+use crate::ignored_directives::{IgnoredDirective, directives_after_header};
 use crate::problem::{Origin, Position, Problem};
 use crate::rules::COMMANDS;
 use crate::token::{SourceByte, Token, prefix_of, words};
@@ -60,6 +60,8 @@ pub(crate) struct Found {
     pub(crate) lines: Vec<Line>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
+    /// Lines after the header, which have no effect.
+    pub(crate) after_header: Vec<IgnoredDirective>,
 }
 
 /// Reads the directive lines of the header block, which ends at the first line that does not begin
@@ -76,7 +78,7 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
     header.close(header_lines + 1);
     let mut found = header.found;
     match origin {
-        Origin::Script => found.problems.extend(directives_after_header(text, header_lines)),
+        Origin::Script => found.after_header = directives_after_header(text, header_lines),
         _ => found.problems.extend(no_directive(text, origin, header_lines)),
     }
     found

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::Dialect;
 use crate::directive_check::{Directive, check};
+use crate::ignored_directives::IgnoredDirective;
 use crate::lines::Line;
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
@@ -144,6 +145,14 @@ pub fn parse_with_option(
     found.lines.extend(of_script.lines);
     found.problems.extend(of_script.problems);
     found.warnings.extend(of_script.warnings);
+    // Staging without the allocation that the header asks for would lose data; the rest is what Slurm ignores, too.
+    let has_allocation =
+        found.lines.iter().any(|line| line.words.first().is_some_and(|word| word.text == "jobdw"));
+    for IgnoredDirective { problem, is_staging } in of_script.after_header {
+        let all =
+            if has_allocation && is_staging { &mut found.problems } else { &mut found.warnings };
+        all.push(problem);
+    }
 
     let (dialects, mixed) = dialect::of_lines(&found.lines);
     let of_nnf = dialect::naming_of_nnf(&found.lines, &dialects);

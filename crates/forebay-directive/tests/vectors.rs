@@ -193,10 +193,6 @@ const ALONE: &[(&str, Outcome)] = &[
     (" #DW jobdw type=scratch", Nothing),
     ("##DW jobdw type=scratch", Nothing),
     ("#SBATCH --bb=x", Nothing),
-    (
-        "echo hi\n#DW jobdw type=scratch access_mode=striped capacity=1G",
-        Wrong("2:1 #DW behind the header, which ended at line 1, would have no effect"),
-    ),
 ];
 
 /// Each line is tested after the line of an allocation.

@@ -25,6 +25,9 @@ pub enum Scheduler {
     Flux,
 }
 
+/// Lines of Moab, whose msub(1) takes the options of Torque's qsub.
+const MOAB: &str = "#MSUB";
+
 impl Scheduler {
     /// What its lines begin with.
     pub fn sentinel(self) -> &'static str {
@@ -47,12 +50,13 @@ impl Scheduler {
 
     /// Whose line this is, and the options in it.
     fn of_line(line: &str) -> Option<(Self, &str)> {
-        let plain = [Self::Slurm, Self::Lsf, Self::Pbs];
-        let found = plain.into_iter().find_map(|scheduler| {
-            let rest = line.strip_prefix(scheduler.sentinel())?;
-            let is_longer_word = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            (!is_longer_word).then_some((scheduler, rest))
-        });
+        let plain = [Self::Slurm, Self::Lsf, Self::Pbs].map(|one| (one, one.sentinel()));
+        let found =
+            plain.into_iter().chain([(Self::Pbs, MOAB)]).find_map(|(scheduler, sentinel)| {
+                let rest = line.strip_prefix(sentinel)?;
+                let is_longer_word = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+                (!is_longer_word).then_some((scheduler, rest))
+            });
         found.or_else(|| Some((Self::Flux, flux::options_of_line(line)?)))
     }
 }

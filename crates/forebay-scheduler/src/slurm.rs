@@ -13,7 +13,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         (&["-J", "--job-name"], M::JobName),
         (&["-n", "--ntasks"], M::Tasks),
         (&["-N", "--nodes"], M::Nodes),
-        (&["--ntasks-per-node"], M::TasksPerNode),
+        (&["--ntasks-per-node", "--tasks-per-node"], M::TasksPerNode),
         (&["-c", "--cpus-per-task"], M::CpusPerTask),
         (&["-D", "--chdir"], M::Directory),
         (&["-p", "--partition"], M::Partition),

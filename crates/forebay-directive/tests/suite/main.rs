@@ -51,6 +51,13 @@ fn bad(script: &str) -> String {
     problems.concat()
 }
 
+/// The one warning of a script that can be run.
+fn warned(script: &str) -> String {
+    let warnings = lines_of(&good(script).warnings);
+    assert_eq!(warnings.len(), 1, "{script}\n{warnings:#?}");
+    warnings.concat()
+}
+
 #[track_caller]
 fn assert_begins(found: &str, expected: &str) {
     assert!(found.starts_with(expected), "\n  found    {found}\n  expected {expected}");

@@ -2,7 +2,7 @@
 
 use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse};
 
-use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols};
+use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
 #[test]
 fn a_script_without_directives_asks_for_nothing() {
@@ -89,12 +89,20 @@ fn the_script_as_a_whole_must_make_sense() {
 }
 
 #[test]
-fn a_directive_behind_the_header_is_an_error_not_a_comment() {
+fn a_directive_after_the_header_is_a_warning() {
     for gap in ["echo hi", "   "] {
-        let found = bad(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
+        let found = warned(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
         assert!(found.starts_with("3:1 #DW behind the header, which ended at line 2"), "{found}");
         assert!(found.ends_with("or write ##DW to keep it as a comment"), "{found}");
     }
+}
+
+#[test]
+fn staging_after_the_header_of_an_allocation_is_an_error() {
+    let line = "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/a";
+    let found = bad(&format!("#!/bin/bash\n{JOBDW}\necho hi\n{line}\n"));
+    assert_begins(&found, "4:1 #DW behind the header");
+    assert_begins(&warned(&format!("#!/bin/bash\necho hi\n{line}\n")), "3:1 #DW behind the header");
 }
 
 #[test]
@@ -102,7 +110,7 @@ fn a_script_may_write_another_one() {
     for word in ["EOF", "-EOF", " 'EOF'", "\"EOF\""] {
         let script = format!("#!/bin/bash\ncat > inner.sh <<{word}\n{JOBDW}\n\tEOF\n");
         assert_eq!(good(&script).job, None, "{word}");
-        let found = bad(&format!("{script}{JOBDW}\n"));
+        let found = warned(&format!("{script}{JOBDW}\n"));
         assert!(found.starts_with("5:1 #DW behind the header"), "{found}");
     }
 }
@@ -110,7 +118,7 @@ fn a_script_may_write_another_one() {
 #[test]
 fn two_angle_brackets_are_not_always_a_here_document() {
     for line in ["x=$((1<<n))", "(( x = y<<n ))", "  # x << n", "grep x <<<word", "x<<2"] {
-        let found = bad(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
+        let found = warned(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
         assert_begins(&found, "3:1 #DW behind the header");
     }
 }

@@ -151,6 +151,8 @@ fn tasks_follow_from_nodes_where_they_are_not_given() {
         ("#SBATCH", "-n 4", 4),
         ("#SBATCH", "-N 3", 3),
         ("#SBATCH", "-N 2 --ntasks-per-node=8", 16),
+        ("#SBATCH", "-N 2 --tasks-per-node=8", 16),
+        ("#MSUB", "-l nodes=2:ppn=16,walltime=00:30:00", 32),
         ("#SBATCH", "--ntasks-per-node=8", 8),
         ("#BSUB", "-nnodes 2", 2),
         ("#BSUB", "-n 4,8", 4),
