@@ -70,7 +70,7 @@ pub enum Verb {
         A job uses it with #DW persistentdw name=proj1, as $DW_PERSISTENT_STRIPED_proj1."
     )]
     Persistent(PersistentArguments),
-    /// Move files into or out of a burst buffer, so that nothing is lost on the way
+    /// Copy files into or out of a burst buffer, so that nothing is lost on the way
     #[command(
         after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
         forebay stage retry 1763761234567\n\n\

@@ -16,10 +16,10 @@ pub struct StageArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum StageVerb {
-    /// Move files from the file system into a burst buffer
+    /// Copy files from the file system into a burst buffer
     #[command(after_help = "Example:\n  forebay stage in /scratch/me/input $DW_JOB_STRIPED/input")]
     In(MoveArguments),
-    /// Move files out of a burst buffer, each whole and synced before it gets its name
+    /// Copy files out of a burst buffer, each whole and synced before it gets its name
     #[command(
         after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
         forebay stage out --background --list results.txt\n\n\
@@ -67,12 +67,12 @@ pub enum StageVerb {
 
 #[derive(Debug, Args)]
 pub struct MoveArguments {
-    /// File or directory to be moved
+    /// File or directory to copy
     #[arg(required_unless_present = "list", requires = "target")]
     pub source: Option<PathBuf>,
     /// Where it goes; a file goes into a directory that is there, or whose name ends in a slash
     pub target: Option<PathBuf>,
-    /// Move what FILE names: source and target on each line, quoted as in a shell where they have blanks; no
+    /// Copy what FILE names: source and target on each line, quoted as in a shell where they have blanks; no
     /// comments: # is part of a name
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub list: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub struct MoveArguments {
     pub json: bool,
 }
 
-/// How files are moved; it stays with the staging.
+/// How files are copied; it stays with the staging.
 #[derive(Debug, Clone, Args, serde::Serialize, serde::Deserialize)]
 pub struct How {
     /// When checksums are taken
