@@ -5,6 +5,8 @@ import platform
 
 import pytest
 
+from support.job import DW
+
 HOST = platform.node()
 
 
@@ -168,3 +170,29 @@ def test_directive_after_the_header_is_a_warning_and_the_job_runs(job):
     done = job.run()
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     assert "warning: job.sh: line 3, column 1: #DW behind the header" in done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"},
+        {"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a 4 b 4"},
+        {"PBS_JOBID": "7", "PBS_NODEFILE": "nodes"},
+    ],
+    ids=["slurm", "lsf", "pbs"],
+)
+def test_allocation_of_a_job_on_several_nodes_is_refused_before_the_script(job, given, options):
+    (job.directory / "nodes").write_text("a\na\nb\n")
+    job.script("touch ran", DW)
+    done = job.run(*options, **given)
+    assert done.returncode == 125 and "this job has 2 nodes" in done.stderr, done.stderr
+    assert "srun --ntasks-per-node=1 forebay run" in done.stderr and not (job.directory / "ran").exists()
+    job.leaves_nothing()
+
+
+def test_nodes_that_a_header_asks_for_are_named_outside_of_a_scheduler(job):
+    (job.directory / "job.sh").write_text("#!/bin/bash\n#SBATCH --nodes=4\necho ran\n")
+    done = job.run()
+    assert done.stdout == "ran\n" and "ask for 4 nodes: all tasks run on this one" in done.stderr
+    assert "ask for 4 nodes" not in job.run(SLURM_JOB_ID="7", SLURM_JOB_NUM_NODES="4").stderr

@@ -53,7 +53,9 @@ impl<'a> JobSetup<'a> {
         let mut script =
             JobScript::read(&arguments.script).map_err(|error| CliError::of_job(error.into()))?;
         script.burst_buffer = burst_buffer.or(script.burst_buffer);
-        script.header.notes().iter().for_each(|note| print_status(note));
+        if !in_a_schedulers_job() {
+            script.header.notes().iter().for_each(|note| print_status(note)); // there its scheduler obeys them
+        }
         let pfs_directory = arguments
             .no_burst_buffer
             .then(|| pfs_directory::choose(arguments, &script, emulation.as_ref()));

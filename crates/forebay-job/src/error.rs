@@ -65,6 +65,16 @@ pub enum Error {
         /// What to write.
         hint: String,
     },
+    /// The other nodes would not see the allocation.
+    #[error("{}: {}: this job has {nodes} nodes, and its allocation would be on this one only", script.display(), place.on_line())]
+    SeveralNodes {
+        /// The script.
+        script: PathBuf,
+        /// The directive.
+        place: Position,
+        /// Nodes of the scheduler's job.
+        nodes: usize,
+    },
     /// A persistent allocation cannot be made or destroyed without a burst buffer.
     #[error("{}: {}: {command} {name}: there is no burst buffer with --no-burst-buffer", script.display(), place.on_line())]
     NoBurstBuffer {
@@ -144,6 +154,10 @@ impl Error {
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }
             Self::UnsetVariable { hint, .. } => hint,
+            Self::SeveralNodes { .. } => {
+                "take one node (--nodes=1), or start Forebay on each node, which gives each a namespace of its own: exec \
+                 srun --ntasks-per-node=1 forebay run \"$0\""
+            }
             Self::NoBurstBuffer { .. } => {
                 "run a copy of the script without that line, or make the allocation beforehand: forebay persistent create"
             }

@@ -91,6 +91,7 @@ impl JobSpec<'_> {
     ) -> Result<Request, Error> {
         let mut request = self.script.request(submitted_in, job_id)?;
         self.check_burst_buffer(&request)?;
+        self.check_nodes(&request)?;
         for warning in &request.warnings {
             let script = self.script.path.display();
             reporter.warning(&format!("{script}: {warning}; {}", warning.hint));
@@ -113,6 +114,20 @@ impl JobSpec<'_> {
         check_variables(&self.script.path, &self.script.text, &request)?;
         forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;
         Ok(request)
+    }
+
+    /// An allocation is on one node.
+    fn check_nodes(&self, request: &Request) -> Result<(), Error> {
+        let nodes = forebay_scheduler::nodes_of_batch_script().filter(|nodes| *nodes > 1);
+        let is_shared = self.store_options.pfs_directory.is_some();
+        match (&request.job, nodes) {
+            (Some(job), Some(nodes)) if !is_shared => Err(Error::SeveralNodes {
+                script: self.script.path.clone(),
+                place: job.place,
+                nodes,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// On the file system alone, persistent allocations are used, but neither made nor destroyed.

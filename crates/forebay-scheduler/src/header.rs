@@ -132,6 +132,10 @@ impl Header {
             let options = self.ignored_options.join(" ");
             notes.push(format!("{read} options without effect here: {options}"));
         }
+        if let Some(nodes) = self.nodes.filter(|nodes| *nodes > 1) {
+            notes
+                .push(format!("the {read} lines ask for {nodes} nodes: all tasks run on this one"));
+        }
         notes.extend(self.ignored_schedulers.iter().map(|other| {
             let other = other.sentinel();
             format!("{other} lines have no effect, since the script has {read} lines too")

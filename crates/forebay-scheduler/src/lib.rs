@@ -9,6 +9,7 @@ mod flux;
 mod header;
 mod job_facts;
 mod lsf;
+mod nodes;
 mod pbs;
 mod quantity;
 mod reach;
@@ -20,6 +21,7 @@ mod variables;
 pub use end_time::EndTime;
 pub use error::Error;
 pub use header::{Header, Scheduler, parse_time};
+pub use nodes::nodes_of_batch_script;
 pub use reach::{RemoteShell, launcher_command_on};
 pub use script::JobScript;
 pub use variables::{
