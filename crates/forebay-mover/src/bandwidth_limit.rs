@@ -1,6 +1,6 @@
 //! A limit on bytes per second that several threads share.
 //!
-//! Sleeps in short steps, so that a thread that must stop does so soon. Never asks for more than a burst at once.
+//! Sleeps in short steps, so that a stopped thread ends soon. Never requests more than a burst at once.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use forebay_host::clock;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota};
 
-/// Bytes of one unit of the limiter, whose numbers have 32 bits.
+/// Bytes of one unit of the limiter, which counts in 32 bits.
 const UNIT_BYTES: u64 = 1024;
-/// A burst is this part of what one second allows.
+/// A burst is this fraction of the bytes of one second.
 const BURSTS_PER_S: u32 = 20;
-/// The longest sleep between two questions whether to stop.
+/// The longest sleep between two checks for a stop.
 const STEP: Duration = Duration::from_millis(50);
 
 /// A limit on bytes per second, for all threads that use it together.
@@ -24,7 +24,7 @@ pub struct BandwidthLimit {
 }
 
 impl BandwidthLimit {
-    /// A limit of so many bytes per second, rounded up to 1024.
+    /// A limit in bytes per second, rounded up to a multiple of 1024.
     pub fn new(bytes_per_s_max: u64) -> Self {
         let units = u32::try_from(bytes_per_s_max.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let at_least_one = |units| NonZeroU32::new(units).unwrap_or(NonZeroU32::MIN);
@@ -38,13 +38,13 @@ impl BandwidthLimit {
         }
     }
 
-    /// The block size that suits the limit: a power of two, so that blocks stay aligned to stripes and pages.
+    /// A block size within one burst: a power of two, so that blocks stay aligned to stripes and pages.
     pub(crate) fn block_bytes(&self) -> usize {
         let units = 1_u64 << self.burst.ilog2();
         usize::try_from(units * UNIT_BYTES).unwrap_or(usize::MAX)
     }
 
-    /// Waits until this number of bytes is within the limit, or until `is_stopped`.
+    /// Waits until this number of bytes is within the limit, or until `is_stopped` returns true.
     pub fn wait(&self, bytes: u64, is_stopped: impl Fn() -> bool) {
         let mut units = bytes.div_ceil(UNIT_BYTES);
         while let Some(now) = NonZeroU32::new(u32::try_from(units).unwrap_or(u32::MAX)) {

@@ -1,4 +1,4 @@
-//! Carries out a journal: copies, syncs and renames.
+//! Runs a journal: copies, syncs and renames.
 
 pub(crate) mod blocks;
 pub(crate) mod cleanup;

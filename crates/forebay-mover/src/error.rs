@@ -1,63 +1,63 @@
-//! What stops a staging as a whole.
+//! Errors that stop a whole staging.
 
 use std::path::{Path, PathBuf};
 
 use crate::model::failure::Failure;
 
-/// Why a transfer cannot be planned, or a journal not be used.
+/// Why Forebay cannot plan a transfer or use a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A system call failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// Nothing is there.
+    /// The source does not exist.
     #[error("the source {} does not exist", .0.display())]
     NoSource(PathBuf),
-    /// `type=file`, but it is no file.
+    /// The request says `type=file`, but the source is not a file.
     #[error("the source {} is not a file", .0.display())]
     NotAFile(PathBuf),
-    /// `type=directory`, but it is none.
+    /// The request says `type=directory`, but the source is not a directory.
     #[error("the source {} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The source holds its own target: it would grow for ever.
+    /// The source contains its own target, so the copy would never end.
     #[error("the target {} lies in the source {}", target.display(), source_directory.display())]
     IntoItself {
-        /// The directory to be staged.
+        /// The directory to copy.
         source_directory: PathBuf,
-        /// Where it would go.
+        /// The requested destination.
         target: PathBuf,
     },
     /// The journal cannot be read or written.
     #[error("the journal {} cannot be used: {error}", path.display())]
     Journal {
-        /// Its file.
+        /// The file of the journal.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         error: rusqlite::Error,
     },
-    /// The file is not a journal, or a damaged one.
+    /// The file is damaged or not a journal.
     #[error("the journal {} is damaged: {what}", path.display())]
     Damaged {
-        /// Its file.
+        /// The file of the journal.
         path: PathBuf,
-        /// How that shows.
+        /// What is wrong with it.
         what: String,
     },
-    /// Another process is at it.
+    /// Another process runs the journal.
     #[error("the journal {} is in hand: another process carries it out", .0.display())]
     Locked(PathBuf),
-    /// The machine, or a limit of the user, allows no more threads.
+    /// The system, or a limit of the user, allows no more threads.
     #[error("no thread can be started to stage {}: {error}", path.display())]
     NoThread {
-        /// The source that was to be looked through, or the journal that was to be carried out.
+        /// The source to scan, or the journal to run.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// The process that looked through the sources was stopped.
+    /// The scan of the sources was stopped.
     #[error("looking through the sources was interrupted")]
     PlanInterrupted(PathBuf),
-    /// The process that looked whether all that had arrived is still there was stopped.
+    /// The check for copied files that no longer exist was stopped.
     #[error("looking whether all that has arrived is still there was interrupted")]
     LookInterrupted(PathBuf),
 }
@@ -72,7 +72,7 @@ impl Error {
         }
     }
 
-    /// Was it that the journal's own file system has no room?
+    /// Is the file system of the journal full?
     pub(crate) fn is_journal_full(&self) -> bool {
         let Self::Journal { error, .. } = self else {
             return false;
@@ -80,7 +80,7 @@ impl Error {
         error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
     }
 
-    /// The number of the error, as in errno(3), where there is one for it.
+    /// The error number, see errno(3), if there is one.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Host(error) => error.source.raw_os_error(),
@@ -95,7 +95,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that can be said.
+    /// What the user can do about it, if known.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Damaged { path, .. } => format!(
@@ -115,7 +115,7 @@ impl Error {
                     path.display()
                 )
             }
-            // Also where there was no room for what SQLite shares between processes.
+            // SQLite reports this also if its shared memory file finds no room.
             Self::Journal { path, error }
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) =>
             {

@@ -1,4 +1,4 @@
-//! The journal: SQL and the file that holds it. Never touches a source or a target.
+//! The journal: SQL and the files that hold it. Never changes a source or a destination.
 
 pub(crate) mod columns;
 pub(crate) mod counts;

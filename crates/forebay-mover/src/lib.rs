@@ -1,7 +1,7 @@
-//! Staging: plans what is to be copied, keeps it in a journal, and copies it in parallel.
+//! Staging: plans which files to copy, records the plan in a journal, and copies in parallel.
 //!
-//! Assumes that a process may be killed at any step: each step can be repeated. A file that fails never stops the others.
-//! Unless it says more, a method of [`Journal`] fails only if the journal cannot be read or written.
+//! Each step can be repeated: a process can be killed at any step. A failed file never stops the others.
+//! Unless stated otherwise, a method of [`Journal`] fails only if the journal cannot be read or written.
 
 mod bandwidth_limit;
 mod copy;

@@ -1,4 +1,4 @@
-//! The words of staging: values without SQLite and without threads.
+//! The data types of staging. They use neither SQLite nor threads.
 
 pub(crate) mod already_present;
 pub(crate) mod counts;

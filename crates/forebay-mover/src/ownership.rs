@@ -1,9 +1,9 @@
-//! Owner and group of copies: root keeps both, a user the groups that are his.
+//! Owner and group of copies: root keeps both, other users keep groups they belong to.
 
 use forebay_host::files::Status;
 use forebay_host::users;
 
-/// Whom we may give files to.
+/// The owners and groups that this process can set.
 pub(crate) struct Owner {
     is_root: bool,
     groups: Vec<u32>,
@@ -14,7 +14,7 @@ impl Owner {
         Self { is_root: users::is_root(), groups: users::groups() }
     }
 
-    /// Has the target the owner and group that we would set?
+    /// Does the destination have the owner and group that Forebay would set?
     pub(crate) fn matches(&self, status: &Status, standing: &Status) -> bool {
         self.owner_to_set(status).is_none_or(|(owner, group)| {
             owner.is_none_or(|owner| owner == standing.owner)
@@ -22,7 +22,7 @@ impl Owner {
         })
     }
 
-    /// Owner and group to be set; none if we may set neither.
+    /// Owner and group to set; `None` if this process may set neither.
     pub(crate) fn owner_to_set(&self, status: &Status) -> Option<(Option<u32>, Option<u32>)> {
         if self.is_root {
             return Some((Some(status.owner), Some(status.group)));

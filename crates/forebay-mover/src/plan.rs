@@ -1,4 +1,4 @@
-//! Scans sources, compares them with their targets, and writes the plan into the journal.
+//! Scans sources, compares them with their destinations, and writes the plan into the journal.
 
 pub(crate) mod compare;
 pub(crate) mod destinations;

@@ -1,4 +1,4 @@
-//! Reads a journal and says how far a staging is. Never changes a file.
+//! Reads the progress of a staging from its journal. Never changes a file.
 
 pub(crate) mod account;
 pub(crate) mod shortages;

@@ -1,4 +1,4 @@
-//! Whether to stop, and starting threads.
+//! Requests to stop, and the start of threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// How often we look whether somebody has cancelled the journal.
+/// Interval between checks whether the journal is cancelled.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// Whether to stop: asked of the caller, and of the journal now and then.
+/// Combines the stop of the caller with that of the journal, which is checked at intervals.
 pub(crate) struct Stop<'a> {
     cancelled: &'a (dyn Fn() -> bool + Sync),
     pub(crate) is_asked: AtomicBool,
@@ -25,7 +25,7 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// A thread without which it does not go.
+/// Maps the failed start of a thread to an error.
 pub(crate) fn started<T>(thread: std::io::Result<T>, path: &Path) -> Result<(), Error> {
     let path = path.to_owned();
     thread.map(drop).map_err(|error| Error::NoThread { path, error })

@@ -1,4 +1,4 @@
-//! Removes partial files, or keeps their contents for the staging that continues.
+//! Removes partial files, or keeps their contents for a restart.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::journal::database::Journal;
 use crate::journal::directories::Unfinished;
 use crate::model::partial_names::{PREFIX, is_part, not_removed, staging_dir_name, temporary};
 
-/// Removes the partial files and directories in `directory` whose names begin with `.forebay-` and `prefix`: a tag,
-/// or the begin of one. With `is_deep`, also in the directories below it. Returns false if `directory` cannot be listed.
+/// Removes partial files and directories in `directory`, with `is_deep` also below it. Their names begin with
+/// `.forebay-` and `prefix`, a tag or its beginning. Returns false if `directory` cannot be listed.
 pub fn remove_parts_in(
     directory: &Path,
     prefix: &str,
@@ -42,8 +42,8 @@ pub fn remove_parts_in(
 }
 
 impl Journal {
-    /// Removes what a staging that was killed left half done, where nobody will go on with it. Returns how
-    /// many files it were.
+    /// Removes the leftovers of a killed run that will not restart. Returns the number of removed
+    /// files.
     pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
         let (removed, mut failed) = self.remove_all_parts(tag, Unfinished::Any)?;
         match failed.pop() {
@@ -52,7 +52,7 @@ impl Journal {
         }
     }
 
-    /// The same; those that cannot be removed keep no other one.
+    /// As `remove_parts`, but continues after errors and returns them.
     fn remove_all_parts(
         &self,
         tag: &str,
@@ -76,11 +76,11 @@ impl Journal {
         Ok((removed, failed))
     }
 
-    /// Takes away what one who was killed has left half done, and what was begun is to be begun again. Directories stay
-    /// as they are: whoever goes on finishes them. What cannot be removed is in [`Journal::notes`].
+    /// Removes leftovers of a killed run and marks their files as planned. Directories stay as they
+    /// are: a restart finishes them. [`Journal::notes`] lists leftovers that cannot be removed.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process carries it out; if the journal cannot be written.
+    /// [`Error::Locked`] if another process runs the journal; an error if the journal cannot be written.
     pub fn discard_partial(&self, tag: &str) -> Result<(), Error> {
         let _running = self.lock()?;
         self.reset_and_discard(tag, Unfinished::Any)
@@ -104,15 +104,15 @@ impl Journal {
 }
 
 impl Journal {
-    /// What a killed staging has written into directories under other names becomes the half files of whoever goes on
-    /// with it, or is copied again.
+    /// Turns the files in partial directories of a killed run into partial files of this run. Files
+    /// that cannot be renamed are copied again.
     pub(crate) fn salvage_staged(&self, tag: &str) -> Result<(), Error> {
         for (directory, target, filled) in self.filled(tag, Unfinished::Any)? {
             let made = create_one(&target).and_then(|_| restore_write_access(&target));
             if made.is_ok() {
                 for (id, name) in self.names_in_progress(directory)? {
                     let part = temporary(&target.join(&name), tag, id);
-                    files::rename(&filled.join(&name), &part).ok(); // if it does not go, it is copied again
+                    files::rename(&filled.join(&name), &part).ok(); // on failure, it is copied again
                 }
             }
             if let Err(error) = files::remove_tree(&filled) {
@@ -122,7 +122,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Directories that a staging was filling under another name, among these: number, target, and that name.
+    /// Partial directories that exist: number, target, and path of the partial directory.
     pub(crate) fn filled(
         &self,
         tag: &str,

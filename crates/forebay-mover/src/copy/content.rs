@@ -1,4 +1,4 @@
-//! Copies, checksums and compares contents.
+//! Copies, checksums and compares file contents.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::model::options::Verify;
 use crate::model::reason::Reason;
 
 impl CopyContext<'_> {
-    /// Copies a range, but for its holes. Returns the checksum of its bytes and their offsets.
+    /// Copies a range without its holes. Returns the checksum of its bytes and their offsets.
     pub(crate) fn copy_range(
         &self,
         ends: &Ends,
@@ -50,7 +50,7 @@ impl CopyContext<'_> {
         let mut at = data.start;
         while at < data.end {
             self.check_stopped()?;
-            // Up to where a block begins, so that no write reaches over the border of a stripe.
+            // Stop at the next block boundary, so that no write crosses the border of a stripe.
             let room = most as u64 - at % most as u64;
             let wanted = usize::try_from(room.min(data.end - at)).unwrap_or(most);
             let read = read_up_to(ends.source, &mut block[..wanted], at);
@@ -72,7 +72,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// The checksum of a target's content, by the data ranges of its source; none if it is shorter.
+    /// The checksum of the destination over the data ranges of the source; `None` if it is shorter.
     pub(crate) fn checksum_of(
         &self,
         ends: &Ends,
@@ -104,7 +104,7 @@ impl CopyContext<'_> {
         Ok(Some(checksum.digest()))
     }
 
-    /// Does a target hold what its source holds?
+    /// Do source and destination have the same content?
     pub(crate) fn holds_the_same(
         &self,
         source: &File,
@@ -129,7 +129,7 @@ impl CopyContext<'_> {
     }
 }
 
-/// As much as there is: a part of a block would make all that follow it odd ones.
+/// Reads until `bytes` is full or the file ends: a short read would misalign later blocks.
 fn read_up_to(file: &dyn FileExt, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < bytes.len() {

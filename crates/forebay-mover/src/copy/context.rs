@@ -1,4 +1,4 @@
-//! What all threads of one staging share: options, counters, notes, tasks.
+//! State shared by all threads of one run: options, counters, notes, tasks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,16 +20,16 @@ use crate::model::reason::Reason;
 use crate::ownership::Owner;
 use crate::stop::Stop;
 
-/// A step of a copy.
+/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyEvent {
-    /// So many bytes were copied.
+    /// This many bytes were copied.
     Bytes(u64),
-    /// So many bytes of what was written were read again.
+    /// This many written bytes were read back.
     Reread(u64),
-    /// So many bytes need not be copied: holes, and what was there already.
+    /// This many bytes need no copy: holes, and unchanged data at the destination.
     Skipped(u64),
-    /// A file arrived.
+    /// A file is complete under its final name.
     File,
 }
 
@@ -44,20 +44,20 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) began_unix_ms: i64,
     pub(crate) bandwidth_limit: Option<BandwidthLimit>,
     pub(crate) owner: Owner,
-    /// Directories that were not there: they are empty once they are made.
+    /// Directories that did not exist before this run. They are empty when created.
     pub(crate) fresh: HashSet<i64>,
     /// Directories that could not be made.
     pub(crate) failed_directories: RwLock<HashMap<i64, Reason>>,
     /// Those of them that are filled under another name, and how many files go into each.
     pub(crate) leaves: BTreeMap<i64, u64>,
-    /// As far as we know.
+    /// Cleared when the file system refuses to rename a directory.
     pub(crate) may_rename_leaves: AtomicBool,
     pub(crate) striping: Striping,
     pub(crate) batch_files: u64,
     queue: Mutex<Queue>,
     pub(crate) queued: Condvar,
     pub(crate) notes: Mutex<BTreeMap<String, (u64, PathBuf)>>,
-    /// The first error of the journal itself.
+    /// The first error of the journal.
     pub(crate) broken: Mutex<Option<Error>>,
     pub(crate) is_broken: AtomicBool,
     pub(crate) files: AtomicU64,
@@ -105,7 +105,7 @@ impl CopyContext<'_> {
         self.queue.lock()
     }
 
-    /// In front of all others: what was begun is to be ended first.
+    /// Puts tasks at the front of the queue: files in progress come first.
     pub(crate) fn add_tasks(&self, tasks: impl DoubleEndedIterator<Item = Task>) {
         let mut queue = self.queue();
         tasks.rev().for_each(|task| queue.tasks.push_front(task));
@@ -137,12 +137,12 @@ impl CopyContext<'_> {
 
     pub(crate) fn record_failed(&self, item: &Item, reason: Reason) -> Result<(), Error> {
         if reason.is_stop {
-            return Ok(()); // it is as it was
+            return Ok(()); // the state stays as it is
         }
         self.journal.record_failed(item.id, &reason)
     }
 
-    /// Removes a file that did not become whole.
+    /// Removes an incomplete file. If that fails, notes it.
     pub(crate) fn remove_best_effort(&self, path: &Path) {
         match files::remove_file(path) {
             Err(error) if !error.is_absent() => self.warn_once(&not_removed(&error), path),
@@ -150,14 +150,14 @@ impl CopyContext<'_> {
         }
     }
 
-    /// Something arrived, but not with all that belongs to it.
+    /// Notes a problem of a copied file, such as a missing attribute.
     pub(crate) fn warn_once(&self, text: &str, example: &Path) {
         let mut notes = self.notes.lock();
         let first = || (0, example.to_owned());
         notes.entry(text.to_owned()).or_insert_with(first).0 += 1;
     }
 
-    /// Nothing stood in the directory of this when it was made for it.
+    /// Was the directory of this item empty when Forebay created it?
     pub(crate) fn is_fresh(&self, item: &Item) -> bool {
         let is_made = item.filled.is_some() || !self.leaves.contains_key(&item.directory);
         is_made && self.fresh.contains(&item.directory)

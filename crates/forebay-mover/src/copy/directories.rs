@@ -1,4 +1,4 @@
-//! Makes directories before their contents, and gives them modes and times after it.
+//! Creates directories before their contents, and sets their modes and times afterwards.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::stop::Stop;
 
 const ROWS: usize = 4096;
 
-/// Mode of a directory that is filled, or what its own lacks of it.
+/// Mode of a directory while it is filled. A stricter existing mode is extended by these bits.
 pub(crate) const FILLED: u32 = 0o700;
 
 /// What became of the directories of a plan.
@@ -64,7 +64,7 @@ pub(crate) fn make(
                 }
             }
         }
-        // Before they are made: whoever goes on after a kill must know that they are ours to finish.
+        // Before they are created: a restart after a kill must know that Forebay created them.
         let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
         journal.set_directory_state(&ids, State::Copying)?;
         journal.set_directory_state(&there, State::Placed)?;
@@ -94,7 +94,7 @@ pub(crate) fn make(
     }
 }
 
-/// Is it there? If something else is, that is a failure.
+/// Does the directory exist? Fails if something else has its name.
 pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
     match files::status(target) {
         Ok(status) if status.kind == Kind::Directory => Ok(true),
@@ -110,16 +110,16 @@ pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
     }
 }
 
-/// One that we have made may have a mode by now under which we can put nothing into it.
+/// Gives the owner access to a directory that Forebay created and whose mode may be final already.
 pub(crate) fn restore_write_access(target: &Path) -> Result<(), Reason> {
-    let Status { kind, mode, .. } = files::status_of_name(target)?; // what a link leads to is not ours
+    let Status { kind, mode, .. } = files::status_of_name(target)?; // do not follow a link
     if kind == Kind::Directory && mode & FILLED != FILLED {
         files::set_mode(target, mode | FILLED)?;
     }
     Ok(())
 }
 
-/// Was it made now, and by us?
+/// Creates a directory. Returns false if it exists already.
 pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
     let made = match files::make_directory(target, FILLED) {
         Err(error) if error.is_not_found() => {
@@ -163,7 +163,7 @@ impl CopyContext<'_> {
                     Err(reason) => self.journal.record_directory_failed(directory.id, &reason)?,
                 }
             }
-            // One for all: trees seldom cross file systems, and names were synced as they were made.
+            // One sync for all: trees seldom cross file systems, and the names are synced already.
             if let Some((target, path)) = synced.filter(|_| self.options.syncs())
                 && let Err(error) = files::sync_file_system(&target, &path)
             {

@@ -1,4 +1,4 @@
-//! Syncs files one by one, or all of a batch by file system.
+//! Syncs files one by one, or a whole batch by file system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -10,10 +10,10 @@ use crate::model::item::{Item, LINK};
 use crate::model::leaf_size::GROUP_SYNC_MIN;
 use crate::model::reason::Reason;
 
-/// A file that is whole, but may not have its final name yet.
+/// A complete file, which may not have its final name yet.
 pub(crate) struct Written {
     pub(crate) item: Item,
-    /// None: it does.
+    /// `None`: it has its final name.
     pub(crate) temporary: Option<PathBuf>,
     pub(crate) checksum: Option<u64>,
     pub(crate) size_bytes: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Written {
 pub(crate) enum Syncing {
     Not,
     Each,
-    /// A file or directory on each file system, and the directories of which that is known.
+    /// One open file or directory by device, and the directories whose file system is known.
     Together(BTreeMap<u64, File>, BTreeSet<i64>),
 }
 
@@ -37,7 +37,7 @@ impl Syncing {
         }
     }
 
-    /// A file was written there.
+    /// Registers or syncs a written file.
     pub(crate) fn written(&mut self, item: &Item, file: File) -> Result<(), Reason> {
         match self {
             Self::Not => {}
@@ -52,7 +52,7 @@ impl Syncing {
         Ok(())
     }
 
-    /// A file or link was found at its place. Whoever put it there may not have synced it.
+    /// Registers or syncs an unchanged file or link. The program that wrote it may not have synced it.
     pub(crate) fn there(&mut self, item: &Item) -> Result<(), Reason> {
         let is_known = match self {
             Self::Not => true,
@@ -66,7 +66,7 @@ impl Syncing {
         self.written(item, files::open_source(path, true)?)
     }
 
-    /// All names that were made in these directories survive a power cut, as far as they were not synced.
+    /// Makes new names in these directories survive a power failure, if they are not synced yet.
     pub(crate) fn finish<'a>(&self, targets: impl Iterator<Item = &'a Path>) -> Result<(), Reason> {
         match self {
             Self::Not => {}

@@ -1,4 +1,4 @@
-//! Files with several names: the first name is copied, the others become hard links to it.
+//! Files with several names: the first name is copied, the others become hard links.
 
 use forebay_host::files;
 
@@ -14,7 +14,7 @@ use crate::model::state::State;
 const ROWS: usize = 2048;
 
 impl CopyContext<'_> {
-    /// Makes all names that are still missing, after the files themselves.
+    /// Creates the missing hard links, after all files are copied.
     pub(crate) fn make_hard_links(&self, block: &mut [u8]) -> Result<(), Error> {
         let mut last = 0;
         loop {
@@ -52,7 +52,7 @@ impl CopyContext<'_> {
         self.copy_batch(vec![item], &mut [], block)
     }
 
-    /// Was it made? Where the target's file system makes none, the answer is no.
+    /// Creates the hard link. Returns false if the file system of the destination does not support it.
     fn make_hard_link(&self, link: &HardLink) -> Result<bool, Reason> {
         let item = &link.item;
         if !link.first_has_arrived {

@@ -15,19 +15,19 @@ use crate::error::Error;
 use crate::model::item::Item;
 use crate::model::reason::Reason;
 
-/// A file between its first and its last byte.
+/// A large file in progress.
 pub(crate) struct LargeCopy {
     pub(crate) item: Item,
     pub(crate) tries: u32,
     pub(crate) source: File,
     pub(crate) status: Status,
     pub(crate) target: Direct,
-    /// The same to be read again, once it is whole.
+    /// The file opened for reading, once it is complete.
     pub(crate) back: OnceLock<Direct>,
     pub(crate) temporary: PathBuf,
     pub(crate) pieces: u64,
     pub(crate) pieces_left: AtomicU64,
-    /// Checksum of each piece that is there.
+    /// Checksums of the copied pieces.
     pub(crate) checksums: Mutex<BTreeMap<u64, u64>>,
     pub(crate) failure: Mutex<Option<Reason>>,
 }
@@ -50,12 +50,12 @@ impl LargeCopy {
         self.failure.lock()
     }
 
-    /// A piece of it failed: the others need not be done.
+    /// Has a piece failed? Then the others are skipped.
     pub(crate) fn is_lost(&self) -> bool {
         self.failure().is_some()
     }
 
-    /// What became of a piece. Was it the last one?
+    /// Records the result of a piece. Returns whether it was the last one.
     pub(crate) fn finish_piece(&self, done: Result<(), Reason>) -> bool {
         if let Err(reason) = done {
             self.failure().get_or_insert(reason);
@@ -63,13 +63,13 @@ impl LargeCopy {
         self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// All its pieces are done, or one has failed.
+    /// Returns the error of a failed piece, if any.
     pub(crate) fn all_done(&self) -> Result<(), LargeCopyError> {
         self.failure().take().map_or(Ok(()), |reason| Err(reason.into()))
     }
 }
 
-/// Why a file does not go on.
+/// Why a large file cannot be copied.
 pub(crate) enum LargeCopyError {
     Reason(Reason),
     Journal(Error),

@@ -1,5 +1,5 @@
-//! Large files, copied in pieces by several threads. The journal has the copied pieces,
-//! so that a staging that continues does not copy them again.
+//! Large files, which several threads copy in pieces. The journal records the copied pieces, so
+//! that a restart does not copy them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -28,7 +28,7 @@ use crate::model::state::State;
 use crate::model::version::is_untouched;
 
 impl CopyContext<'_> {
-    /// Begins a large file: its pieces go to whoever is free.
+    /// Begins a large file: idle threads take its pieces.
     pub(crate) fn begin(&self, item: &Item, tries: u32, block: &mut [u8]) -> Result<(), Error> {
         match self.open(item, tries, block) {
             Ok(Some(copying)) => self.queue_pieces(copying, block),
@@ -58,7 +58,7 @@ impl CopyContext<'_> {
         self.piece(&copying, *first, block)
     }
 
-    /// None if it is at its target already.
+    /// Opens source and partial file. Returns `None` if the destination is unchanged.
     pub(crate) fn open(
         &self,
         item: &Item,
@@ -116,7 +116,7 @@ impl CopyContext<'_> {
             item: item.clone(),
             tries,
             source,
-            // What is staged in is used at once, from memory.
+            // This node reads staged-in files at once, from memory.
             target: match self.options.past_page_cache {
                 true => Direct::to_write(target, &temporary),
                 false => Direct::buffered(target),
@@ -136,7 +136,7 @@ impl CopyContext<'_> {
         from..copying.status.size_bytes.min(from + self.options.piece_bytes)
     }
 
-    /// Copies one piece; whoever copies the last one goes on with the file.
+    /// Copies one piece. The thread that copies the last one completes the file.
     pub(crate) fn piece(
         &self,
         copying: &Arc<LargeCopy>,
@@ -144,7 +144,7 @@ impl CopyContext<'_> {
         block: &mut [u8],
     ) -> Result<(), Error> {
         let copied = match copying.is_lost() {
-            true => Ok(None), // the file will not be whole
+            true => Ok(None), // another piece has failed
             false => self.copy_range(&copying.ends(), self.range(copying, piece), block).map(Some),
         };
         let copied = match copied {
@@ -161,7 +161,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// After the last piece was copied: the file is made whole, and read again if that is asked for.
+    /// Completes the file after its last piece, and starts to read it back if requested.
     fn is_copied(&self, copying: &Arc<LargeCopy>, block: &mut [u8]) -> Result<(), Error> {
         let whole = copying.all_done().and_then(|()| self.make_whole(copying));
         let back = match (whole, self.options.verify) {
@@ -176,7 +176,7 @@ impl CopyContext<'_> {
         self.check(copying, 0, block)
     }
 
-    /// Reads one piece again; whoever reads the last one puts the file in its place.
+    /// Reads one piece back. The thread that reads the last one renames the file.
     pub(crate) fn check(
         &self,
         copying: &LargeCopy,
@@ -193,7 +193,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Puts a whole file in its place, or takes the half of one away.
+    /// Renames a complete file, or removes an incomplete one.
     pub(crate) fn finish(
         &self,
         copying: &LargeCopy,
@@ -216,7 +216,7 @@ impl CopyContext<'_> {
                 Ok(())
             }
             Err(LargeCopyError::Journal(error)) => Err(error),
-            // Its pieces are kept; `end` removes them if the staging must leave nothing.
+            // Keep its pieces; `end` removes them if the run stops before all files are copied.
             Err(LargeCopyError::Reason(reason)) if reason.is_stop => Ok(()),
             Err(LargeCopyError::Reason(reason)) => {
                 self.remove_best_effort(&copying.temporary);
@@ -230,7 +230,7 @@ impl CopyContext<'_> {
         }
     }
 
-    /// Attributes and sync.
+    /// Sets the attributes, syncs the file, and records it as copied.
     fn make_whole(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let item = &copying.item;
         let now = files::status_of(&copying.source, &item.source)?;
@@ -252,7 +252,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// What was synced is to come from the device.
+    /// Drop the page cache, so that the data comes from the device.
     fn open_back(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::drop_page_cache(&plain, &copying.temporary)?;
@@ -283,11 +283,11 @@ impl CopyContext<'_> {
     }
 }
 
-/// What was written of a file before. It may have its source's mode already, which may not let us write.
+/// Opens a leftover partial file. It can have the mode of its source, which may deny writing.
 fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
     match files::open_existing_rw(temporary) {
         Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
-            // A link of that name is none of ours.
+            // Do not follow a link: Forebay did not create it.
             if files::status_of_name(temporary)?.kind == Kind::File {
                 files::set_mode(temporary, OURS_ALONE)?;
             }

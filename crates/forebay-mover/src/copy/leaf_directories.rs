@@ -1,4 +1,4 @@
-//! New directories of few small files: filled under another name and renamed as a whole.
+//! New directories of few small files: Forebay fills them under a temporary name and renames them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::model::item::Item;
 use crate::model::partial_names::{not_removed, staging_dir_name};
 
-/// As in `limits.h`, with the zero at the end; and the longest name.
+/// The limits of `limits.h`: of a path, with its terminating zero, and of a name.
 const PATH_MAX: usize = 4096;
 
 const NAME_MAX: usize = 255;
 
-/// One of that name is our own, from a staging that was killed.
+/// Creates a partial directory. An existing one is a leftover of a killed run.
 fn create_staging_dir(aside: &Path) -> forebay_host::Result<()> {
     match files::make_directory(aside, FILLED) {
         Err(error) if error.already_exists() => {
@@ -31,7 +31,7 @@ fn create_staging_dir(aside: &Path) -> forebay_host::Result<()> {
     }
 }
 
-/// One that is being filled.
+/// A partial directory in progress.
 pub(crate) struct StagedDirectory {
     directory: i64,
     aside: Arc<Path>,
@@ -40,8 +40,8 @@ pub(crate) struct StagedDirectory {
 }
 
 impl CopyContext<'_> {
-    /// Makes those of the directories of these that are filled under another name, or, where that does not go, under
-    /// their own.
+    /// Creates the partial directories for these items. Where that fails, creates the directory
+    /// under its final name.
     pub(crate) fn create_staged(&self, items: &mut [Item]) -> Result<Vec<StagedDirectory>, Error> {
         let mut filled: Vec<StagedDirectory> = Vec::new();
         let is_leaf = |item: &&mut Item| self.leaves.contains_key(&item.directory);
@@ -71,9 +71,9 @@ impl CopyContext<'_> {
         Ok(filled)
     }
 
-    /// Gives those their names in which there is what was written and nothing else: their files need none any more.
-    /// Otherwise, and where something has that name by now, each file is renamed by itself, so that one that vanished
-    /// is reported.
+    /// Renames each partial directory that contains exactly the written files: these need no rename
+    /// of their own. Otherwise, or if the final name exists, Forebay renames each file, so that a
+    /// missing file is reported.
     pub(crate) fn rename_staged(
         &self,
         filled: &mut [StagedDirectory],
@@ -103,11 +103,11 @@ impl CopyContext<'_> {
             Err(error) if error.is_denied() => {
                 self.may_rename_leaves.store(false, Ordering::Relaxed);
             }
-            Err(_) => {} // each of its files says why, if it still does not go
+            Err(_) => {} // the renames of its files report the error, if it persists
         }
     }
 
-    /// Under its own name. Another staging may have made and closed it.
+    /// Creates a directory under its final name. Another staging may have created it and set its mode.
     fn create_directly(&self, directory: i64, target: &Path) -> Result<(), Error> {
         match create_one(target).and_then(|_| restore_write_access(target)) {
             Ok(()) => Ok(()),
@@ -118,7 +118,7 @@ impl CopyContext<'_> {
         }
     }
 
-    /// Nothing of these stays behind; but if we were stopped, whoever stops us takes away what is in them.
+    /// Removes the remaining partial directories. After a stop, `end` removes those with files.
     pub(crate) fn discard_staged(&self, filled: &mut [StagedDirectory]) -> Result<(), Error> {
         for one in filled.iter_mut().filter(|one| !one.has_arrived) {
             let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
@@ -142,7 +142,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Of a directory that is filled under another name all that is in it goes into one batch.
+    /// Adds the rest of a leaf directory: one batch must contain all its files.
     pub(crate) fn add_rest_of_leaf(&self, items: &mut Vec<Item>) -> Result<(), Error> {
         let Some((id, directory)) = items.last().map(|last| (last.id, last.directory)) else {
             return Ok(());
@@ -159,7 +159,7 @@ impl CopyContext<'_> {
     }
 }
 
-/// Numbers of those that have their names: all that was written in them is at its place.
+/// Numbers of the directories that have their final name, with all files written into them.
 pub(crate) fn arrived(filled: &[StagedDirectory]) -> BTreeSet<i64> {
     let arrived = filled.iter().filter(|one| one.has_arrived);
     arrived.map(|one| one.directory).collect()

@@ -1,4 +1,4 @@
-//! Copies mode, owner, times and extended attributes, access control lists among them.
+//! Copies mode, owner, times and extended attributes, including access control lists (ACLs).
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::copy::context::CopyContext;
 use crate::model::item::Item;
 use crate::model::reason::{Reason, is_unsupported};
 
-/// Extended attributes that belong to the file system or to the machine, not to the file.
+/// Extended attributes of the file system or the machine, which Forebay does not copy.
 const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
     b"lustre.",
     b"trusted.lov",
@@ -24,15 +24,15 @@ const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
     b"ceph.",
 ];
 
-/// Those that go from a file that is there already if its source has them not: the user's own, and the list that
-/// says who may open it.
+/// Attributes that Forebay removes from an existing file if its source lacks them: those of the
+/// user and the access ACL.
 const REMOVED_XATTRS: [&[u8]; 2] = [b"user.", b"system.posix_acl_access"];
 
 fn begins_as(name: &CStr, begins: &[&[u8]]) -> bool {
     begins.iter().any(|begin| name.to_bytes().starts_with(begin))
 }
 
-/// Those that belong to the file.
+/// Extended attributes that belong to the file.
 fn own(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>, Reason> {
     let mut found = files::extended_attributes(file, path)?;
     found.retain(|(name, _)| !begins_as(name, &FILESYSTEM_OWNED_XATTRS));
@@ -40,9 +40,9 @@ fn own(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>, Reason> {
 }
 
 impl CopyContext<'_> {
-    /// Copies the metadata of the source to a file or directory. Owner before mode, since giving it
-    /// away clears bits of that; mode after the extended attributes, which a file closed to us does not
-    /// take; times last.
+    /// Copies the metadata of a file or directory. Sets the owner before the mode, since a new
+    /// owner can clear mode bits. Sets the mode after extended attributes, which a read-only file
+    /// rejects. Sets times last.
     pub(crate) fn copy_metadata(
         &self,
         source: &File,
@@ -62,7 +62,7 @@ impl CopyContext<'_> {
             }
         }
         if self.copy_extended_attributes(source, target, paths)? {
-            has_final_mode = false; // an access control list has a mode in it
+            has_final_mode = false; // an access control list contains mode bits
         }
         if !has_final_mode {
             files::set_mode_of(target, target_path, status.mode)?;
@@ -71,7 +71,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Mode and owner of a file that is there already, if they are not those of its source.
+    /// Sets mode and owner of an existing file, if they differ from its source.
     pub(crate) fn repair_metadata(
         &self,
         item: &Item,
@@ -90,7 +90,7 @@ impl CopyContext<'_> {
         Ok(files::set_mode(&item.target, status.mode)?)
     }
 
-    /// Gives a file or directory those of its source; what its file system does not hold is noted.
+    /// Copies extended attributes. Notes those that the file system does not support.
     pub(crate) fn copy_extended_attributes(
         &self,
         source: &File,
@@ -137,7 +137,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Makes those of a file that is there already what its source has.
+    /// Makes the extended attributes of an existing file equal to those of its source.
     pub(crate) fn repair_extended_attributes(
         &self,
         source: &File,

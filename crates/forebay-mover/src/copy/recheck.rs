@@ -1,4 +1,4 @@
-//! Finds what disappeared from the targets since it was copied.
+//! Finds copied files and directories that no longer exist.
 
 use forebay_host::files;
 
@@ -11,9 +11,9 @@ use crate::model::state::State;
 const ROWS: usize = 4096;
 
 impl Journal {
-    /// What had arrived and is not there any more, as a file system that is purged has it, is to be moved again.
-    /// Directories in which something is to arrive are to be finished once more. False if it was stopped before all
-    /// was looked at.
+    /// Marks copied files that no longer exist, for example after a purge, as planned. Reopens the
+    /// directories that are to receive files. Returns false if it was stopped before all were
+    /// checked.
     pub(crate) fn requeue_missing_targets(
         &self,
         is_stopped: &dyn Fn() -> bool,
@@ -38,8 +38,8 @@ impl Journal {
         }
     }
 
-    /// Those that had arrived and are not there any more are to be made, which fails if something else is. False if
-    /// it was stopped before all were looked at.
+    /// Marks missing directories as planned. Creating one fails if something else has its name.
+    /// Returns false if it was stopped before all were checked.
     pub(crate) fn requeue_missing_directories(
         &self,
         is_stopped: &dyn Fn() -> bool,

@@ -1,4 +1,4 @@
-//! Runs a journal: starts the threads and gives them small files in batches and large ones in pieces.
+//! Runs a journal: starts threads and gives them small files in batches and large ones in pieces.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -29,31 +29,31 @@ use crate::model::version::Stamp;
 use crate::status::shortages::Shortage;
 use crate::stop::{LOOK, Stop, started};
 
-/// Failures that are handed over; the journal has all.
+/// Number of failures that a run returns; the journal has all.
 const FAILURES_MAX: usize = 1000;
 
-/// What was done.
+/// Result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Files and links that arrived.
+    /// Files and links that are complete.
     pub files: u64,
-    /// Bytes of the files that arrived.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Those of them that were there already.
+    /// How many of these files were unchanged at the destination.
     pub unchanged_files: u64,
-    /// Bytes that were copied now: neither holes nor what was there already.
+    /// Bytes copied in this run, without holes and unchanged data.
     pub copied_bytes: u64,
-    /// What is in the journal and has not arrived, the first thousand, the plan's own failures included.
+    /// The first thousand failures in the journal, including those of the plan.
     pub failures: Vec<Failure>,
-    /// All of the journal.
+    /// Counts of the whole journal.
     pub counts: Counts,
-    /// File systems on which there is no room.
+    /// File systems without room.
     pub shortages: Vec<Shortage>,
-    /// It was stopped before it was done.
+    /// The run was stopped before its end.
     pub is_stopped: bool,
 }
 
-/// A task that a worker has; whatever becomes of him, the others do not wait for more of it than he did.
+/// A task of a worker. Its drop updates the queue, also after a panic, so that other workers do not wait.
 pub(crate) struct TaskGuard<'a, 'b> {
     run: &'a CopyContext<'b>,
     is_large: bool,
@@ -68,11 +68,11 @@ impl Drop for TaskGuard<'_, '_> {
     }
 }
 
-/// Moves all that the journal has and that has not arrived.
+/// Copies everything in the journal that is not complete.
 ///
 /// # Errors
-/// If the journal cannot be used, or another process is at it. Each thing that fails is in
-/// [`Moved::failures`].
+/// Fails if the journal cannot be used or another process runs it. [`Moved::failures`] lists failed
+/// files.
 pub fn carry_out(
     journal: &Journal,
     options: &Options,
@@ -93,7 +93,7 @@ pub fn carry_out(
     let stop = Stop::of(cancelled, journal.is_cancelled()?);
     let (until, ended) = channel::<()>();
     std::thread::scope(|scope| {
-        let _until = until; // it goes when we are done, however that is
+        let _until = until; // dropped at the end, also after a panic
         let look = || {
             let ended = ended;
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
@@ -105,7 +105,7 @@ pub fn carry_out(
         started(Builder::new().spawn_scoped(scope, look), journal.path())?;
         let is_known =
             compared.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
-        // With files left to move it is plain to see that it was stopped. Directories would be finished.
+        // If files are left, the result shows the stop. Otherwise the run would finish the directories.
         if !is_known && journal.counts()?.open().files == 0 {
             return Err(Error::LookInterrupted(journal.path().to_owned()));
         }
@@ -122,9 +122,9 @@ fn move_all(
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
     let mut run = CopyContext::new(journal, options, on, stop);
-    // Before directories are made in those that were scanned, or again for those that are gone.
+    // Before Forebay creates directories: that changes the stamps of parents and replaces missing ones.
     run.commit_unchanged(compared)?;
-    // Before anything else changes, so that it need not be counted again.
+    // Before other changes, so that the counts can stay cached.
     let counts = journal.counts()?;
     if counts.is_open() {
         journal.mark_start(&counts)?;
@@ -143,7 +143,7 @@ fn move_all(
             let builder = Builder::new();
             builder.spawn_scoped(scope, || run.work()).is_ok()
         };
-        // Where there may be no more threads, fewer do it.
+        // If the system allows fewer threads, those do the work; if none, this one does.
         if (0..workers).filter(start).count() == 0 {
             run.work();
         }
@@ -152,8 +152,8 @@ fn move_all(
 }
 
 impl CopyContext<'_> {
-    /// What was found at its place while it was planned needs no more than a sync, if nobody has taken it away
-    /// since: whoever put it there may not have synced it.
+    /// Completes files that planning found unchanged: they need only a sync, if their directories
+    /// are unchanged since. The program that wrote them may not have synced them.
     fn commit_unchanged(&self, compared: Option<AlreadyPresent>) -> Result<(), Error> {
         let Some(compared) = compared else {
             return Ok(());
@@ -163,14 +163,14 @@ impl CopyContext<'_> {
             files::sync_file_system(&opened, directory)
         };
         let mut file_systems = compared.file_systems.values();
-        // Each file that cannot be synced says why.
+        // If a sync fails, the files are checked one by one and report the error.
         let is_wanted = !self.options.checksum
             && !self.is_stopped()
             && (!self.options.syncs() || file_systems.all(|directory| sync(directory).is_ok()));
         let mut others = Vec::new();
         for (directory, stamp) in &compared.directories {
             if !is_wanted || self.is_stopped() {
-                // Nothing was begun yet: it is looked at once more, like all others, or it is not.
+                // No copy has begun: this only marks files as planned. A run that continues checks them.
                 return self.journal.reset_in_progress();
             }
             let Some(target) = self.journal.target_of_directory(*directory)? else {
@@ -206,7 +206,7 @@ impl CopyContext<'_> {
         if is_cut {
             journal.reset_and_discard(&self.options.tag, Unfinished::InProgress)?;
         } else {
-            // Also if we are asked to stop now: directories that stay open to us alone have not arrived.
+            // Also if a stop is requested now: unfinished directories are accessible only to the owner.
             self.finish_directories()?;
         }
         let is_stopped = self.is_stopped();
@@ -262,7 +262,7 @@ impl CopyContext<'_> {
         }
     }
 
-    /// The next task; `None` when there is none and nobody can add one.
+    /// The next task; `None` when there is none and no worker can add one.
     pub(crate) fn take(&self) -> Result<Option<Task>, Error> {
         let mut queue = self.queue();
         loop {
@@ -274,7 +274,7 @@ impl CopyContext<'_> {
                 queue.on_large += usize::from(task.is_large());
                 return Ok(Some(task));
             }
-            // Large files that wait are not to fill the memory.
+            // Limit the memory for large files that wait.
             let is_full = queue.tasks.len() as u64 >= BATCH_FILES_MAX;
             if !queue.is_exhausted && !is_full && !self.is_stopped() {
                 self.fetch(&mut queue)?;
@@ -289,7 +289,7 @@ impl CopyContext<'_> {
     /// Takes the next files from the journal: one batch of small ones, and the large ones among them.
     fn fetch(&self, queue: &mut Queue) -> Result<(), Error> {
         let limit = usize::try_from(self.batch_files).unwrap_or(usize::MAX);
-        // What is synced by itself anyway goes out past the page cache.
+        // Files above the limit of a batch are synced one by one anyway, so they bypass the page cache.
         let most_in_batch = match self.options.past_page_cache {
             true => self.options.piece_bytes.min(BATCH_BYTES_MAX),
             false => self.options.piece_bytes,

@@ -1,4 +1,4 @@
-//! Small files in batches: all are written, synced together, renamed, and synced again.
+//! Small files in batches: Forebay writes all files, syncs them together, renames them, and syncs again.
 //! A sync for each file would take most of the time.
 
 use std::collections::BTreeSet;
@@ -23,14 +23,14 @@ use crate::model::state::State;
 use crate::model::version::{is_same, is_untouched};
 
 impl CopyContext<'_> {
-    /// Moves these files and links. What fails is in the journal.
+    /// Copies these files and links. Failures are recorded in the journal.
     pub(crate) fn batch(&self, mut items: Vec<Item>, block: &mut [u8]) -> Result<(), Error> {
         let mut filled = self.create_staged(&mut items)?;
         self.copy_batch(items, &mut filled, block)?;
         self.discard_staged(&mut filled)
     }
 
-    /// Moves these, those of them that are to be filled so into directories that are.
+    /// Copies these files and links. Items with a partial directory are written into it.
     pub(crate) fn copy_batch(
         &self,
         items: Vec<Item>,
@@ -58,7 +58,7 @@ impl CopyContext<'_> {
             return self.all_failed(&written, &reason);
         }
         if self.is_stopped() {
-            return Ok(()); // whoever stops us takes the temporary files away
+            return Ok(()); // after a stop, `end` removes the partial files
         }
         let keeps = self.options.verify != Verify::Off;
         self.journal.apply_updates(&steps(&written, State::Copied, keeps))?;
@@ -88,7 +88,7 @@ impl CopyContext<'_> {
                 Err(reason) => self.record_failed(&one.item, reason)?,
             }
         }
-        // Names that were there before the first sync need no second one.
+        // Existing names were covered by the first sync.
         let is_renamed = placed.iter().any(|one| one.temporary.is_some());
         let targets = placed.iter().map(|one| one.item.target.as_path());
         let syncing = match syncing {
@@ -115,7 +115,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Reads again what was written, and keeps what is as it was written.
+    /// Reads written files back and returns those whose content matches.
     pub(crate) fn verify(
         &self,
         written: Vec<Written>,
@@ -142,7 +142,7 @@ impl CopyContext<'_> {
         Ok(good)
     }
 
-    /// Does what a killed staging has left hold what it was copied from, as far as the journal knows?
+    /// Does the leftover partial file match its checksum in the journal, if there is one?
     fn is_as_copied(
         &self,
         item: &Item,
@@ -158,7 +158,7 @@ impl CopyContext<'_> {
         }
     }
 
-    /// Is that the checksum of what is read from the disk, as far as the kernel lets us?
+    /// Compares the checksum of a file, read from the disk as far as the kernel allows.
     pub(crate) fn matches_checksum(
         &self,
         item: &Item,
@@ -176,8 +176,8 @@ impl CopyContext<'_> {
         Ok(self.checksum_of(&ends, 0..size_bytes, block)? == Some(checksum))
     }
 
-    /// Writes one file or link. Returns its temporary name if it has one, its checksum if it was copied
-    /// now, and its size.
+    /// Writes one file or link. Returns its temporary path if it has one, its checksum if it was
+    /// copied now, and its size.
     pub(crate) fn write(
         &self,
         item: &Item,
@@ -207,7 +207,7 @@ impl CopyContext<'_> {
         }
         self.check_before_copy(item)?;
         let temporary = part_of(item, &self.options.tag);
-        // What was copied to be read again, and was not yet, has no checksum here: it is copied again.
+        // With `Verify::End`, a copied but unverified leftover has no checksum here: copy it again.
         let far_enough = match self.options.verify {
             Verify::End => State::Verified,
             Verify::Copy | Verify::Off => State::Copied,
@@ -242,7 +242,7 @@ impl CopyContext<'_> {
         Ok(((!is_direct).then_some(temporary), Some(checksum), size_bytes))
     }
 
-    /// Content and attributes, again as long as the source changes.
+    /// Copies content and attributes. Repeats this while the source changes, up to a limit.
     fn fill(
         &self,
         item: &Item,
@@ -283,7 +283,7 @@ impl CopyContext<'_> {
         }
     }
 
-    /// Returns its temporary name; none if it is there already.
+    /// Returns the temporary path; `None` if the destination is unchanged.
     fn write_link(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<PathBuf>, Reason> {
         let leads_to = files::read_link(&item.source)?;
         let standing = target_status(&item.target)?.filter(|standing| standing.kind == Kind::Link);
@@ -293,7 +293,7 @@ impl CopyContext<'_> {
             return Ok(None);
         }
         let temporary = part_of(item, &self.options.tag);
-        let status = files::status_of_name(&item.source)?; // before there is anything that would stay
+        let status = files::status_of_name(&item.source)?; // before there is a leftover
         match files::make_link(&leads_to, &temporary) {
             Err(error) if error.is_not_found() && item.filled.is_none() => {
                 files::make_directories(parent_of(&temporary), 0o777)?;
@@ -314,7 +314,7 @@ impl CopyContext<'_> {
         }
         let dressed = files::set_times(&temporary, &status).map_err(Reason::from);
         let dressed = dressed.and_then(|()| match syncing {
-            // A link cannot be synced itself; its directory is, once it is renamed.
+            // A link cannot be synced itself. The sync of its directory follows the rename.
             Syncing::Together(..) => {
                 let parent = parent_of(&temporary);
                 syncing.written(item, files::open_to_read(parent)?)
@@ -328,8 +328,8 @@ impl CopyContext<'_> {
     }
 }
 
-/// Mode of a file while it is written. Where nobody but us can look into its directory it may have its own from the
-/// begin, which saves setting it; but we must be able to give it extended attributes.
+/// Mode of a file during the copy. In a directory that only the owner can access, it is the final
+/// mode at once. Setting extended attributes needs write permission.
 fn first_mode(status: &Status, is_fresh: bool) -> u32 {
     const WRITE_OF_OWNER: u32 = 0o200;
     if is_fresh && status.mode & WRITE_OF_OWNER != 0 {
@@ -338,12 +338,12 @@ fn first_mode(status: &Status, is_fresh: bool) -> u32 {
     OURS_ALONE
 }
 
-/// Its times are set last, so what has those of the source is whole.
+/// Times are set last, so a partial file with the times of its source is complete.
 fn is_whole(temporary: &Path, status: &Status) -> bool {
     files::status_of_name(temporary).is_ok_and(|part| is_same(&part, status))
 }
 
-/// With the checksums, or without: they are off, or the journal has them.
+/// Leaves out the checksums unless `keeps`: they are off, or the journal has them.
 pub(crate) fn steps(written: &[Written], state: State, keeps: bool) -> Vec<Step> {
     let step = |one: &Written| Step {
         checksum: one.checksum.filter(|_| keeps),

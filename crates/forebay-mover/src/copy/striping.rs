@@ -1,4 +1,4 @@
-//! Makes a large file on Lustre with stripes that suit its size, before the first byte is written.
+//! Creates a large file on Lustre with stripes that suit its size, before the first byte is written.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,8 +18,8 @@ use crate::model::reason::Reason;
 const FAILED: &str = "its stripes could not be set, so it has those of its directory";
 
 impl CopyContext<'_> {
-    /// A new file under a temporary name, on Lustre with as many stripes as its size wants, unless somebody
-    /// has said how its directory is striped. Without stripes it arrives all the same.
+    /// Creates a partial file. On Lustre, sets stripes by file size, unless the directory has a layout of
+    /// its own. If that fails, the file is copied without them.
     pub(crate) fn make_striped_part(
         &self,
         item: &Item,
@@ -32,7 +32,7 @@ impl CopyContext<'_> {
         };
         let go_on = || !self.is_stopped();
         let says = self.striping.of(directory, &go_on);
-        self.check_stopped()?; // then what it says may be that nobody was waited for
+        self.check_stopped()?; // after a stop, `says` can be invalid
         match says {
             Says::We => {}
             Says::Others => return self.make_part(temporary, OURS_ALONE),
@@ -48,7 +48,7 @@ impl CopyContext<'_> {
         let (stripes, bytes) = (stripes.to_string(), BLOCK_BYTES.to_string());
         let words = ["setstripe", "-c", &stripes, "-S", &bytes].map(OsStr::new);
         let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
-        // It makes the file, open to us alone; its mode may come from its directory all the same (acl(5)).
+        // `lfs` creates the file with mode 0600, but a default ACL of the directory can change that (acl(5)).
         let made = files::open_existing_rw(temporary).and_then(|file| {
             files::set_mode_of(&file, temporary, OURS_ALONE)?;
             Ok(file)

@@ -1,4 +1,4 @@
-//! What `lfs` said of directories. Asks once for each directory.
+//! Caches the answers of `lfs`: one query for each directory.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use forebay_host::{filesystem, lustre};
 use parking_lot::Mutex;
 
-/// From so many bytes on a file has so many targets, the largest first. Where they come from:
-/// `docs/staging.md`. Lustre takes all targets where there are fewer.
+/// Number of stripes from a file size on, the largest first; `docs/staging.md` explains them.
+/// Lustre uses all its targets if it has fewer.
 const STRIPES: [(u64, u32); 4] = [(1 << 40, 72), (100 << 30, 24), (10 << 30, 8), (1 << 30, 4)];
 
-/// What `lfs` shows of a directory whose striping nobody has set: `lfs-getstripe(1)`, `--raw`.
+/// Output of `lfs` for a directory without a set layout: `lfs-getstripe(1)`, `--raw`.
 const UNSET: &str = "stripe_count: 0 stripe_size: 0 ";
 
-/// What it shows of more than plain stripes: components, pools of targets.
+/// Markers of other layouts: components, pools of targets.
 const NOT_PLAIN: [&str; 2] = ["lcm_", "pool:"];
 
-/// Who says how files in a directory are striped.
+/// Who decides the layout of files in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Says {
-    /// Nobody has: we may.
+    /// No layout is set: Forebay decides.
     We,
-    /// Its user or the administrator, or it is not on Lustre.
+    /// The user or the administrator set it, or the directory is not on Lustre.
     Others,
-    /// `lfs` could not be asked, and why.
+    /// The query failed, with the reason.
     Unknown(String),
 }
 
-/// What `lfs` said of directories that get large files.
+/// Cached answers of `lfs` for directories that receive large files.
 #[derive(Default)]
 pub(crate) struct Striping {
     directories: Mutex<HashMap<PathBuf, Says>>,
@@ -46,7 +46,7 @@ impl Striping {
     }
 }
 
-/// Stripes of a file of this size; none: those of its directory.
+/// Number of stripes for a file of this size; `None`: the default of its directory.
 pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
     let found = STRIPES.iter().find(|(from, _)| size_bytes >= *from);
     found.map(|(_, stripes)| *stripes)
@@ -70,7 +70,7 @@ fn understood(said: &str, is_lustre: bool) -> Says {
     if said.is_empty() && is_lustre {
         return Says::Unknown("lfs getstripe does not answer".to_owned());
     }
-    // Nothing at all: the emulation does not cover it.
+    // An empty answer means that the emulation does not cover the directory.
     if said.contains(UNSET) && !NOT_PLAIN.iter().any(|more| said.contains(more)) {
         return Says::We;
     }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(sizes.map(stripes), wanted);
     }
 
-    /// As lfs-getstripe(1) of Lustre 2.12 and 2.15 shows directories.
+    /// The outputs have the format of lfs-getstripe(1) in Lustre 2.12 and 2.15.
     #[test]
     fn what_somebody_has_set_is_left_to_him() {
         let unset = "/d\nstripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1\n";

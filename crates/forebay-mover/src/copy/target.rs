@@ -1,4 +1,4 @@
-//! The target of one file: whether it is up to date, its partial file, its final name.
+//! The destination of one file: whether it is unchanged, its partial file, its final name.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -71,7 +71,7 @@ impl CopyContext<'_> {
         })
     }
 
-    /// Is it still a file, of the wanted version, and is its size right?
+    /// Checks that the source is still a file, of an acceptable version, with a correct size.
     pub(crate) fn check_source(
         &self,
         item: &Item,
@@ -84,14 +84,14 @@ impl CopyContext<'_> {
                 "stage again",
             ));
         }
-        // Files of /proc and /sys say that they are empty, and are not.
+        // Files of /proc and /sys have size 0 but contain data.
         if status.size_bytes == 0 && source.read_at(&mut [0], 0).unwrap_or(0) > 0 {
             return Err(Reason::new("it holds more than its size says", ""));
         }
         self.check_version(item, status)
     }
 
-    /// Is it the version that is wanted still?
+    /// Checks that the source has the planned version, if that is required.
     pub(crate) fn check_version(&self, item: &Item, status: &Status) -> Result<(), Reason> {
         let found = (status.size_bytes, modified_ns(status));
         if self.options.as_planned && found != (item.size_bytes, item.modified_ns) {
@@ -100,8 +100,8 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Its size, if names alone tell that it is at its place already: a tree that is staged again is mostly
-    /// such files.
+    /// Returns the size if stat alone shows that the destination is unchanged. That is so for most
+    /// files of a repeated staging.
     pub(crate) fn accept_unchanged_by_stat(
         &self,
         item: &Item,
@@ -128,7 +128,7 @@ impl CopyContext<'_> {
         Ok(Some(status.size_bytes))
     }
 
-    /// Is it at its place already, as the source is? Then at most mode and owner are corrected.
+    /// Is the destination unchanged? Corrects its mode and owner, and with `checksum` its attributes.
     pub(crate) fn accept_unchanged(
         &self,
         item: &Item,
@@ -152,7 +152,7 @@ impl CopyContext<'_> {
         Ok(true)
     }
 
-    /// A new file under a temporary name. One of that name is our own, from a staging that was killed.
+    /// Creates a partial file. An existing one is a leftover of a killed run.
     pub(crate) fn make_part(&self, temporary: &Path, mode: u32) -> Result<File, Reason> {
         match files::make_file(temporary, mode) {
             Err(error) if error.is_not_found() => {
@@ -164,7 +164,7 @@ impl CopyContext<'_> {
         Ok(files::make_file(temporary, mode)?)
     }
 
-    /// Something else has put the file in its place since we were killed: our own half of it is of no use.
+    /// Removes the leftover partial file of an item whose destination is complete.
     pub(crate) fn drop_part(&self, item: &Item) {
         if item.state == State::Planned {
             return; // it was not begun
@@ -189,7 +189,7 @@ fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(
     ))
 }
 
-/// Status of the target of a file or link; none if it does not exist.
+/// Status of the destination; `None` if it does not exist. Fails if it is a directory.
 pub(crate) fn target_status(target: &Path) -> Result<Option<Status>, Reason> {
     match files::status_of_name(target) {
         Err(error) if error.is_not_found() => Ok(None),

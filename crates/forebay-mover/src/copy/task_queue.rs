@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::copy::large_copy::LargeCopy;
 use crate::model::item::Item;
 
-/// Limits of a batch of small files, which are synced together.
+/// Limits of a batch of small files, which Forebay syncs together.
 pub(crate) const BATCH_FILES_MIN: u64 = 32;
 
 pub(crate) const BATCH_FILES_MAX: u64 = 2048;
@@ -16,11 +16,11 @@ pub(crate) const BATCH_BYTES_MAX: u64 = 8 << 20;
 pub(crate) enum Task {
     /// Small files and links.
     Batch(Vec<Item>),
-    /// A large file, and how often it was tried.
+    /// A large file, and the number of earlier tries.
     Begin(Item, u32),
-    /// A piece of an open file.
+    /// A piece of a large file to copy.
     Piece(Arc<LargeCopy>, u64),
-    /// A piece of one that is whole and is to be read again.
+    /// A piece of a complete file to read back.
     Check(Arc<LargeCopy>, u64),
 }
 
@@ -33,11 +33,11 @@ impl Task {
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(crate) tasks: VecDeque<Task>,
-    /// Workers with a task, which may still add tasks.
+    /// Workers with a task. They can add tasks.
     pub(crate) busy: usize,
-    /// Those of them that have a large file.
+    /// Workers with a task of a large file.
     pub(crate) on_large: usize,
-    /// The last entry of the journal that was taken.
+    /// Number of the last entry taken from the journal.
     pub(crate) last: i64,
     pub(crate) is_exhausted: bool,
 }

@@ -1,4 +1,4 @@
-//! Values of columns. Paths are stored as bytes, unsigned numbers as signed ones.
+//! Values of columns. The journal stores paths as bytes and unsigned numbers as signed ones.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,6 @@ use rusqlite::Row;
 
 use crate::model::state::State;
 
-/// The path in a column.
 pub(crate) fn path_at(row: &Row, column: usize) -> rusqlite::Result<PathBuf> {
     Ok(path_of(&row.get::<_, Vec<u8>>(column)?))
 }
@@ -21,13 +20,13 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// SQLite's numbers have a sign; only whether two are the same matters.
+/// SQLite's integers are signed. Use the result only to test for equality.
 #[allow(clippy::cast_possible_wrap)]
 pub(crate) fn number(value: u64) -> i64 {
     value as i64
 }
 
-/// Numbers of [`State`], for the text of a statement.
+/// Numbers of [`State`], for SQL statements.
 pub(crate) const PLANNED: i64 = State::Planned as i64;
 pub(crate) const COPYING: i64 = State::Copying as i64;
 pub(crate) const COPIED: i64 = State::Copied as i64;

@@ -1,4 +1,4 @@
-//! Counts of files by state. Counted again only after changes.
+//! Counts files by state. Caches the counts until the journal changes.
 
 use parking_lot::MutexGuard;
 use rusqlite::{Connection, TransactionBehavior};
@@ -11,24 +11,24 @@ use crate::model::item::FILE;
 use crate::model::state::State;
 
 impl Journal {
-    /// Counts all files by their state. Takes time with the number of files, if anything has changed since they
-    /// were counted last.
+    /// Counts all files by state. The time grows with the number of files, if the journal changed
+    /// since the last count.
     pub fn counts(&self) -> Result<Counts, Error> {
         self.with(|connection| {
-            let changes = changes(connection)?; // first: what others change meanwhile is to be counted again
+            let changes = changes(connection)?; // before the count: later changes cause a new count
             let counts = self.known_or_counted(connection, changes)?;
             *self.counted() = Some((changes, counts));
             Ok(counts)
         })
     }
 
-    /// All files that were copied are at their places, but those in these directories, of which that is not
-    /// known: so many.
+    /// Marks all copied files as placed, except in the directories `but_in`: these Forebay checks
+    /// again. Returns how many it marked.
     pub(crate) fn place_copied(&self, but_in: &[i64]) -> Result<Number, Error> {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
-                // The place is for the index.
+                // The condition on `place` lets SQLite use the index.
                 let mut set = change.prepare_cached(&format!(
                     "UPDATE entry SET state = {PLANNED} WHERE place = (SELECT place FROM directory WHERE id = ?1) \
                      AND directory = ?1 AND state = {COPIED}",
@@ -46,7 +46,7 @@ impl Journal {
                 placed.files += copied.files;
                 placed.bytes += copied.bytes;
             }
-            // While nobody else can change anything.
+            // Inside the transaction, while no other process can write.
             let changes = changes(&change)?;
             change.commit()?;
             *self.counted() = Some((changes, counts));
@@ -54,7 +54,7 @@ impl Journal {
         })
     }
 
-    /// After this nothing is known, until whoever asked says what is.
+    /// Empties the cache; the caller must fill it again.
     fn known_or_counted(&self, connection: &Connection, now: Changes) -> rusqlite::Result<Counts> {
         match self.counted().take() {
             Some((then, counts)) if then == now => Ok(counts),
@@ -74,7 +74,7 @@ fn changes(connection: &Connection) -> rusqlite::Result<Changes> {
 
 fn count(connection: &Connection) -> rusqlite::Result<Counts> {
     let mut counts = Counts::default();
-    // Summed up here: SQLite would sort them first.
+    // Add up here: SQLite would sort the rows first.
     let mut statement = connection.prepare_cached(&format!(
         "SELECT state, CASE WHEN link_of IS NULL AND kind = {FILE} THEN size_bytes ELSE 0 END FROM entry",
     ))?;

@@ -1,6 +1,6 @@
-//! The journal file: one SQLite database for each staging, which records the state of each file.
+//! The journal file: one SQLite database for each staging, with the state of each file.
 //!
-//! No decision looks at a clock. Row numbers are stable, and so are the names of partial files made of them.
+//! No decision depends on a clock. Row numbers are stable, and so are names of partial files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,40 +19,40 @@ use crate::model::version::Stamp;
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// `user_version` of a journal that this program can read.
+/// `user_version` of the journals that this program can read.
 const VERSION: i64 = 2;
 
-/// `application_id`, so that other databases are not taken for journals: "FBay".
+/// `application_id` of a journal, "FBay". It identifies other databases, which Forebay rejects.
 const APPLICATION: i64 = 0x4642_6179;
 
-/// How long we wait for another process that writes into the journal.
+/// How long Forebay waits for another process that writes into the journal.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// Pages of 4 KiB in the write-ahead log before they are put in order, which syncs twice.
+/// Pages of 4 KiB in the write-ahead log before SQLite runs a checkpoint, which syncs twice.
 const LOG_PAGES: i64 = 8192;
 
-/// Differs when others have changed something, and so often have we.
+/// `data_version`, which changes with the writes of other connections, and the number of own changes.
 pub(crate) type Changes = (i64, u64);
 
-/// What was counted last, and after which changes.
+/// The last counts, and the changes up to which they are valid.
 pub(crate) type Counted = Option<(Changes, Counts)>;
 
-/// A journal that is open.
+/// An open journal.
 #[derive(Debug)]
 pub struct Journal {
     connection: Mutex<Connection>,
     path: PathBuf,
     pub(crate) counted: Mutex<Counted>,
-    /// This process plans it from its begin and compares what it finds with what is there: what is the same is
-    /// written down as copied.
+    /// Set if this process makes the first plan. Forebay then compares sources with destinations
+    /// and marks unchanged files as copied.
     compared: Mutex<Option<AlreadyPresent>>,
 }
 
 impl Journal {
-    /// Opens a journal; it is made if it is not there.
+    /// Opens a journal, and creates it if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be read or written, or is damaged.
+    /// Fails if it cannot be read or written, or is damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         match files::status(path) {
             Err(error) if error.is_not_found() => Self::make(path)?,
@@ -61,7 +61,7 @@ impl Journal {
         Self::open_existing(path)
     }
 
-    /// Opens a journal that is there.
+    /// Opens an existing journal.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
         files::status(path)?;
         let opened = connect(path, OpenFlags::empty()).and_then(|connection| {
@@ -76,7 +76,7 @@ impl Journal {
         Ok(Self::of(connection, path))
     }
 
-    /// A journal in the memory of this process: a staging that is killed begins again.
+    /// Creates a journal in the memory of this process. After a kill, staging restarts from the beginning.
     pub fn in_memory() -> Result<Self, Error> {
         let path = PathBuf::from(IN_MEMORY);
         let opened = Connection::open_in_memory()
@@ -94,12 +94,12 @@ impl Journal {
         }
     }
 
-    /// Under another name first: a file under the final name is a whole journal.
+    /// Creates the journal under a temporary name and renames it: a file with the final name is complete.
     fn make(path: &Path) -> Result<(), Error> {
         let fresh = named_beside(path, ".fresh");
         let clear = || remove_with_logs(&fresh);
         clear()?;
-        remove_with_logs(path)?; // SQLite would take the log of another journal for its own
+        remove_with_logs(path)?; // SQLite would apply a leftover log to the new journal
         let made = connect(&fresh, OpenFlags::SQLITE_OPEN_CREATE).and_then(|connection| {
             connection.pragma_update(None, "synchronous", "OFF")?;
             connection.pragma_update(None, "journal_mode", "MEMORY")?;
@@ -112,7 +112,7 @@ impl Journal {
             clear()?;
             return Err(Error::journal(path, error));
         }
-        // Once, where SQLite would for each step of that.
+        // Sync once at the end, instead of after each of SQLite's steps.
         let synced = files::open_to_read(&fresh)
             .and_then(|file| files::with_path(file.sync_all(), "sync", &fresh));
         if let Err(error) = synced {
@@ -129,9 +129,9 @@ impl Journal {
         Ok(files::remove_if_present(&named_beside(path, LOCK_END))?)
     }
 
-    /// Closes it and removes it with its lock and logs.
+    /// Closes the journal and removes it with its lock and logs.
     pub fn discard(self) -> Result<(), Error> {
-        // What the log holds is not put in order for it.
+        // Skip SQLite's checkpoint on close.
         self.with(|connection| {
             let how = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             connection.set_db_config(how, true).map(drop)
@@ -141,17 +141,17 @@ impl Journal {
         Self::remove(&path)
     }
 
-    /// Its path.
+    /// The path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Asks whoever carries it out to stop, or not to begin. [`Journal::retry`] takes that back.
+    /// Requests that a run of this journal stops or does not start. [`Journal::retry`] clears that.
     pub fn cancel(&self) -> Result<(), Error> {
         self.set_meta("cancelled", 1_i64)
     }
 
-    /// Takes back that it was asked to stop.
+    /// Clears the request to stop.
     pub fn clear_cancel(&self) -> Result<(), Error> {
         self.with(|connection| {
             let delete = "DELETE FROM meta WHERE name = 'cancelled'";
@@ -159,7 +159,7 @@ impl Journal {
         })
     }
 
-    /// Was it asked to stop?
+    /// Was a stop requested?
     pub fn is_cancelled(&self) -> Result<bool, Error> {
         Ok(self.meta::<i64>("cancelled")?.unwrap_or(0) != 0)
     }
@@ -168,7 +168,7 @@ impl Journal {
         Ok(self.meta::<i64>("planning")?.is_none())
     }
 
-    /// A value that the journal keeps for its owner.
+    /// Returns a value that the caller stored under this name.
     pub fn meta<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<Option<T>, Error> {
         self.with(|connection| {
             let mut statement =
@@ -177,7 +177,7 @@ impl Journal {
         })
     }
 
-    /// Keeps a value.
+    /// Stores a value under a name.
     pub fn set_meta(&self, name: &str, value: impl ToSql) -> Result<(), Error> {
         self.with(|connection| {
             let set = "INSERT OR REPLACE INTO meta VALUES (?, ?)";
@@ -189,11 +189,11 @@ impl Journal {
         &self,
         act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        // SQLite rolls back what a panic interrupts.
+        // After a panic, SQLite rolls the transaction back.
         act(&mut self.connection.lock()).map_err(|error| Error::journal(&self.path, error))
     }
 
-    /// From now on what is found is compared with what is there, if nothing was planned yet.
+    /// Starts to compare sources with destinations, if the journal is empty.
     pub(crate) fn begin_comparing(&self, is_empty: bool) {
         *self.comparing() = is_empty.then(AlreadyPresent::default);
     }
@@ -211,7 +211,7 @@ impl Journal {
         }
     }
 
-    /// Where things were compared, once: later they may be others.
+    /// Returns the compared directories and forgets them: later they can differ.
     pub(crate) fn take_compared(&self) -> Option<AlreadyPresent> {
         self.comparing().take()
     }
@@ -228,7 +228,7 @@ fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes it ready for use; or says what is wrong with it.
+/// Configures the connection. Returns what is wrong with the journal, if anything.
 fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let number =
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -239,8 +239,8 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     if version != VERSION {
         return Ok(Some(format!("its version is {version}, ours {VERSION}")));
     }
-    // With a write-ahead log, a commit that a power cut takes away is a step that is done again, so it need not
-    // wait for the disk.
+    // With a write-ahead log, a commit need not wait for the disk. If a power failure undoes it,
+    // Forebay repeats the step.
     let synchronous = if set_log(connection)? { "NORMAL" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
@@ -250,7 +250,7 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     Ok((sound != "ok").then_some(sound))
 }
 
-/// A write-ahead log where it can be had: it needs memory that all processes share. Says whether it is one.
+/// Enables a write-ahead log on local file systems: it needs shared memory. Returns whether it did.
 fn set_log(connection: &Connection) -> rusqlite::Result<bool> {
     let path = connection.path();
     let is_local = path.is_some_and(|path| filesystem::is_single_machine(Path::new(path)));

@@ -1,4 +1,4 @@
-//! Marks and looks up files by their destinations; keeps what was rejected.
+//! Finds and marks files by their destinations; stores rejected ones.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use crate::model::found::resolve;
 use crate::model::version::modified_ns;
 
 impl Journal {
-    /// Marks a file as delivered on the word of the caller who delivered it: the target may not keep its times, so
-    /// that comparing them proves nothing. Returns whether the plan has such a file and its source is unchanged.
+    /// Marks a file as delivered, as the caller states. The destination may not keep its times, so Forebay
+    /// does not compare them. Returns whether the plan has such a file and its source is unchanged.
     pub fn mark_delivered(&self, target: &Path, source: &Status) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);
@@ -37,7 +37,7 @@ impl Journal {
         })
     }
 
-    /// Has the file for this target arrived?
+    /// Is the file for this target copied and renamed?
     pub fn is_placed(&self, target: &Path) -> Result<bool, Error> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(false);
@@ -50,7 +50,7 @@ impl Journal {
         })
     }
 
-    /// Number and path of each directory that receives something.
+    /// Number and path of each directory that receives files.
     pub(crate) fn places(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut found = connection.prepare("SELECT id, path FROM place")?;
@@ -59,7 +59,7 @@ impl Journal {
         })
     }
 
-    /// Rejects all that would go into a place, permanently.
+    /// Rejects permanently all files planned for a place.
     pub(crate) fn reject_place(&self, place: i64, reason: &str) -> Result<(), Error> {
         self.with(|connection| {
             let mut targets = connection.prepare("SELECT target FROM directory WHERE place = ?")?;
@@ -75,7 +75,7 @@ impl Journal {
     }
 }
 
-/// For good: whatever becomes of it, this staging cannot save it.
+/// Records a rejected source. If `is_for_good`, this staging can never copy it.
 pub(crate) fn refuse(
     connection: &rusqlite::Connection,
     failure: &Failure,

@@ -11,12 +11,12 @@ use crate::journal::database::Journal;
 use crate::model::item::Directory;
 use crate::model::state::State;
 
-/// Which unfinished directories.
+/// Selects unfinished directories.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unfinished {
-    /// All in which a killed staging may have left something, whatever its journal says.
+    /// All that can hold leftovers of a killed run, whatever the journal says.
     Any,
-    /// Those in which a stopped staging left something. Quick: somebody waits.
+    /// Only those with unfinished or failed files. The query is fast: the user waits for the stop.
     InProgress,
 }
 
@@ -31,7 +31,7 @@ impl Journal {
         })
     }
 
-    /// Those that hold these, and that we have made, are to be finished once more: returns the ones that were.
+    /// Reopens the finished parents that Forebay created. Returns number and target of each.
     pub(crate) fn reopen_parents(
         &self,
         directories: &[Directory],
@@ -74,7 +74,7 @@ impl Journal {
         })
     }
 
-    /// None: it is not to be staged any more.
+    /// Returns `None` if the plan no longer has the directory.
     pub(crate) fn target_of_directory(&self, id: i64) -> Result<Option<PathBuf>, Error> {
         self.with(|connection| {
             let mut select =
@@ -83,13 +83,13 @@ impl Journal {
         })
     }
 
-    /// The next directories of trees that were not looked at, parents first.
+    /// The next directories of trees that are not created or not finished, parents first.
     pub(crate) fn directories_after(&self, id: i64, limit: usize) -> Result<Vec<Directory>, Error> {
         let which = format!("id > ? AND state < {COPIED} AND is_of_tree ORDER BY id");
         self.directories(&which, id, limit)
     }
 
-    /// The next directories of trees that were there or finished.
+    /// The next directories of trees that existed before or are finished.
     pub(crate) fn directories_placed_after(
         &self,
         id: i64,
@@ -99,7 +99,7 @@ impl Journal {
         self.directories(&which, id, limit)
     }
 
-    /// Are there directories of trees that were not even looked at?
+    /// Are there directories of trees that the run has not reached yet?
     pub(crate) fn has_unmade_directories(&self) -> Result<bool, Error> {
         self.with(|connection| {
             let query = format!(
@@ -109,7 +109,7 @@ impl Journal {
         })
     }
 
-    /// The directories before this one that we have made and not finished, children first.
+    /// The directories before `id` that Forebay created and did not finish, children first.
     pub(crate) fn directories_made_before(
         &self,
         id: i64,
@@ -137,7 +137,7 @@ impl Journal {
         })
     }
 
-    /// What is planned was made by nobody yet, what is being copied is ours.
+    /// Also sets `is_made`: `Planned` means that Forebay did not create the directory, `Copying` that it did.
     pub(crate) fn set_directory_state(&self, ids: &[i64], state: State) -> Result<(), Error> {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

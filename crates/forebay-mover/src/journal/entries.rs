@@ -34,7 +34,7 @@ pub(crate) fn item(row: &Row) -> rusqlite::Result<Item> {
 }
 
 impl Journal {
-    /// The next files and links behind this number that are to be moved.
+    /// The next files and links after `id` that still have to be copied.
     pub(crate) fn items_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(&format!(
@@ -45,7 +45,7 @@ impl Journal {
         })
     }
 
-    /// The next files and links behind this number, whatever became of them.
+    /// The next files and links after `id`, in any state.
     pub(crate) fn all_after(&self, id: i64, limit: usize) -> Result<Vec<Item>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(&format!(
@@ -56,7 +56,7 @@ impl Journal {
         })
     }
 
-    /// The next ones that are further names of others.
+    /// The next entries that are hard links to other entries.
     pub(crate) fn hard_links_after(&self, id: i64, limit: usize) -> Result<Vec<HardLink>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(&format!(
@@ -75,7 +75,7 @@ impl Journal {
         })
     }
 
-    /// Files that may have a temporary name: number and target.
+    /// Files that can have a partial file: number and target.
     pub(crate) fn targets_in_progress(&self) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
@@ -88,7 +88,7 @@ impl Journal {
         })
     }
 
-    /// Files of one directory that may have a temporary name: number and name.
+    /// Files of one directory that can have a partial file: number and name.
     pub(crate) fn names_in_progress(&self, directory: i64) -> Result<Vec<(i64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(&format!(
@@ -100,7 +100,7 @@ impl Journal {
         })
     }
 
-    /// These files, and their other names, are to be staged again.
+    /// Marks these files, and hard links to them, as planned.
     pub(crate) fn requeue(&self, ids: &[i64]) -> Result<(), Error> {
         self.with(|connection| {
             let mut set = connection.prepare_cached(&format!(
@@ -110,7 +110,7 @@ impl Journal {
         })
     }
 
-    /// No file is in progress any more: what was begun is as if it were not.
+    /// Resets files in progress to planned, and deletes their pieces.
     pub(crate) fn reset_in_progress(&self) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute_batch(&format!(
@@ -120,7 +120,7 @@ impl Journal {
         })
     }
 
-    /// All steps at once.
+    /// Applies all steps in one transaction.
     pub(crate) fn apply_updates(&self, steps: &[Step]) -> Result<(), Error> {
         if steps.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Parts of sources that a plan skips.
+//! Paths that a plan leaves out.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +12,8 @@ use crate::journal::database::Journal;
 use crate::model::transfer::Transfer;
 
 impl Journal {
-    /// From here on, planning leaves these paths out, which lie below the source of the transfer, with all that is
-    /// below them; and nothing else of it.
+    /// Makes later plans leave out these paths below the source of the transfer, with all that is
+    /// below them. Replaces earlier exclusions of this transfer.
     pub fn exclude(&self, transfer: &Transfer, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
         let (source, target) = ends(transfer);
         self.with(|connection| {
@@ -29,12 +29,12 @@ impl Journal {
         })
     }
 
-    /// What earlier plans left out is left out no more.
+    /// Removes all exclusions.
     pub fn clear_exclusions(&self) -> Result<(), Error> {
         self.with(|connection| connection.execute_batch("DELETE FROM left_out"))
     }
 
-    /// What planning leaves out of it.
+    /// The paths that planning leaves out of this transfer.
     pub(crate) fn left_out(&self, transfer: &Transfer) -> Result<BTreeSet<PathBuf>, Error> {
         let (source, target) = ends(transfer);
         self.with(|connection| {

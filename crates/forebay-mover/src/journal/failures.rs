@@ -12,7 +12,7 @@ use crate::model::reason::Reason;
 
 type PathOf = fn(&Row) -> rusqlite::Result<PathBuf>;
 
-/// Queries for all kinds of failures: reason, remedy, errno, then what the path is made of.
+/// Queries for all kinds of failures: reason, remedy, errno, then the parts of the path.
 fn queries() -> [(String, PathOf); 4] {
     [
         (
@@ -42,7 +42,7 @@ fn single_path(row: &Row) -> rusqlite::Result<PathBuf> {
 }
 
 impl Journal {
-    /// What did not arrive and why, at most so many, by path.
+    /// The first `limit` failures, sorted by path.
     pub fn failures(&self, limit: usize) -> Result<Vec<Failure>, Error> {
         self.with(|connection| {
             let mut found = Vec::new();
@@ -64,7 +64,7 @@ impl Journal {
         })
     }
 
-    /// What arrived, but not with all its attributes: what is missing, how often, and on what first.
+    /// Attributes that Forebay could not copy, and similar notes: text, how often, and the first path.
     pub fn notes(&self) -> Result<Vec<(String, u64, PathBuf)>, Error> {
         self.with(|connection| {
             let mut statement =
@@ -83,7 +83,7 @@ impl Journal {
         self.fail_in("directory", id, reason)
     }
 
-    /// Failed files and directories are to be staged again, and nobody has cancelled.
+    /// Marks failed files and directories for a retry, and clears a request to stop.
     pub(crate) fn reset_failed(&self) -> Result<(), Error> {
         self.with(|connection| {
             connection.execute_batch(&format!(

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Ending of the lock file.
+/// Suffix of the lock file.
 pub(crate) const LOCK_END: &str = ".lock";
 
-/// As SQLite calls it.
+/// SQLite's name of a database in memory.
 pub(crate) const IN_MEMORY: &str = ":memory:";
 
 pub(crate) fn named_beside(path: &Path, end: &str) -> PathBuf {

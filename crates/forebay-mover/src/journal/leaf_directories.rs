@@ -1,4 +1,4 @@
-//! Which new directories of few small files are filled under another name.
+//! Selects new directories of few small files, which Forebay fills under a temporary name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use crate::journal::database::Journal;
 use crate::model::leaf_size::LeafSize;
 
 impl Journal {
-    /// Numbers of directories that can be filled under another name, and how many files each: no other one has the same
-    /// place or one below it, and none is the one that was named itself, next to which nothing may appear.
+    /// Directories to fill under a temporary name, with their numbers of files. Targets that the user named,
+    /// and shared or nested places, are excluded: nothing may appear next to such a target.
     pub(crate) fn leaves(&self, most: &LeafSize) -> Result<BTreeMap<i64, u64>, Error> {
         let named: BTreeSet<PathBuf> = self
             .transfers("")?
@@ -39,7 +39,7 @@ impl Journal {
                     continue;
                 }
                 let place = path_at(row, 1)?;
-                // What is below it begins with its path and a slash; '0' comes right after that.
+                // A path below it continues with a slash, and '0' is the character after '/'.
                 let [from, to] = [b"/", b"0"].map(|end| [bytes(&place), end].concat());
                 if look.query_row([from, to], |row| row.get(0))? {
                     leaves.insert(row.get(0)?, leaf.files);
@@ -50,7 +50,7 @@ impl Journal {
     }
 }
 
-/// What is to be moved, by the numbers of the directories that it is in.
+/// Files to copy, summed up by directory number.
 fn in_directories(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, LeafSize>> {
     let mut found: BTreeMap<i64, LeafSize> = BTreeMap::new();
     let mut last = None;

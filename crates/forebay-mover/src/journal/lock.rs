@@ -1,5 +1,5 @@
-//! The lock of a journal: the process that runs it locks a file and writes its identity into it.
-//! The identity counts where the file system has no locks.
+//! The lock of a journal. The process that runs the journal locks a file and writes its identity into it.
+//! Where the file system has no locks, the identity alone counts.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,26 +13,26 @@ use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
 
-/// The right to carry out a journal, until it is dropped.
+/// The exclusive right to run a journal, until it is dropped.
 #[derive(Debug)]
 pub struct JournalLock(Option<File>);
 
 impl Drop for JournalLock {
     fn drop(&mut self) {
         if let Some(file) = &self.0 {
-            file.set_len(0).ok(); // a name that stays counts no longer than its process lives
+            file.set_len(0).ok(); // a leftover identity is valid only while its process lives
         }
     }
 }
 
 impl Journal {
-    /// The right to carry it out.
+    /// Locks the journal.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process of this machine has it.
+    /// [`Error::Locked`] if another process of this machine holds the lock.
     pub fn lock(&self) -> Result<JournalLock, Error> {
         if self.path() == Path::new(IN_MEMORY) {
-            return Ok(JournalLock(None)); // nobody else has it
+            return Ok(JournalLock(None)); // only this process can use it
         }
         let path = named_beside(self.path(), LOCK_END);
         let locked = files::lock_or_create(&path)?;
@@ -41,8 +41,8 @@ impl Journal {
         write_owner(file, &path)
     }
 
-    /// Takes the name of a journal that is to be made, and the right to carry it out; none if somebody has
-    /// taken it.
+    /// Reserves the name of a journal to be created, and locks it. Returns `None` if the name is
+    /// taken.
     pub fn reserve(path: &Path) -> Result<Option<JournalLock>, Error> {
         let lock = named_beside(path, LOCK_END);
         match files::make_file(&lock, 0o600) {
@@ -52,7 +52,7 @@ impl Journal {
         }
     }
 
-    /// Does a process carry it out?
+    /// Does a process run this journal?
     pub fn is_running(&self) -> Result<bool, Error> {
         let path = named_beside(self.path(), LOCK_END);
         match files::lock(&path) {
@@ -62,7 +62,7 @@ impl Journal {
     }
 }
 
-/// Numbers of processes are valid in their namespace, until the machine restarts.
+/// A process number is valid within its namespace, until the machine restarts.
 pub(crate) fn pid_namespace_key() -> Result<String, Error> {
     Ok(format!("{} {}", system::boot_id()?, system::pid_namespace()?))
 }
@@ -75,8 +75,8 @@ fn write_owner(mut file: File, path: &Path) -> Result<JournalLock, Error> {
     Ok(JournalLock(Some(file)))
 }
 
-/// Does another living process have its name in this file? Of one in another container, or on another machine,
-/// we cannot tell.
+/// Does this file hold the identity of another living process? Forebay cannot check processes in
+/// other containers or on other machines.
 fn is_held_by_other_process(path: &Path) -> bool {
     let Ok(text) = files::read_to_string(path) else {
         return false;
@@ -86,7 +86,7 @@ fn is_held_by_other_process(path: &Path) -> bool {
     let number = pid.and_then(|word| word.parse().ok());
     let started = started.and_then(|word| word.parse().ok());
     let (Some(pid), Some(started_ticks)) = (number, started) else {
-        return false; // nobody's, or half written by one that was killed
+        return false; // empty, or incomplete because the writer was killed
     };
     let other = Identity { pid, started_ticks };
     space == pid_namespace_key().ok().as_deref()

@@ -10,15 +10,15 @@ use crate::journal::database::Journal;
 use crate::model::version::modified_ns;
 
 impl Journal {
-    /// Forgets what another start of the machine left half done, since it may not have reached its disk, and
-    /// pieces of another size: `cut` names both.
+    /// Discards partial copies made before a restart of the machine, whose data may not be on disk.
+    /// Discards pieces of another size, too: `cut` identifies both.
     pub(crate) fn drop_stale_pieces(&self, cut: &str) -> Result<(), Error> {
         let before = self.meta::<String>("pieces")?;
         if before.as_deref() == Some(cut) {
             return Ok(());
         }
         self.with(|connection| {
-            // What was found at its place while it was planned is no work of a staging before.
+            // Without an earlier run, copied files are those that planning found unchanged.
             if before.is_some() {
                 let half_done = format!(
                     "UPDATE entry SET state = {COPYING} WHERE state IN ({COPIED}, {VERIFIED})"
@@ -30,8 +30,8 @@ impl Journal {
         self.set_meta("pieces", cut)
     }
 
-    /// Pieces of this file that are copied, if the source is still the one they were copied from: number
-    /// and checksum. Otherwise none, and from now on those of this source count.
+    /// Number and checksum of each copied piece, if the source is unchanged since. Otherwise
+    /// Forebay deletes the pieces and records the new version of the source.
     pub(crate) fn pieces(&self, id: i64, status: &Status) -> Result<Vec<(u64, u64)>, Error> {
         let source = [
             Value::from(number(status.size_bytes)),

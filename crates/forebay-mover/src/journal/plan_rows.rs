@@ -17,8 +17,8 @@ use crate::model::item::{FILE, LINK};
 use crate::model::version::{Stamp, modified_ns};
 
 impl Journal {
-    /// Writes rows of a plan in one transaction. Appends to `written` the number of each directory and of its place.
-    /// Returns the directories whose targets were compared, with the stamps that those had.
+    /// Writes rows of a plan in one transaction. Appends the number of each directory and of its
+    /// place to `written`. Returns the directories whose targets were compared, with their stamps.
     pub(crate) fn write_found<'a>(
         &self,
         generation: i64,
@@ -47,7 +47,7 @@ impl Journal {
     }
 }
 
-/// Returns its number and that of its place.
+/// Returns the numbers of the directory and of its place.
 fn write_directory(
     change: &Transaction,
     generation: i64,
@@ -60,7 +60,7 @@ fn write_directory(
         "INSERT INTO place (path) VALUES (?) ON CONFLICT DO UPDATE SET path = path RETURNING id",
     )?;
     let place: i64 = set.query_row([bytes(place)], |row| row.get(0))?;
-    // A directory that was made and not finished yet stays so, and one that could not be finished becomes so.
+    // Keep the state of a directory in progress. Reopen a finished or failed one.
     let mut set = change.prepare_cached(&format!(
         "INSERT INTO directory (source, target, place, is_of_tree, state, generation) VALUES (?, ?, ?, ?, {PLANNED}, ?) \
          ON CONFLICT DO UPDATE SET generation = excluded.generation, \
@@ -75,8 +75,7 @@ const INSERT: &str = "INSERT INTO entry \
     (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?10, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
 
-/// What has arrived, or is on its way, and did not change since, stays as far as it is. What failed is
-/// tried again.
+/// Keeps the state of unchanged entries that are copied or in progress. Failed ones become planned.
 fn update() -> String {
     format!(
         "UPDATE entry SET \
@@ -119,7 +118,7 @@ fn write_entry(
         number(status.inode),
         state
     ];
-    // Nearly all are new, and this is the quickest way.
+    // Nearly all entries are new, and a plain insert is the fastest.
     if change.prepare_cached(INSERT)?.execute(values)? == 1 {
         if kind == FILE && status.links > 1 {
             write_link(change, change.last_insert_rowid(), status)?;
@@ -137,7 +136,7 @@ fn write_entry(
     Ok(())
 }
 
-/// Two things on their way to one place: one of them would be lost.
+/// Rejects a second source for the same destination: one of them would be lost.
 fn refuse_second(
     change: &Transaction,
     directory: i64,
@@ -162,7 +161,7 @@ fn refuse_second(
     refuse(change, &failure, true)
 }
 
-/// A file with several names is listed under the first one found.
+/// Links further names of a file to the first one found.
 fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
     let file = params![number(status.device), number(status.inode), id];
     let mut set = change.prepare_cached("INSERT OR IGNORE INTO linked VALUES (?, ?, ?)")?;

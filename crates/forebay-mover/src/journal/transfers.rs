@@ -1,4 +1,4 @@
-//! Transfers that were asked for, and the generation of a plan.
+//! The requested transfers, and the generation of a plan.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::transfer::{Transfer, TransferKind};
 
 impl Journal {
-    /// What was asked for.
+    /// The requested transfers that match the SQL condition.
     pub(crate) fn transfers(&self, which: &str) -> Result<Vec<Transfer>, Error> {
         self.with(|connection| {
             let query = format!("SELECT what, source, target FROM transfer {which} ORDER BY id");
@@ -36,7 +36,7 @@ impl Journal {
         Ok(self.meta("generation")?.unwrap_or(0))
     }
 
-    /// Begins a plan. Returns whether nothing was planned before.
+    /// Begins a plan. Returns whether the journal has no entries.
     pub(crate) fn begin_generation(&self) -> Result<bool, Error> {
         let generation = self.generation()? + 1;
         self.with(|connection| {
@@ -51,7 +51,7 @@ impl Journal {
         })
     }
 
-    /// Writes down what will be added, so that a plan that is interrupted can be made again.
+    /// Records the requested transfers, so that a restart can repeat an interrupted plan.
     pub fn record_request(&self, transfers: &[Transfer]) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
@@ -63,7 +63,7 @@ impl Journal {
         })
     }
 
-    /// Ends a plan: what is not in it is not to be staged.
+    /// Ends a plan and deletes the rows that it does not contain.
     pub fn end_plan(&self) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
@@ -104,12 +104,12 @@ impl Journal {
         })
     }
 
-    /// Keeps what cannot even be looked for.
+    /// Records a failure of a source that cannot be scanned.
     pub fn refuse(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, false))
     }
 
-    /// The same, of what this staging cannot save whatever becomes of it: [`Journal::undelivered`] says so.
+    /// As [`Journal::refuse`], permanently: [`Journal::undelivered`] reports the source as unrecoverable.
     pub fn reject_permanently(&self, failure: &Failure) -> Result<(), Error> {
         self.with(|connection| refuse(connection, failure, true))
     }

@@ -1,15 +1,15 @@
-//! What a plan found at the targets, unchanged.
+//! Unchanged files that a plan found at their destinations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::model::version::Stamp;
 
-/// Where what is there was compared.
+/// The directories in which planning compared files.
 #[derive(Debug, Default)]
 pub(crate) struct AlreadyPresent {
-    /// A directory on each file system, by the number of that.
+    /// One directory of each file system, by device number.
     pub(crate) file_systems: BTreeMap<u64, PathBuf>,
-    /// How each directory was before it was looked into, by its number.
+    /// The stamp of each directory before its files were compared, by its number in the journal.
     pub(crate) directories: BTreeMap<i64, Stamp>,
 }

@@ -2,28 +2,28 @@
 
 use crate::model::state::State;
 
-/// So many files and links, and their bytes.
+/// A number of files and links, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Number {
     /// Files and links.
     pub files: u64,
-    /// Bytes; a file with several names counts once.
+    /// Bytes. A file with several names counts once.
     pub bytes: u64,
 }
 
-/// How many files are how far.
+/// Numbers of files in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By [`State`], in its order.
+    /// Indexed by [`State`].
     pub by_state: [Number; 6],
-    /// Transfers, directories and things that cannot be staged at all.
+    /// Failed transfers, failed directories, and sources that cannot be staged.
     pub other_failures: u64,
-    /// Directories that are not made yet, or have not got their modes and times.
+    /// Directories that are not created yet, or do not have their final mode and times.
     pub open_directories: u64,
 }
 
 impl Counts {
-    /// Those in this state.
+    /// Files and links in this state.
     pub fn of(&self, state: State) -> Number {
         self.by_state[state as usize]
     }
@@ -36,27 +36,27 @@ impl Counts {
         })
     }
 
-    /// All of them.
+    /// Files and links in any state.
     pub fn all(&self) -> Number {
         self.sum(|_| true)
     }
 
-    /// Those that are not where they belong yet, failed ones included.
+    /// Files and links without a final name, failed ones included.
     pub fn missing(&self) -> Number {
         self.sum(|state| state != State::Placed)
     }
 
-    /// Those that can be moved yet.
+    /// Files and links that can still be copied.
     pub fn open(&self) -> Number {
         self.sum(|state| state < State::Placed)
     }
 
-    /// Is there anything left that can be done yet?
+    /// Is there work left that can still be done?
     pub fn is_open(&self) -> bool {
         self.open().files > 0 || self.open_directories > 0
     }
 
-    /// What can be done yet, in words.
+    /// Describes the remaining work for a message.
     pub(crate) fn left(&self) -> String {
         let Number { files, bytes } = self.open();
         match (files, self.open_directories) {
@@ -65,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// Has everything arrived that was asked for?
+    /// Is everything copied, without any failure?
     pub fn is_complete(&self) -> bool {
         self.missing().files == 0 && self.other_failures == 0 && self.open_directories == 0
     }

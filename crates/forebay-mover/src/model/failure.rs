@@ -8,18 +8,18 @@ pub const ALREADY_EXISTS: i32 = libc::EEXIST;
 /// One thing that could not be moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The source, or the target where that was at fault.
+    /// The source, or the destination if the destination caused the failure.
     pub path: PathBuf,
-    /// Why.
+    /// Why it failed.
     pub reason: String,
-    /// What to do about it, where that can be said.
+    /// What the user can do about it, if known.
     pub remedy: Option<String>,
-    /// The number of the error, as in errno(3), where there is one for it.
+    /// The error number, see errno(3), if there is one.
     pub errno: Option<i32>,
 }
 
 impl Failure {
-    /// A failure that speaks for itself.
+    /// A failure without remedy or error number.
     pub fn new(path: PathBuf, reason: String) -> Self {
         Self { path, reason, remedy: None, errno: None }
     }

@@ -1,4 +1,4 @@
-//! One thing that a scan found in a source, before it has a row in the journal.
+//! One entry that a scan found in a source, before it has a row in the journal.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use crate::model::failure::Failure;
 
 use crate::model::version::Stamp;
 
-/// Something found in a source.
+/// A scan result.
 pub(crate) enum Found {
     Directory {
         source: PathBuf,
         target: PathBuf,
         place: PathBuf,
-        /// How the target was, if what is in it was compared with what is there.
+        /// State of the destination directory, if the scan compared its files.
         standing: Option<Stamp>,
         is_of_tree: bool,
     },
     Entry {
-        /// Number of its directory among those of this transfer.
+        /// Index of its directory among those of this transfer.
         directory: usize,
         name: OsString,
         source_name: Option<OsString>,
         status: Status,
-        /// It is at its target already, unchanged.
+        /// The destination holds an unchanged copy.
         is_there: bool,
     },
     Refusal(Failure),
@@ -34,7 +34,7 @@ pub(crate) enum Found {
 
 impl Found {
     pub(crate) fn directory(source: &Path, target: &Path, is_of_tree: bool) -> Self {
-        // One spelling: a slash at the end makes no other directory.
+        // Normalize the path, so that a trailing slash does not make a second directory.
         Self::Directory {
             source: source.components().collect(),
             target: target.components().collect(),
@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// The real path of the nearest ancestor that exists, and the rest as written.
+/// The real path of the nearest existing ancestor, joined with the rest as written.
 pub(crate) fn resolve(directory: &Path) -> PathBuf {
     files::final_path(directory).unwrap_or_else(|_| directory.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Rows of the journal as the copy engine uses them. Never reads or changes a file.
+//! Rows of the journal in the form that the copy engine uses. Never reads or changes a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ pub(crate) const FILE: i64 = 0;
 
 pub(crate) const LINK: i64 = 1;
 
-/// A file or link that is to be moved.
+/// A file or link to copy.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub(crate) id: i64,
-    /// Number of its directory.
+    /// Number of its directory in the journal.
     pub(crate) directory: i64,
     pub(crate) kind: i64,
     pub(crate) source: PathBuf,
     pub(crate) target: PathBuf,
-    /// When it was planned; it may have changed since.
+    /// Size when it was planned. The source can have changed since.
     pub(crate) size_bytes: u64,
     pub(crate) modified_ns: i64,
     pub(crate) state: State,
-    /// Of what was copied last, if one was taken.
+    /// Checksum of the last copied content, if one was computed.
     pub(crate) checksum: Option<u64>,
-    /// The directory is no tree's: its source was named itself, and links to it are followed.
+    /// The user named the source itself, not a directory tree. Links to it are followed.
     pub(crate) is_named: bool,
-    /// Its directory, while that is filled under another name.
+    /// Partial directory that holds the file until Forebay renames the directory.
     pub(crate) filled: Option<Arc<Path>>,
 }
 
-/// A step that a file has done.
+/// A new state of a file.
 pub(crate) struct Step {
     pub(crate) id: i64,
     pub(crate) state: State,
@@ -43,7 +43,7 @@ impl Step {
         Self { id: item.id, state, checksum: None }
     }
 
-    /// Is it the same step of the next entry? Many of those are one step for SQLite.
+    /// Is `next` the same step for the next entry? SQLite handles a run of such steps in one statement.
     pub(crate) fn is_followed_alike(&self, next: &Self) -> bool {
         self.id.checked_add(1) == Some(next.id)
             && self.state == next.state
@@ -52,19 +52,19 @@ impl Step {
     }
 }
 
-/// A directory that is to be made or finished.
+/// A directory to create or finish.
 pub(crate) struct Directory {
     pub(crate) id: i64,
     pub(crate) source: PathBuf,
     pub(crate) target: PathBuf,
-    /// We have made it, or were about to.
+    /// Forebay created it, or was about to.
     pub(crate) is_begun: bool,
 }
 
-/// A file that is to become another name of one that has arrived.
+/// A file that becomes a hard link to a file copied earlier.
 pub(crate) struct HardLink {
     pub(crate) item: Item,
-    /// Where the first one is.
+    /// Destination of the first name.
     pub(crate) first: PathBuf,
     pub(crate) first_has_arrived: bool,
 }

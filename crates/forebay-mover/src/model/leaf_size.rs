@@ -1,12 +1,12 @@
-//! How much of a directory is to be copied, and whether one batch takes it.
+//! How much of a directory is to be copied, and whether it fits into one batch.
 
-/// What of a directory is to be moved.
+/// Number and size of the files to copy in a directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LeafSize {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) largest_bytes: u64,
-    /// How often the journal comes to it, by the numbers of its entries.
+    /// How many separate runs of entries it has in the journal, in the order of their numbers.
     pub(crate) times: u64,
 }
 
@@ -15,7 +15,7 @@ impl LeafSize {
         Self { files, bytes, largest_bytes, times: 1 }
     }
 
-    /// Does it all go in one batch, and is it worth it?
+    /// Do all files fit into one batch, and are there enough of them?
     pub(crate) fn fits(&self, most: &Self) -> bool {
         (GROUP_SYNC_MIN as u64..=most.files).contains(&self.files)
             && self.bytes <= most.bytes
@@ -24,6 +24,6 @@ impl LeafSize {
     }
 }
 
-/// Fewer files than this are synced one by one: what others have written on that file system need not be
-/// waited for.
+/// Smaller batches sync each file. A sync of the whole file system would also wait for data of
+/// other processes.
 pub(crate) const GROUP_SYNC_MIN: usize = 9;

@@ -1,37 +1,37 @@
-//! How a staging copies.
+//! Options of a copy.
 
 use serde::{Deserialize, Serialize};
 
-/// Threads that copy, where nobody says how many. Small files mostly wait for their file system, whatever the
-/// number of processors.
+/// Default number of threads. Copies of small files mostly wait for the file system, so the number
+/// does not depend on the processors.
 const WORKERS: usize = 12;
 
-/// As many of them copy large files, where nobody says how many: the fewer are
-/// copied at a time, the more have arrived when there is no time left.
+/// Default number of threads on large files. With fewer large files at a time, more are complete
+/// when the time runs out.
 const WORKERS_ON_LARGE: usize = 4;
 
-/// Bytes of a piece of a large file, where nobody says how many.
+/// Default size in bytes of the pieces of a large file.
 pub const PIECE_BYTES: u64 = 64 << 20;
 
-/// Where bytes are written first.
+/// Where Forebay writes bytes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Under the final name, in directories that this staging has made: nobody looks into them yet.
+    /// Under the final name, in directories that this run created. Other users cannot look into them yet.
     InPlace,
-    /// Under a temporary name, which becomes the final one when the file is whole.
+    /// Under a temporary name. Forebay renames the file once it is complete.
     AtomicRename,
 }
 
-/// Whether checksums are taken.
+/// Which checksums Forebay computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// None.
+    /// No checksums.
     Off,
-    /// Of what is read, and kept in the journal. Small files that a killed staging left half done are
-    /// compared with them.
+    /// Checksums of the bytes read, recorded in the journal. A restart compares small partial files
+    /// with them.
     Copy,
-    /// Also of what was written: it is read again, from the disk as far as the kernel lets us.
+    /// As `Copy`. Forebay also reads the written files back, from the disk as far as the kernel allows.
     End,
 }
 
@@ -49,32 +49,32 @@ pub struct KeepChanged {
 pub struct Options {
     /// Threads, at least 1.
     pub workers: usize,
-    /// So many of them, at least 1, copy large files, or pieces of them, at the same time.
+    /// How many threads copy large files, or pieces of them, at the same time; at least 1.
     pub workers_on_large: usize,
-    /// A file larger than this is copied in pieces of this size by several threads.
+    /// Several threads copy a file larger than this, in pieces of this size.
     pub piece_bytes: u64,
-    /// Sync files before they are renamed, and their directories after it.
+    /// Sync files before the rename, and their directories after it.
     pub durable: bool,
-    /// Large files go past the page cache. What is used at once, on this node, is to be in it.
+    /// Large files bypass the page cache. Set to false for data that this node reads at once.
     pub past_page_cache: bool,
-    /// Where bytes are written first.
+    /// Where Forebay writes bytes first.
     pub placing: WriteMode,
-    /// Whether checksums are taken.
+    /// Which checksums Forebay computes.
     pub verify: Verify,
-    /// A file as long and as old as its source counts as the same only if its content is, too.
+    /// Compare contents, too: equal size and modification time are not enough to skip a file.
     pub checksum: bool,
-    /// A source that is not as long and as old as it was planned is not copied: only that version is wanted.
+    /// Reject a source whose size or modification time differs from the plan.
     pub as_planned: bool,
     /// What is not replaced; none: a file is replaced whenever it differs from its source.
     pub keep_changed: Option<KeepChanged>,
     /// All threads together write no more than this; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
-    /// Part of the temporary names, so that two stagings never meet.
+    /// Part of the temporary names. It keeps concurrent stagings apart.
     pub tag: String,
 }
 
 impl Options {
-    /// Those of a staging of which nothing else is wanted: its files are safe when they have arrived.
+    /// The defaults: copied files survive a power failure.
     pub fn of(tag: &str) -> Self {
         Self {
             workers: WORKERS,
@@ -92,7 +92,7 @@ impl Options {
         }
     }
 
-    /// Is what is written synced? Also what is to be read again: before that it would come from memory.
+    /// Does Forebay sync files? `Verify::End` needs it, too: unsynced data is read from memory.
     pub(crate) fn syncs(&self) -> bool {
         self.durable || self.verify == Verify::End
     }

@@ -1,4 +1,4 @@
-//! Why a file failed, and what to do about it.
+//! Why a file failed, and what the user can do about it.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use forebay_host::files;
 
 use crate::model::partial_names::is_part;
 
-/// Why something did not go, and what to do about it.
+/// Why a step failed, and what the user can do about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reason {
     pub(crate) text: String,
     pub(crate) remedy: Option<String>,
-    /// As in errno(3).
+    /// See errno(3).
     pub(crate) errno: Option<i32>,
-    /// Running it again is enough.
+    /// Forebay was stopped; a restart is enough.
     pub(crate) is_stop: bool,
-    /// Trying again may help: the source was being written.
+    /// The source was being written; a retry can help.
     pub(crate) is_change: bool,
 }
 
@@ -30,12 +30,12 @@ impl Reason {
         }
     }
 
-    /// A stop was requested.
+    /// The caller requested a stop.
     pub(crate) fn stopped() -> Self {
         Self { is_stop: true, ..Self::new("staging was stopped", "") }
     }
 
-    /// The source changed while it was copied.
+    /// The source changed during the copy.
     pub(crate) fn changed(text: &str) -> Self {
         let remedy = "stage it again when its writer has closed it";
         Self { is_change: true, errno: Some(libc::EAGAIN), ..Self::new(text, remedy) }
@@ -54,14 +54,14 @@ impl From<forebay_host::Error> for Reason {
     }
 }
 
-/// Remedies of what had no room; the journal finds these files by them.
+/// Remedies of files that found no room. The journal finds these files by this text.
 pub(crate) const FULL: &str =
     "make room there, then stage the rest again: what has arrived is kept";
 
 pub(crate) const OVER_QUOTA: &str = "remove what counts against the quota, or have it raised, then stage the rest \
                                      again: what has arrived is kept";
 
-/// What to do about an error of the machine.
+/// What the user can do about a system error.
 pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
     use std::io::ErrorKind;
     Some(match error.source.kind() {

@@ -1,30 +1,30 @@
-//! How far a file is, as the journal stores it.
+//! The state of a file, as the journal stores it.
 
-/// How far a file is. Journals on disk and the SQL statements hold these numbers, so they never change.
+/// The state of a file. Journals on disk and SQL statements contain these numbers, so they never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i64)]
 pub enum State {
-    /// Nothing was done.
+    /// The copy has not begun.
     Planned = 0,
-    /// There may be a temporary file.
+    /// A partial file can exist.
     Copying = 1,
-    /// The temporary file is whole, and synced where that was asked for. Or there is none: it was found at its
-    /// place, unchanged, when it was planned, and was not synced.
+    /// The partial file is complete, and synced if requested. Or planning found the destination
+    /// unchanged; Forebay has not synced it.
     Copied = 2,
-    /// It was read again, and is what was written.
+    /// Forebay read it back, and the content matches.
     Verified = 3,
     /// It has its final name.
     Placed = 4,
-    /// It failed, for a reason.
+    /// The copy failed; the journal has the reason.
     Failed = 5,
 }
 
 impl State {
-    /// All, in order.
+    /// All states, in order.
     pub const ALL: [Self; 6] =
         [Self::Planned, Self::Copying, Self::Copied, Self::Verified, Self::Placed, Self::Failed];
 
-    /// As `--json` and the table call it.
+    /// The name in the table and in the output of `--json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",

@@ -1,25 +1,25 @@
-//! What a user asks to be copied.
+//! A request to copy a source.
 
 use std::path::PathBuf;
 
-/// What the user says the source is.
+/// The kind of source that the user states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferKind {
-    /// One file. A target that is a directory receives it under its own name.
+    /// One file. If the target is a directory, the file keeps its own name there.
     File,
-    /// One file, under the target's name, even if a directory has that name: then it fails.
+    /// One file, copied to exactly this name. The copy fails if the target is a directory.
     FileToName,
-    /// The contents of a directory, which become the contents of the target.
+    /// A directory, whose contents become the contents of the target.
     Directory,
 }
 
-/// One source to be moved to one target.
+/// One source to copy to one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// File or directory.
+    /// Whether the source is a file or a directory.
     pub what: TransferKind,
-    /// From where. A link named here is followed.
+    /// The path to copy from. If it is a symbolic link, Forebay follows it.
     pub source: PathBuf,
-    /// To where. A trailing slash says that it is a directory.
+    /// The path to copy to. A trailing slash marks a directory.
     pub target: PathBuf,
 }

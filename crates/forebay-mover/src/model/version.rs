@@ -1,26 +1,26 @@
-//! Compares two looks at a file or directory by size, times and inode. Never reads contents.
+//! Compares the status of a file or directory at two times, by size, times and inode. Never reads contents.
 
 use forebay_host::files::Status;
 
-/// Time of modification in nanoseconds since 1970; only whether two are the same matters.
+/// Modification time in nanoseconds since 1970. It can overflow: use it only to test for equality.
 pub(crate) fn modified_ns(status: &Status) -> i64 {
     let (seconds, nanoseconds) = status.modified;
     seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
 }
 
-/// Are both as long and as old?
+/// Do both have the same kind, size and modification time?
 pub(crate) fn is_same(a: &Status, b: &Status) -> bool {
     (a.kind, a.size_bytes, a.modified) == (b.kind, b.size_bytes, b.modified)
 }
 
-/// Was a source left alone between two looks? Who sets its time of modification back cannot set back when it was
-/// changed.
+/// Is the source unchanged between two calls of stat? A program that resets the modification time
+/// cannot reset the change time.
 pub(crate) fn is_untouched(a: &Status, b: &Status) -> bool {
     is_same(a, b) && a.changed == b.changed
 }
 
-/// How a directory is: while this is the same, it is the same one, and no name in it was made, taken away or made
-/// another file's, but within one tick of its file system's clock.
+/// Identity and change time of a directory. While both are equal, no entry was created, removed or
+/// replaced, except within one tick of the file system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) device: u64,
@@ -33,7 +33,7 @@ impl Stamp {
         Self { device: status.device, inode: status.inode, changed: status.changed }
     }
 
-    /// Where whole seconds are kept, nobody can tell what was changed within one.
+    /// Without a fraction of a second, the change time misses changes within the same second.
     pub(crate) fn is_fine(&self) -> bool {
         self.changed.1 != 0
     }

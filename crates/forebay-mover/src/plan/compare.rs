@@ -1,4 +1,4 @@
-//! Compares what a scan found with the targets. Changes nothing.
+//! Compares scanned files with their destinations. Changes nothing.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use crate::model::version::{Stamp, is_same};
 use crate::ownership::Owner;
 use forebay_host::files::Directory;
 
-/// Compares each file found with its target and sends it on, until the receiver is gone or the transfer is
-/// stopped.
+/// Compares each scanned file with its destination and sends it on. Ends when the receiver is gone
+/// or `is_over` is set.
 pub(crate) fn compare(
     owner: &Owner,
     is_over: &AtomicBool,
     found: &Receiver<Vec<Found>>,
     give: &SyncSender<Vec<Found>>,
 ) {
-    let mut standing = None; // of the directory whose files come
-    let mut new: Option<PathBuf> = None; // what is below it is not at the target either; all of that comes next
+    let mut standing = None; // destination of the current directory
+    let mut new: Option<PathBuf> = None; // missing destination: skip all directories below it
     for mut rows in found {
         for row in &mut rows {
             if is_over.load(Ordering::Relaxed) {
@@ -44,28 +44,28 @@ pub(crate) fn compare(
             }
         }
         if give.send(rows).is_err() {
-            return; // whoever does not take it knows why
+            return; // the receiver knows why it stopped
         }
     }
 }
 
-/// A directory that is at its target.
+/// An existing destination directory.
 struct TargetDirectory {
     opened: Directory,
-    /// From before it was looked into.
+    /// Taken before its files are compared.
     stamp: Stamp,
 }
 
 impl TargetDirectory {
-    /// None: it is not there, or cannot be looked into.
+    /// `None`: it does not exist or cannot be read.
     pub(crate) fn open(target: &Path) -> Option<Self> {
         let opened = Directory::open(target).ok()?;
         let stamp = Stamp::of(&opened.status_of_name(OsStr::new(".")).ok()?);
         Some(Self { opened, stamp })
     }
 
-    /// Does a file stand in it as it is at its source, so that nothing is to be done but to sync it? Where that is not
-    /// plain to see, whoever moves it looks closer.
+    /// Does the destination hold an unchanged copy that needs only a sync? In doubt, the answer is
+    /// no, and the copy compares in detail.
     pub(crate) fn has_identical(&self, name: &OsStr, status: &Status, owner: &Owner) -> bool {
         if status.kind != Kind::File || status.links > 1 || status.size_bytes == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! Rejects what would be copied into a directory that must not receive it.
+//! Rejects files whose destination directory must not receive them.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::journal::database::Journal;
 use crate::plan::writer::Planned;
 
 impl Journal {
-    /// Refuses for good what would go into such a directory, as links or mounts on the way may lead there.
+    /// Rejects permanently what would go into such a directory, also through links or mounts.
     ///
     /// # Errors
-    /// If the journal cannot be written, or `on_planned` stopped it.
+    /// Fails if the journal cannot be written, or `on_planned` stopped it.
     pub fn reject_destinations(
         &self,
         reason: &str,

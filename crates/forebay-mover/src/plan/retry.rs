@@ -1,14 +1,14 @@
-//! Prepares a journal for another attempt.
+//! Prepares a journal for a retry.
 
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::plan::writer::Planned;
 
 impl Journal {
-    /// Makes ready what failed to be tried again.
+    /// Marks failed files and directories for a retry, and scans failed sources again.
     ///
     /// # Errors
-    /// If the journal cannot be written, and [`Error::PlanInterrupted`] if `on_planned` stops it.
+    /// Fails if the journal cannot be written; [`Error::PlanInterrupted`] if `on_planned` stops it.
     pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
         self.reset_failed()?;
         self.look_again(on_planned)
@@ -34,7 +34,7 @@ impl Journal {
         if failed.is_empty() {
             return Ok(());
         }
-        // One that is looked through in part must not be taken for a whole one by whoever comes after us.
+        // A partial scan must not count as complete after a restart.
         self.set_meta("planning", 1_i64)?;
         for transfer in &failed {
             self.plan_or_record_failure(transfer, on_planned)?;

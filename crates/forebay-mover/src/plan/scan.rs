@@ -1,4 +1,4 @@
-//! Walks a source tree and sends what it finds, parents before children, in portions.
+//! Scans a source tree and sends what it finds in portions, parents before children.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,16 +14,16 @@ use crate::model::reason::remedy;
 use crate::model::transfer::Transfer;
 use forebay_host::files::Directory;
 
-/// Rows of one portion, which is written down in one transaction.
+/// Rows of one portion, which the journal writes in one transaction.
 const ROWS: usize = 4096;
 
-/// Which targets are wanted.
+/// Selects the destinations to plan.
 pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
 
-/// The other end is gone: it knows why.
+/// Fails if the receiver is gone, which knows why.
 type Sent = Result<(), SendError<Vec<Found>>>;
 
-/// A directory that is still to be looked into.
+/// A directory still to be scanned.
 struct PendingDirectory {
     source: PathBuf,
     target: PathBuf,
@@ -31,17 +31,17 @@ struct PendingDirectory {
 
 struct TreeScan<'a> {
     is_wanted: IsWanted<'a>,
-    /// Sources that are not to be staged, with all below them.
+    /// Excluded sources, with all that is below them.
     left_out: BTreeSet<PathBuf>,
     rows: Vec<Found>,
-    /// Directories that were found.
+    /// Number of directories found.
     directories: usize,
     is_over: &'a AtomicBool,
     give: SyncSender<Vec<Found>>,
 }
 
-/// Gives away what is in a tree, parents before children, portion by portion, until nobody takes it or it is
-/// over.
+/// Sends the contents of a tree in portions, parents before children. Ends when the receiver is
+/// gone or `is_over` is set.
 pub(crate) fn walk_tree(
     transfer: &Transfer,
     is_wanted: IsWanted,
@@ -55,7 +55,7 @@ pub(crate) fn walk_tree(
         source: transfer.source.clone(),
         target: transfer.target.clone(),
     });
-    // Whoever does not take it knows why.
+    // The receiver knows why it stopped.
     looked.and_then(|()| scan.send_found()).ok();
 }
 
@@ -106,7 +106,7 @@ impl TreeScan<'_> {
         Ok(())
     }
 
-    /// Each thing that is looked at may take long: a portion of them would be too much for whoever stops it.
+    /// Checked for each entry: a stop must not wait for a whole portion, since each stat can take long.
     fn go_on(&self) -> Sent {
         if self.is_over.load(Ordering::Relaxed) {
             return Err(SendError(Vec::new()));

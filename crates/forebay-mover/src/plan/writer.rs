@@ -17,29 +17,29 @@ use crate::stop::{LOOK, started};
 use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
 
-/// Told of each file and directory that is written down, in portions: how many, often none. Says whether to go on;
-/// whoever cancels the journal stops it, too.
+/// Called with the number of files and directories written since the last call, often 0. Returns
+/// whether to continue. A cancelled journal stops the plan, too.
 pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 
-/// Portions that are found before they are written down.
+/// Portions that a scan can be ahead of the writer.
 const AHEAD: usize = 4;
 
-/// One transfer that is being written down.
+/// One transfer that is being planned.
 struct PlanWriter<'a> {
     journal: &'a Journal,
-    /// Number in the journal, and number of its place, of each directory.
+    /// Numbers of each directory and its place in the journal.
     written: Vec<(i64, i64)>,
     generation: i64,
     on_planned: Planned<'a>,
 }
 
 impl Journal {
-    /// Plans all of this and nothing else: what was planned before and is not found again is dropped;
-    /// what has arrived and did not change since is not moved again.
+    /// Plans exactly these transfers. Deletes earlier planned files that are not found again. Does
+    /// not copy unchanged files again.
     ///
     /// # Errors
-    /// If a source is missing or not what the transfer says; what is wrong further down is among
-    /// [`Journal::failures`]. If the journal cannot be written.
+    /// Fails if a source is missing or not of the stated kind, or the journal cannot be written.
+    /// Problems within a source are among [`Journal::failures`].
     pub fn plan(&self, transfers: &[Transfer]) -> Result<(), Error> {
         self.begin_plan()?;
         for transfer in transfers {
@@ -48,20 +48,19 @@ impl Journal {
         self.end_plan()
     }
 
-    /// Begins a plan, to which transfers are added one by one.
+    /// Begins a plan. The caller then adds transfers one by one.
     pub fn begin_plan(&self) -> Result<(), Error> {
         let is_empty = self.begin_generation()?;
         self.begin_comparing(is_empty);
         Ok(())
     }
 
-    /// Adds a transfer, looking through its whole source. What it names is moved if it has not arrived, or
-    /// has changed since.
+    /// Scans the source of a transfer and adds it to the plan. A run copies what is new or changed.
     pub fn add(&self, transfer: &Transfer) -> Result<(), Error> {
         self.plan_transfer(transfer, &|_| true)
     }
 
-    /// As [`Journal::add`]; calls `on_planned` as it goes on.
+    /// As [`Journal::add`]; calls `on_planned` during the scan.
     ///
     /// # Errors
     /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if `on_planned` stops it.
@@ -69,7 +68,7 @@ impl Journal {
         self.plan_wanted(transfer, on_planned, &|_| true)
     }
 
-    /// As [`Journal::plan_transfer`], for the files and links whose targets `is_wanted` accepts.
+    /// As [`Journal::plan_transfer`], for files and links whose targets `is_wanted` accepts.
     pub fn plan_wanted(
         &self,
         transfer: &Transfer,
@@ -82,10 +81,10 @@ impl Journal {
         writer.plan(transfer, is_wanted)
     }
 
-    /// As [`Journal::plan_transfer`]; if the source itself is at fault, that is kept as a failure.
+    /// As [`Journal::plan_transfer`]. If the source itself is invalid, records that as a failure.
     ///
     /// # Errors
-    /// If the journal cannot be written, or `on_planned` stopped it.
+    /// Fails if the journal cannot be written, or `on_planned` stopped it.
     pub fn plan_or_record_failure(
         &self,
         transfer: &Transfer,
@@ -106,7 +105,7 @@ impl Journal {
         }
     }
 
-    /// So much was planned: is nobody against more of it?
+    /// Reports progress. Fails if the caller or the journal requests a stop.
     pub(crate) fn check_cancelled(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
         if on_planned(planned) && !self.is_cancelled()? {
             return Ok(());
@@ -170,7 +169,7 @@ impl PlanWriter<'_> {
         })
     }
 
-    /// One thread looks, one compares with what is there, this one writes down.
+    /// One thread scans, one compares with the destinations, this one writes the rows.
     fn plan_tree(&mut self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
         let real = files::real_path(&transfer.source)?;
         if resolve(&transfer.target).starts_with(&real) {
@@ -188,7 +187,7 @@ impl PlanWriter<'_> {
             started(Builder::new().spawn_scoped(scope, look), &transfer.source)?;
             if let Some(owner) = owner {
                 let (give, compared) = sync_channel(AHEAD);
-                // Not before it has begun: where there may be no more threads, whoever moves a file compares it.
+                // Hand over after the thread starts: if the system allows no thread, the copy compares.
                 let (hand, handed) = sync_channel(1);
                 let compare = move || {
                     let found: Option<Receiver<Vec<Found>>> = handed.recv().ok();
@@ -200,7 +199,7 @@ impl PlanWriter<'_> {
             }
             let written = self.write_all(&found);
             is_over.store(true, Ordering::Relaxed);
-            drop(found); // it may wait for us to take more
+            drop(found); // the scan may wait until portions are received
             written
         })
     }

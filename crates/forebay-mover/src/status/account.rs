@@ -5,26 +5,26 @@ use crate::journal::database::Journal;
 use crate::model::counts::Counts;
 use crate::status::shortages::Shortage;
 
-/// The state of one staging.
+/// The state of a staging.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// How many files are how far.
+    /// Numbers of files by state.
     pub counts: Counts,
-    /// A process carries it out.
+    /// Does a process run it?
     pub is_running: bool,
-    /// Somebody asked it to stop.
+    /// Was a stop requested?
     pub is_cancelled: bool,
-    /// All sources were looked through.
+    /// Are all sources scanned?
     pub is_planned: bool,
-    /// File systems on which there is no room.
+    /// File systems without room.
     pub shortages: Vec<Shortage>,
 }
 
 impl Journal {
-    /// All of its state at once.
+    /// Reads the whole state.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(Account {
-            // First: what is counted after it has ended is not taken for left.
+            // First: otherwise, a run that ends meanwhile would appear stopped, with files left.
             is_running: self.is_running()?,
             counts: self.counts()?,
             is_cancelled: self.is_cancelled()?,

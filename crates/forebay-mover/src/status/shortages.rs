@@ -1,4 +1,4 @@
-//! File systems without room for what is to be copied there.
+//! File systems without room for the files to copy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::model::counts::Number;
 use crate::model::item::FILE;
 use crate::model::reason::{FULL, OVER_QUOTA};
 
-/// A file system on which something had no room, as it is now.
+/// A file system on which a copy found no room, with its current space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shortage {
-    /// Its topmost directory.
+    /// Its mount point.
     #[serde(serialize_with = "lossy")]
     pub mounted_at: PathBuf,
-    /// What has not arrived there, for whatever reason.
+    /// Files that are not complete there, for any reason.
     pub missing: Number,
-    /// What an ordinary user may still write there, in bytes; a quota may allow less.
+    /// Bytes that an ordinary user can still write there; a quota can allow less.
     pub free_bytes: u64,
-    /// Files that can still be made there; none where only bytes are limited.
+    /// Files that can still be created there; `None` if only bytes are limited.
     pub free_files: Option<u64>,
-    /// It was a quota that was used up.
+    /// A quota was exhausted.
     pub is_quota: bool,
 }
 
@@ -50,12 +50,12 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// JSON is text: what is not UTF-8 in a path is replaced.
+/// JSON is text, so bytes of a path that are not UTF-8 are replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
-/// What has not arrived in one directory.
+/// Files that are not complete in one directory.
 struct NoRoom {
     directory: PathBuf,
     missing: Number,
@@ -64,7 +64,7 @@ struct NoRoom {
 }
 
 impl Journal {
-    /// File systems on which there was no room for something, and how much is missing there and free now.
+    /// File systems on which a copy found no room, with the missing files and the space free now.
     pub(crate) fn shortages(&self) -> Result<Vec<Shortage>, Error> {
         let mut found: Vec<(u64, Shortage)> = Vec::new();
         let directories = self.missing_in_directories()?;
@@ -128,7 +128,7 @@ impl Journal {
     }
 }
 
-/// The number of the file system on which a directory is or would be made, and its topmost directory.
+/// Device number and mount point of the file system of a directory, which need not exist.
 fn file_system_of(directory: &Path) -> Option<(u64, PathBuf)> {
     let real = directory.ancestors().find_map(|path| files::real_path(path).ok())?;
     let device = files::status(&real).ok()?.device;

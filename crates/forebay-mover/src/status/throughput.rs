@@ -1,4 +1,4 @@
-//! The rate of a staging, as another process computes it from the journal.
+//! The rate of a staging, which any process can compute from the journal.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::model::counts::Counts;
 use crate::model::state::State;
 use crate::status::account::Account;
 
-/// Before this nothing can be said of the rate.
+/// Minimum duration for computing a rate.
 const TIME_MIN: Duration = Duration::from_millis(500);
 
-/// How fast a staging goes.
+/// The rate of a staging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throughput {
-    /// Bytes that are copied, also of files that are not at their places yet.
+    /// Copied bytes, including those of files without a final name.
     pub copied_bytes: u64,
-    /// On average since it was begun or gone on with; none if it does not run, or that is not known.
+    /// Average since the start or restart of the run; `None` if it does not run or has no rate yet.
     pub bytes_per_s: Option<u64>,
-    /// Time until the rest is copied at this rate.
+    /// Seconds until the rest is copied at this rate.
     pub remaining_s: Option<u64>,
 }
 
 impl Journal {
-    /// How fast it goes, as far as it is in this account.
+    /// Computes the rate of a staging from its state.
     pub fn throughput(&self, account: &Account) -> Result<Throughput, Error> {
         let counts = &account.counts;
         let copied_bytes = self.copied_bytes(counts)?;
@@ -48,7 +48,7 @@ impl Journal {
         let (Some(began_ms), Some(before)) = (number(), number()) else {
             return Ok(throughput);
         };
-        // Whoever goes on with what another one has left has not begun to copy yet.
+        // After a restart, the record can be of a dead process: the new one has not begun to copy.
         let is_theirs = words.next() == Some(&pid_namespace_key()?)
             && Identity { pid, started_ticks }.is_alive();
         let time = clock::since_boot().checked_sub(Duration::from_millis(began_ms));
@@ -70,10 +70,10 @@ impl Journal {
         Ok(throughput)
     }
 
-    /// From now on it is measured.
+    /// Records the start of the copy.
     pub(crate) fn mark_start(&self, counts: &Counts) -> Result<(), Error> {
         if self.path() == Path::new(IN_MEMORY) {
-            return Ok(()); // nobody else asks
+            return Ok(()); // no other process can read it
         }
         let Identity { pid, started_ticks } = Identity::ours()?;
         let (now, copied_bytes) = (clock::since_boot().as_millis(), self.copied_bytes(counts)?);
@@ -98,8 +98,8 @@ impl Journal {
         Ok(whole + pieces)
     }
 
-    /// Is a file on its way in pieces, the first of which would be more than all that moved until now? What of it was
-    /// copied is not written down yet.
+    /// Is a large file in progress whose first piece is larger than all bytes copied so far? The
+    /// journal records a piece only once it is complete.
     fn has_uncounted(&self, moved_bytes: u64) -> Result<bool, Error> {
         let Some(piece_bytes) = self.piece_bytes()? else {
             return Ok(false);
@@ -115,7 +115,7 @@ impl Journal {
         })
     }
 
-    /// The second word of how files were cut.
+    /// The size of pieces, second word of the value `pieces`.
     pub(crate) fn piece_bytes(&self) -> Result<Option<i64>, Error> {
         let cut = self.meta::<String>("pieces")?.unwrap_or_default();
         Ok(cut.split(' ').nth(1).and_then(|word| word.parse().ok()))

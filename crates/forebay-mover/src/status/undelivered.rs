@@ -1,4 +1,4 @@
-//! What a journal plans and is not at its target. Looks at names, sizes and times only.
+//! Planned files that are missing at their destination. Compares names, sizes and times only.
 
 use std::path::{Path, PathBuf};
 
@@ -12,29 +12,29 @@ use crate::model::item::Item;
 use crate::model::state::State;
 use crate::model::version::{is_same, modified_ns};
 
-/// Rows that are read at a time.
+/// Rows per query.
 const ROWS: usize = 4096;
 
-/// Something that was asked for and is not at its target.
+/// A requested file that is missing at its destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undelivered {
-    /// Where it is; where the target is at fault and nothing is known of a source, the target.
+    /// Its source; the destination, if that is the cause and the source is not known.
     pub source: PathBuf,
-    /// Where it should be; none if that is not known, since it could not be looked at.
+    /// Its destination; `None` if the source could not be examined.
     pub target: Option<PathBuf>,
-    /// Its bytes, as far as they can be seen.
+    /// Its size in bytes, if known.
     pub bytes: u64,
-    /// Why it is not there, if that is known.
+    /// Why it is missing, if known.
     pub reason: Option<String>,
-    /// No staging can save it: there is nothing, it is a fifo, socket or device, or it was refused for good.
+    /// No staging can copy it: it does not exist, is a fifo, socket or device, or was rejected permanently.
     pub is_unrecoverable: bool,
 }
 
 impl Journal {
-    /// Tells of each file and link whose target is not there, or is not of the same size and time of last
-    /// change, whatever the journal says of it; and of all else that failed or could not be looked at. For files
-    /// that the journal calls delivered, the target may keep the time in whole seconds. What was found once and is
-    /// gone from its source is not missing. Ends early when it is not to go on.
+    /// Calls `each` for every file or link whose destination is missing or differs in size or
+    /// modification time, whatever the journal says. Then calls it for all other failures. For
+    /// files marked delivered, the destination may keep the time in whole seconds. Sources that no
+    /// longer exist are not missing. Ends early when `go_on` returns false.
     pub fn undelivered(
         &self,
         go_on: &dyn Fn() -> bool,
@@ -94,7 +94,7 @@ impl Journal {
         })
     }
 
-    /// What is none of the journal's files and links, and failed: few.
+    /// Failures of directories, transfers and rejected sources.
     fn others_missing(&self) -> Result<Vec<Undelivered>, Error> {
         self.with(|connection| {
             let mut select = connection.prepare(&format!(
@@ -136,7 +136,7 @@ pub(crate) fn is_delivered(item: &Item, wanted: &Status) -> bool {
     }
 }
 
-/// As long and as old; or placed as it is now, where the file system keeps whole seconds.
+/// Same size and time. For a placed file, the destination may keep whole seconds only.
 fn is_copy(item: &Item, found: &Status, wanted: &Status) -> bool {
     let is_placed = item.state == State::Placed && item.modified_ns == modified_ns(wanted);
     is_same(found, wanted)
@@ -145,8 +145,8 @@ fn is_copy(item: &Item, found: &Status, wanted: &Status) -> bool {
             && found.modified == (wanted.modified.0, 0))
 }
 
-/// A link on the way to a target may lead back to the source, which is no copy of itself. Another name of the same
-/// file is one.
+/// Are both paths the same file, through a link to the source? Another hard link to the same file
+/// counts as a copy.
 pub(crate) fn is_same_file(source: &Path, target: &Path, found: &Status, wanted: &Status) -> bool {
     (found.device, found.inode) == (wanted.device, wanted.inode)
         && matches!((files::real_path(source), files::real_path(target)), (Ok(a), Ok(b)) if a == b)
@@ -188,7 +188,7 @@ mod tests {
         write(&to.join("a"), "one");
         let status = files::status(&from.join("a")).expect("there");
         files::set_times(&to.join("a"), &status).expect("set");
-        write(&to.join("b"), "other"); // as large, but of another time
+        write(&to.join("b"), "other"); // same size, other time
         let mut status = files::status(&from.join("b")).expect("there");
         status.modified.0 += 5;
         files::set_times(&to.join("b"), &status).expect("set");

@@ -1,4 +1,4 @@
-//! What is asked to stop stops at once, tells what is left, and can be gone on with.
+//! A stopped staging ends soon, reports the remaining files, and continues after a restart.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn options() -> Options {
     Options::of("7")
 }
 
-/// By one thread.
+/// Options with one thread.
 fn one() -> Options {
     Options { workers: 1, piece_bytes: 1 << 20, ..options() }
 }
@@ -36,7 +36,7 @@ fn directories_that_were_not_made_have_not_arrived() {
     assert!(place.path("out/a/b").is_dir() && place.path("out/c").is_dir());
 }
 
-/// The plan was made again, so the directories must be finished once more.
+/// The plan is made again, so the directories are reopened.
 #[test]
 fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
     let place = Place::filled(&[("a", FILES)]);
@@ -78,7 +78,7 @@ fn a_look_at_the_places_of_a_plan_can_be_stopped() {
     assert_eq!(journal.counts().expect("counts").all().files, FILES as u64);
 }
 
-/// What failed to be looked through and then is looked through in part is not taken for whole.
+/// After a failed scan, a scan that is stopped does not count as complete.
 #[test]
 fn a_retry_that_was_stopped_is_begun_again() {
     let place = Place::filled(&[("a", FILES)]);
@@ -144,7 +144,7 @@ fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
     let journal = place.planned();
     killed(&journal, &one(), &|did| did == CopyEvent::File);
     assert_eq!(mode(&place.path("out/a")), 0o700);
-    // Who takes away may not see the source, if it is in a job's view.
+    // A process that removes leftovers may not see the source, if that is in a job's view.
     fs::rename(place.path("in"), place.path("away")).expect("renamed");
     journal.discard_partial("7").expect("taken away");
     let counts = journal.counts().expect("counts");
@@ -162,7 +162,7 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
     killed(&journal, &one(), &|did| matches!(did, CopyEvent::Bytes(_)));
     let part = |id| place.path(&format!("out/a/.forebay-7-{id}.part"));
     fs::remove_file(part(1)).ok();
-    fs::create_dir(part(1)).expect("made"); // which nobody removes as a file
+    fs::create_dir(part(1)).expect("made"); // removing it as a file fails
     fs::write(part(2), "half").expect("written");
     journal.discard_partial("7").expect("taken away");
     assert!(part(1).is_dir() && !part(2).exists());

@@ -1,4 +1,4 @@
-//! A new directory of few small files is filled under another name, and appears as a whole.
+//! A new directory of few small files is filled under a temporary name and appears complete.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -22,7 +22,7 @@ fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
     journal
 }
 
-/// The directory that is being filled.
+/// The partial directory in `out`.
 fn aside(place: &Place) -> PathBuf {
     let out = place.path("out");
     let aside = names(&out).into_iter().find(|name| is_aside(name));
@@ -40,7 +40,7 @@ fn is_aside(name: &str) -> bool {
 
 #[test]
 fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
-    // More than go in one batch, so that batches end in the midst of directories.
+    // More files than fit into one batch, so that batches end within directories.
     let directories = ["a", "b", "c", "d", "e", "f"];
     let place = Place::filled(&directories.map(|name| (name, FILES)));
     symlink("0", place.path("in/a/to 0")).expect("linked");
@@ -54,7 +54,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
             let inside = place.path("out").join(&name);
             if is_aside(&name) {
                 asides.fetch_add(1, Ordering::Relaxed);
-                // Another thread may give it its name while we look.
+                // Another thread can rename it meanwhile.
                 let aside = fs::metadata(inside).map(|found| found.permissions().mode());
                 assert!(
                     aside.is_ok_and(|mode| mode & 0o777 == 0o700)
@@ -75,7 +75,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
 
 #[test]
 fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_they_are() {
-    // A file's second name is made when all is there.
+    // Hard links are made after all files are copied.
     let place = Place::filled(&[("few", 8), ("many", 33), ("deep", 9), ("deep/below", 0)]);
     fs::create_dir(place.path("in/linked")).expect("mkdir");
     for number in 0..9 {
@@ -86,7 +86,7 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
             let names = names(&place.path("out"));
-            // Another thread may have renamed `linked` by now, which is whole then but for its second name.
+            // Another thread can have renamed `linked`, which is then complete except for its hard link.
             let (linked, names): (Vec<_>, Vec<_>) =
                 names.into_iter().filter(|name| !is_aside(name)).partition(|name| name == "linked");
             assert_eq!(names, ["deep", "few", "many"]);
@@ -171,7 +171,7 @@ fn two_sources_for_one_directory_both_arrive() {
     assert_eq!(names(&place.path("out/a")).len(), 2 * FILES);
 }
 
-/// As a process would be killed when half of its files are copied.
+/// Simulates a kill after half of the files are copied.
 fn half_killed(place: &Place) -> Journal {
     let journal = place.planned();
     let copied = AtomicU64::new(0);
@@ -207,7 +207,7 @@ fn what_a_killed_staging_has_left_of_it_is_taken_away() {
     assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
 }
 
-/// Those that are left arrive by themselves; it is not to be called arrived because its directory is.
+/// The remaining files are renamed one by one. A missing file must not count as copied with its directory.
 #[test]
 fn what_vanishes_while_it_is_filled_has_not_arrived() {
     for whole in [true, false] {
@@ -261,7 +261,7 @@ fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_
 fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
-    // As if it had been killed between that failure and those of its files.
+    // Simulates a kill after the directory failed and before its files failed.
     let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
     let set = "UPDATE directory SET state = 5 WHERE target LIKE '%/a'";
     assert_eq!(sqlite.execute(set, []).expect("set"), 1);
@@ -318,7 +318,7 @@ fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
     assert_eq!(mode(&place.path("out/a")), 0o555);
 }
 
-/// As after a power cut that took away the journal's last steps and left the directory.
+/// Simulates a power failure that undid the last journal commits and kept the directory.
 #[test]
 fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
     let place = Place::filled(&[("a", FILES)]);
@@ -330,7 +330,7 @@ fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
     assert!(done.counts.is_complete());
     assert_eq!(names(&place.path("out")), ["a"]);
     assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));
-    // Killed when its files were placed one by one, and before it was removed and the directory finished.
+    // Simulates a kill after the files were renamed, before the partial directory was removed.
     fs::create_dir(place.path("out/.forebay-7-2.dir.part")).expect("made");
     let set = "UPDATE directory SET state = 1, is_made = 1 WHERE id = 2";
     sqlite.execute_batch(set).expect("set");
@@ -352,7 +352,7 @@ fn beside_a_directory_that_was_named_nothing_appears() {
     assert!(moved.counts.is_complete() && moved.files == 21, "{moved:?}");
 }
 
-/// One file is purged while another that should not be there is: as many names as were written.
+/// One file vanishes and a foreign one appears: the number of names is unchanged.
 #[test]
 fn as_many_names_as_were_written_are_not_enough() {
     let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));

@@ -1,5 +1,5 @@
-//! Staging of real trees: whole, stopped, killed and continued.
-#![allow(clippy::disallowed_methods, clippy::expect_used)] // a test may look at files
+//! Staging of real trees: complete, stopped, killed and restarted.
+#![allow(clippy::disallowed_methods, clippy::expect_used)] // tests access files directly
 
 mod cancellation;
 mod leaf_directories;

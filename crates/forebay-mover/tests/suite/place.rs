@@ -1,4 +1,4 @@
-//! A source tree, its target and a journal in a directory of their own.
+//! A source tree, its destination and a journal in a temporary directory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,12 +11,12 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 pub struct Place(tempfile::TempDir);
 
 impl Place {
-    /// With an empty source.
+    /// Creates an empty source.
     pub fn new() -> Self {
         Self::filled(&[("", 0)])
     }
 
-    /// Directories below the source, with so many files in each of them.
+    /// Creates directories in the source, with this number of files in each.
     pub fn filled(directories: &[(&str, usize)]) -> Self {
         let place = Self(tempfile::tempdir().expect("tempdir"));
         for (directory, files) in directories {
@@ -56,7 +56,7 @@ pub fn moved(journal: &Journal, options: &Options) -> Moved {
     carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 
-/// Carries it out as a process would that is killed when this happens.
+/// Runs the journal and panics at an event, which simulates a kill.
 pub fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
     let on = |did| assert!(!is_then(did), "killed");
     let run = AssertUnwindSafe(|| carry_out(journal, options, &on, &|| false));
@@ -75,7 +75,7 @@ pub fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("there").permissions().mode() & 0o7777
 }
 
-/// From here on this thread and those that it starts obey modes, also root's.
+/// Makes this thread, and threads it starts later, obey modes even as root.
 pub fn obey_modes() {
     let mut ours = capabilities(None).expect("told");
     ours.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);

@@ -1,4 +1,4 @@
-//! What the journal promises: that a staging goes on where it was, and that nothing is lost or done twice.
+//! The promises of the journal: staging continues after a restart, and nothing is lost or copied twice.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -45,7 +45,7 @@ fn one() -> Options {
     Options { workers: 1, ..options() }
 }
 
-/// One thread carries it out, as a process would that is killed when more bytes than these are copied.
+/// Runs the journal in one thread and simulates a kill once this many bytes are copied.
 fn killed_after(journal: &Journal, bytes_max: u64) {
     let copied = AtomicU64::new(0);
     killed(journal, &one(), &|did| match did {
@@ -54,7 +54,7 @@ fn killed_after(journal: &Journal, bytes_max: u64) {
     });
 }
 
-/// Bytes that were copied, holes and what was there already left out.
+/// Bytes copied in a run, without holes and unchanged data.
 fn copied_bytes(journal: &Journal, options: &Options) -> u64 {
     let copied = AtomicU64::new(0);
     let count = |did| {
@@ -72,7 +72,7 @@ fn what_has_arrived_is_not_moved_again_and_what_changed_is() {
     place.write("same", "same");
     let changed = place.write("changed", "old");
     assert_eq!(moved(&place.planned(), &options()).files, 2);
-    // Planned again: nothing is open. In a new journal: all is found to be there.
+    // A second plan has no open files. A new journal finds all files unchanged.
     assert_eq!(place.planned().counts().expect("counts").open().files, 0);
     Journal::remove(&place.path("journal")).expect("removed");
     let again = moved(&place.planned(), &options());
@@ -129,7 +129,7 @@ fn one_file_is_delivered_again_and_again_into_an_open_journal() {
         journal.add(&place.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 1);
         assert_eq!(place.out("checkpoint"), version.as_bytes());
-        // Nothing changed: nothing to be done.
+        // No change: nothing to copy.
         journal.add(&place.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 0);
     }
@@ -140,7 +140,7 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
     let place = Place::new();
     let content: Vec<u8> = (0..5 * PIECE_BYTES + 13).map(|i| (i * 31 % 251) as u8).collect();
     place.write("large", &content);
-    // A process that was killed after its third piece: the journal and the temporary file stay.
+    // Simulates a kill after the third piece: the journal and the partial file remain.
     let journal = place.planned();
     killed_after(&journal, 3 * PIECE_BYTES);
     drop(journal);
@@ -188,7 +188,7 @@ fn cancelled_it_leaves_no_half_file_and_retry_goes_on() {
         place.write(name, vec![7; 4 * PIECE_BYTES as usize]);
     }
     let journal = place.planned();
-    // As another process would; slowly, so that it comes in time.
+    // Cancel as another process would. The limit makes the copy slow enough for that.
     let other = place.journal();
     let slow = Options { bytes_per_s_max: Some(8 << 20), ..options() };
     let cancel = |_| other.cancel().expect("cancelled");
@@ -318,7 +318,7 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
             (status("first").mtime(), status("first").mtime_nsec()),
             (1_000_000_001, 123_456_789)
         );
-        // Staged again, all of it is there.
+        // A second staging finds everything unchanged.
         Journal::remove(&place.path("journal")).expect("removed");
         assert_eq!(copied_bytes(&place.planned(), &options), 0);
     }
@@ -365,7 +365,7 @@ fn a_rate_is_kept_in_the_long_run() {
     let began = std::time::Instant::now();
     let slow = Options { bytes_per_s_max: Some(4 << 20), ..options() };
     assert!(moved(&place.planned(), &slow).counts.is_complete());
-    // Two of four MiB in a second; a faster machine does not make it shorter.
+    // The limit makes 2 MiB at 4 MiB per second take this long on any machine.
     assert!(began.elapsed().as_secs_f64() > 0.4, "{:?}", began.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! Sources that change while they are copied, and files that exist at the target.
+//! Sources that change during the copy, and files that exist at the destination.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ fn journal(source: &Path, target: &Path) -> Journal {
 
 #[test]
 fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
-    // As one block, and in pieces; set back to where it was, and to long before.
+    // In one block and in pieces; with the time set back to the original and to long before.
     for size in [1000, 3 * PIECE_BYTES] {
         for back in [Duration::ZERO, Duration::from_secs(1_000_000_000)] {
             let scratch = tempfile::tempdir().expect("tempdir");

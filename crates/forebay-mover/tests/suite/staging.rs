@@ -13,13 +13,13 @@ fn options() -> Options {
     Options { workers: 3, piece_bytes: 1 << 20, verify: Verify::End, ..Options::of("7") }
 }
 
-/// A journal in a directory of its own, which goes with it.
+/// A journal in a temporary directory, removed with it.
 struct Kept {
     journal: Journal,
     _directory: tempfile::TempDir,
 }
 
-/// A journal of transfers, each what, from where and to where.
+/// A journal of transfers, each with kind, source and target.
 fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
     let directory = tempfile::tempdir().expect("tempdir");
     let journal = Journal::open(&directory.path().join("journal")).expect("made");
@@ -160,7 +160,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
     for (name, length_after) in [("touched", 4 << 20), ("cut", 1000)] {
         let (source, target) = (scratch.path().join(name), scratch.path().join("out"));
         fs::write(&source, bytes(4 << 20)).expect("write");
-        // Long ago, so that the change shows however coarse the clock of the file system is.
+        // An old time, so that a change shows even with a coarse file system clock.
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
         let file = fs::File::options().write(true).open(&source).expect("open");
         file.set_modified(old).expect("aged");
@@ -170,7 +170,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
             if !matches!(did, CopyEvent::Bytes(_)) {
                 return;
             }
-            // Each time another size or time, or the second copy would be the good one.
+            // Change size or time on each try: otherwise the second copy would succeed.
             let change = changes.fetch_add(1, Ordering::Relaxed);
             let file = fs::File::options().write(true).open(&source).expect("open");
             file.set_len(length_after - change).expect("cut");

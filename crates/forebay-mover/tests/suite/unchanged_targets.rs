@@ -1,4 +1,4 @@
-//! Trees that are there already, as far as they are.
+//! Trees that exist at the destination, completely or in part.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// What was done, and how many bytes were copied.
+/// The result of a run, and the number of copied bytes.
 fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
     let (copied, passed) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |did| match did {
@@ -100,7 +100,7 @@ fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there()
 fn what_is_taken_away_after_it_was_found_is_moved() {
     let place = tree();
     moved(&place.planned_again(), &options());
-    // Longer than a tick of the file system's clock: within one, two changes look alike.
+    // Longer than a tick of the file system's clock: changes within one tick have the same time.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let journal = place.planned_again();
     fs::remove_file(place.target("a/3")).expect("removed");
@@ -183,12 +183,12 @@ fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
     for round in ["new", "there"] {
         for mode in modes {
             let path = place.source(&name(mode));
-            fs::remove_file(&path).ok(); // of the round before
+            fs::remove_file(&path).ok(); // left by the previous round
             fs::write(&path, round).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
         }
         if !users::is_root() {
-            fs::remove_file(place.source(&name(0))).expect("removed"); // only root reads that one
+            fs::remove_file(place.source(&name(0))).expect("removed"); // only root can read it
         }
         moved(&place.planned_again(), &options());
         for mode in modes.into_iter().filter(|mode| *mode != 0 || users::is_root()) {
